@@ -35,8 +35,8 @@ from admin_ui.pages import (
 )
 from admin_ui.render import error_page
 from appliance.bootstrap import AdminFront
-from appliance.domain.civil_time import ZONE_NAME, day_and_time
-from appliance.domain.person import format_cuil
+from appliance.domain.identity import format_cuil
+from appliance.domain.text.civil_time import ZONE_NAME, day_and_time
 from appliance.web import brand
 from appliance.web.app import Face, create_app
 from appliance.web.auth import public

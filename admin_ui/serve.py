@@ -11,7 +11,7 @@ from admin_ui.app import create_console
 from appliance.bootstrap import heartbeat, open_admin
 from appliance.domain.clock import SystemClock
 from appliance.settings import Settings
-from appliance.web.server import run_face
+from appliance.web.server.server import run_face
 
 
 def run_admin(settings: Settings, number: int, listener: socket.socket | None) -> int:

@@ -14,9 +14,9 @@ from quart.typing import ResponseReturnValue
 
 from admin_ui.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.integration import ConsoleSession
-from appliance.domain.web_addresses import read_address
-from appliance.web import body, forms, log
+from appliance.domain.integrators.integrators import ConsoleSession
+from appliance.domain.text.urls import read_address
+from appliance.web import body, forms, request_log
 
 COOKIE: Final = "__Host-rubrica-console"
 CSRF_FIELD: Final = "csrf"
@@ -104,7 +104,7 @@ async def _signed_in() -> ConsoleSession | None:
             raise
         g.session_over = True
         return None
-    log.note(user=session.user.name)
+    request_log.note(user=session.user.name)
     return session
 
 

@@ -11,8 +11,8 @@ from appliance.domain.vocab import (
     EventKind,
     TaskKind,
 )
-from appliance.services.signing_rules import SIGNING_PASSWORD
-from appliance.web.findings import DAMAGES, FINDINGS
+from appliance.signing.signing_rules import SIGNING_PASSWORD
+from appliance.web.document_warnings import DAMAGES, FINDINGS
 
 EVENTS: Final[dict[EventKind, str]] = {
     EventKind.INTEGRATOR_CREATED: N_("Integrator created"),

@@ -5,8 +5,8 @@ from typing import Final
 
 from babel.dates import format_timedelta
 
-from appliance.domain.civil_time import civil, day_begins, day_ends
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.text.civil_time import civil, day_begins, day_ends
 
 _LOCALES: Final = {"es": "es_AR", "en": "en_GB"}
 

@@ -10,7 +10,7 @@ from babel.numbers import format_decimal
 from quart import g, request
 
 from admin_ui import times
-from appliance.domain.document import FindingKind
+from appliance.domain.documents import FindingKind
 from appliance.domain.errors import (
     ApplianceError,
     CheckDigitError,
@@ -20,9 +20,9 @@ from appliance.domain.errors import (
     SignersInvalidError,
 )
 from appliance.domain.errors.sentences import SENTENCES
-from appliance.domain.hsm import DigestAlgorithm
-from appliance.domain.integration import FlagReason
-from appliance.domain.trust import AnchorPurpose, ExpiringKind
+from appliance.domain.integrators.integrators import FlagReason
+from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.trust_store import AnchorPurpose, ExpiringKind
 from appliance.domain.vocab import (
     CredentialState,
     PersonState,
@@ -32,8 +32,8 @@ from appliance.domain.vocab import (
     TimestampPolicy,
     VouchedBy,
 )
-from appliance.web import language
-from appliance.web.findings import FINDINGS
+from appliance.web import i18n
+from appliance.web.document_warnings import FINDINGS
 
 _FILE: Final = "console"
 _THOUSAND: Final = 1000
@@ -53,7 +53,7 @@ def lang() -> str:
     """The language of the present request: chosen before, or asked for."""
     if "lang" not in g:
         chosen = request.cookies.get(LANGUAGE_COOKIE, "")
-        g.lang = chosen if chosen in language.LANGUAGES else language.requested()
+        g.lang = chosen if chosen in i18n.LANGUAGES else i18n.requested()
     known: str = g.lang
     return known
 
@@ -65,7 +65,7 @@ def say(msgid: str, **values: object) -> str:
         msgid: the English sentence.
         values: for its `%(name)s` places.
     """
-    told = language.translate(lang(), msgid, _FILE)
+    told = i18n.translate(lang(), msgid, _FILE)
     return told % values if values else told
 
 
@@ -77,13 +77,13 @@ def say_many(one: str, many: str, number: int) -> str:
         many: for any other; both may have `%(num)s`.
         number: how many.
     """
-    return language.catalogue(lang(), _FILE).ngettext(one, many, number)
+    return i18n.catalogue(lang(), _FILE).ngettext(one, many, number)
 
 
 def load() -> None:
     """Read all that words and numbers are made of now, and nothing later."""
-    for each in language.LANGUAGES:
-        language.catalogue(each, _FILE)
+    for each in i18n.LANGUAGES:
+        i18n.catalogue(each, _FILE)
         format_decimal(0, locale=each)
     times.load()
 

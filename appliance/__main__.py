@@ -2,6 +2,6 @@
 
 import sys
 
-from appliance.commands import main
+from appliance.cli import main
 
 sys.exit(main())

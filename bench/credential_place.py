@@ -20,6 +20,9 @@ from cryptography.x509.oid import NameOID
 from sqlalchemy import insert, select
 
 from appliance.bootstrap import Core
+from appliance.core.database import tables
+from appliance.core.database.engines import open_engines
+from appliance.documents.inspection import Inspections
 from appliance.domain.activation import (
     ActivationBinding,
     BoundItem,
@@ -27,11 +30,10 @@ from appliance.domain.activation import (
     credential_aad,
     epoch_at,
 )
-from appliance.domain.command import SignParameters
 from appliance.domain.consent import NewActivation, NewItem
-from appliance.domain.document import Inspection, PageBox
+from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.errors import FieldInvalidError, TsaUnavailableError
-from appliance.domain.hsm import DigestAlgorithm, KeyMode, WrappedKey
+from appliance.domain.identity import Credential, parse_cuil
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -40,29 +42,27 @@ from appliance.domain.ids import (
     PersonId,
     new_id,
 )
-from appliance.domain.person import Credential, parse_cuil
+from appliance.domain.keys import DigestAlgorithm, KeyMode, WrappedKey
 from appliance.domain.records.people import Integrator
 from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import CredentialState, SignatureLevel, VouchedBy
-from appliance.services.activation_keys import PublishedKeys
-from appliance.services.authority_files import AuthorityFiles
-from appliance.services.claiming import Claiming
-from appliance.services.envelope import lock_outer, seal_to
-from appliance.services.inspections import Inspections
-from appliance.services.publishing import Publishing
-from appliance.services.turns import Turns
-from appliance.services.validation_data import ValidationSource
-from appliance.storage import tables
-from appliance.storage.engines import open_engines
+from appliance.keys.activation_keys import PublishedKeys
+from appliance.keys.key_encryption import lock_outer, seal_to
+from appliance.pki.ca_certificates import AuthorityFiles
+from appliance.pki.publication import Publishing
+from appliance.pki.validation.validation_material import ValidationSource
+from appliance.signing.claims import Claiming
+from appliance.signing.signing_order import Turns
 from tests import pdfs
-from worker.activation_folder import ActivationFolder
-from worker.activation_keys import ActivationKeys
-from worker.finish import ItemFinisher
+from worker.hsm.generation_check import Served
 from worker.hsm.session import HsmSession
-from worker.item import ItemSigner
-from worker.levels import Levels
-from worker.served import Served
-from worker.stamp import StampFonts
+from worker.pades.appearance.fonts import StampFonts
+from worker.signing.activation_key_files import ActivationFolder
+from worker.signing.activation_keys import ActivationKeys
+from worker.signing.completion import ItemFinisher
+from worker.signing.document_signer import ItemSigner
+from worker.signing.level_extension import Levels
 
 HOST: Final = "bench"
 _BATCH: Final = 1_000

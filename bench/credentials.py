@@ -29,24 +29,24 @@ from typing import Any, Final
 import structlog
 
 from appliance.bootstrap import open_core
+from appliance.core.database.migrate import migrate
+from appliance.core.secrets.sealed_box import SecretBox
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm import KeyAlgorithm, SignatureScheme
 from appliance.domain.ids import PersonId
-from appliance.domain.key_ring import KeyRing
-from appliance.services.envelope import open_outer
-from appliance.services.master_rotation import MasterRotation
+from appliance.domain.keys import KeyAlgorithm, SignatureScheme
+from appliance.domain.secrets import KeyRing
+from appliance.keys.key_encryption import open_outer
+from appliance.keys.master_key_rotation import MasterRotation
 from appliance.settings import Settings, load_settings
-from appliance.storage.migrate import migrate
-from appliance.storage.secretbox import SecretBox
 from bench.credential_place import CredentialPlace, Owner, certify
-from hsm_config.pairs import load_spki
-from hsm_config.provision import provision
-from hsm_config.signatures import verify
+from hsm_config.pkcs11.key_pairs import load_spki
+from hsm_config.pkcs11.signatures import verify
+from hsm_config.provisioning.init import provision
 from tests.parts.hsm import HsmInstallation
 from tests.parts.places import short_folder
 from tests.parts.postgres import PostgresServer
 from worker.hsm.session import HsmSession
-from worker.stamp import load_fonts
+from worker.pades.appearance.fonts import load_fonts
 
 _FONTS: Final = Path("/usr/share/fonts/truetype/liberation2")
 _OWNERS: Final = 10
@@ -54,7 +54,7 @@ _WARM: Final = 20
 _SAMPLE: Final = 1_000
 _KILLS: Final = 2
 _DIGEST: Final = hashlib.sha256(b"after the rotation").digest()
-_MAIN: Final = "import sys; from appliance.commands import main; sys.exit(main())"
+_MAIN: Final = "import sys; from appliance.cli import main; sys.exit(main())"
 
 
 def place_settings(hsm: HsmInstallation, name: str, url: str) -> tuple[Path, Settings]:

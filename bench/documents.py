@@ -18,10 +18,10 @@ from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Final
 
+from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.s3.blob_store import BucketDocuments
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentUpkeep
-from appliance.storage.bucket_documents import BucketDocuments
-from appliance.storage.documents import LocalDocuments
 from tests.fakes import FixedDocumentKeys
 from tests.parts.s3 import S3Server
 

@@ -15,32 +15,32 @@ from typing import Final
 
 import pkcs11
 
-from appliance.call_watch import CallWatch
-from appliance.domain.command import SignParameters
-from appliance.domain.document import PageBox
-from appliance.domain.hsm import (
+from appliance.domain.appearance.stamp import StampLayout, place, stamp_lines
+from appliance.domain.documents import PageBox
+from appliance.domain.keys import (
     KeyAlgorithm,
     KeyReference,
     SignatureScheme,
     TokenRole,
     WrappedKey,
 )
-from appliance.domain.levels import ValidationData
-from appliance.domain.stamp import StampLayout, place, stamp_lines
+from appliance.domain.requests.levels import ValidationData
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import Restriction, SignatureLevel
-from hsm_config import objects
-from hsm_config.certificates import new_serial
-from hsm_config.objects import TSA_KEY
-from hsm_config.pairs import PublicKey, load_spki
-from hsm_config.provision import provision
+from appliance.runtime.hang_watchdog import CallWatch
+from hsm_config.pkcs11 import objects
+from hsm_config.pkcs11.key_pairs import PublicKey, load_spki
+from hsm_config.pkcs11.objects import TSA_KEY
+from hsm_config.provisioning.ca_certificates import new_serial
+from hsm_config.provisioning.init import provision
 from tests.fakes import MovingClock
 from tests.parts.hsm import HsmInstallation
 from tests.parts.long_term import LongTermPki
 from worker.hsm import wrapped_keys
 from worker.hsm.connection import HsmConnection
 from worker.hsm.tokens import make_connections
-from worker.pdf import (
+from worker.pades import (
     FileDigests,
     SignaturePlan,
     Validated,
@@ -52,9 +52,9 @@ from worker.pdf import (
     method_of,
     prepare,
 )
-from worker.pdf.cms import signed_attributes
-from worker.stamp import StampFonts, load_fonts
-from worker.timestamps.making import token, token_parts, tst_info
+from worker.pades.appearance.fonts import StampFonts, load_fonts
+from worker.pades.cms import signed_attributes
+from worker.pki.tsp_encoding import token, token_parts, tst_info
 
 _FONTS: Final = Path("/usr/share/fonts/truetype/liberation2")
 _PAGE: Final = PageBox(0, 0, 595, 842, 0)

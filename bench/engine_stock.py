@@ -17,10 +17,10 @@ from pyhanko.stamp import TextStampStyle
 from pyhanko_certvalidator import ValidationContext
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
-from appliance.domain.hsm import KeyReference, SignatureScheme
+from appliance.domain.keys import KeyReference, SignatureScheme
 from appliance.domain.vocab import SignatureLevel
 from bench.engine_place import EnginePlace
-from hsm_config.objects import TSA_KEY
+from hsm_config.pkcs11.objects import TSA_KEY
 
 Box = tuple[float, float, float, float]
 

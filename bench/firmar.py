@@ -30,13 +30,13 @@ import pkcs11
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign import PdfSignatureMetadata, PdfSigner
 
-from appliance.domain.hsm import SignatureScheme
+from appliance.core.database import tables
+from appliance.domain.keys import SignatureScheme
 from appliance.domain.vocab import EventKind
-from appliance.storage import tables
-from hsm_config import objects
-from hsm_config.module import module_path
+from hsm_config.pkcs11 import objects
+from hsm_config.pkcs11.module import module_path
+from hsm_config.pkcs11.signatures import sign
 from hsm_config.profile import load_profile
-from hsm_config.signatures import sign
 from tests import pdfs
 from tests.ledger import Ledger, read_ledger
 from tests.parts.appliance import Appliance, TestPerson

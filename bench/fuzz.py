@@ -23,7 +23,7 @@ from typing import Final
 
 import pikepdf
 
-from appliance.domain.document import FindingKind, Inspection
+from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError
 from appliance.domain.sandbox import REFUSALS
 from tests.parts import hostile
@@ -31,8 +31,8 @@ from tests.parts.sandbox import LIMITS, SandboxServer, running_sandbox
 from tests.signers import signed, software_signer
 from tests.tools.damage import DAMAGED, ENCRYPTED
 from tests.tools.pdf_samples import make_plan, make_signer
-from worker.pdf import prepare
-from worker.stamp import StampFonts, load_fonts
+from worker.pades import prepare
+from worker.pades.appearance.fonts import StampFonts, load_fonts
 
 _FONTS: Final = Path("/usr/share/fonts/truetype/liberation2")
 _BYTES_MOST: Final = 200_000

@@ -14,10 +14,10 @@ from typing import Final
 
 from quart import Blueprint, Response, request
 
-from appliance.domain.document import signed_name
+from appliance.domain.documents import signed_name
+from appliance.domain.embedding import FrameState, FrameView, SignOrder
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.frame import FrameState, FrameView, SignOrder
-from appliance.web import language, log
+from appliance.web import i18n, request_log
 from appliance.web.app import client_address
 from appliance.web.auth import bearer, public
 from appliance.web.body import (
@@ -26,7 +26,7 @@ from appliance.web.body import (
     read_document,
     read_object,
 )
-from appliance.web.response import PDF, file_response, json_response
+from appliance.web.responses import PDF, file_response, json_response
 from embed import wire
 from embed.core import core, frame_session
 
@@ -78,8 +78,8 @@ async def take_note() -> Response:
     public_id = wire.text(body, "session", 64)
     code, reference = wire.page_error(body)
     if core().told.admits(client_address(), public_id):
-        log.note(pageError=code.value, pageReference=reference)
-        log.note(session=public_id)
+        request_log.note(pageError=code.value, pageReference=reference)
+        request_log.note(session=public_id)
     return json_response({})
 
 
@@ -244,11 +244,11 @@ def _session(view: FrameView) -> Response:
 
 
 def _told(view: FrameView) -> dict[str, object]:
-    return wire.snapshot(view, language.requested())
+    return wire.snapshot(view, i18n.requested())
 
 
 def _note(view: FrameView) -> None:
     """Name session and request in the log's event."""
-    log.note(session=view.session.public_id)
+    request_log.note(session=view.session.public_id)
     if view.session.request is not None:
-        log.note(solicitudId=view.session.request)
+        request_log.note(solicitudId=view.session.request)

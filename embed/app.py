@@ -11,9 +11,9 @@ from quart import Blueprint, Quart, Response, g, request
 from appliance.bootstrap import Front
 from appliance.core.work_owner import WorkOwner, work_for
 from appliance.settings import Settings
-from appliance.web import auth, body, log
+from appliance.web import auth, body, request_log
 from appliance.web.app import Face, create_app
-from appliance.web.response import json_response
+from appliance.web.responses import json_response
 from embed import api, page
 from embed.assets import Assets, load_assets
 from embed.core import KEY, EmbedCore
@@ -69,9 +69,9 @@ def _face(settings: Settings, core: EmbedCore) -> Face:
             }
         )
         work_for(WorkOwner(session.integrator.id, f"session:{session.id}"))
-        log.note(session=session.public_id, integrator=session.integrator.code)
+        request_log.note(session=session.public_id, integrator=session.integrator.code)
         if session.person is not None:
-            log.note(person=session.person)
+            request_log.note(person=session.person)
 
     return Face(settings.web.iframe_url, admit, page.refuse)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from appliance.domain.errors import SENTENCES
-from appliance.web import brand, language
+from appliance.web import brand, i18n
 from appliance.web.vendor import check_files, manifest, vendor_path
 
 _STATIC: Final = Path(__file__).resolve().parent / "static"
@@ -81,7 +81,7 @@ def _contents() -> Iterator[tuple[str, bytes]]:
     for name in manifest():
         if name.startswith("pdfjs/"):
             yield name, vendor_path(name).read_bytes()
-    for lang in language.LANGUAGES:
+    for lang in i18n.LANGUAGES:
         yield f"strings/{lang}.json", _strings(lang)
 
 
@@ -111,9 +111,9 @@ def sentences() -> tuple[str, ...]:
 def _strings(lang: str) -> bytes:
     """What the page says in a language: its own sentences, and those of errors."""
     told = {
-        "messages": {msgid: language.translate(lang, msgid) for msgid in sentences()},
+        "messages": {msgid: i18n.translate(lang, msgid) for msgid in sentences()},
         "errors": {
-            code.value: language.translate(lang, sentence)
+            code.value: i18n.translate(lang, sentence)
             for code, sentence in SENTENCES.items()
         },
     }

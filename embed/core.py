@@ -6,12 +6,12 @@ from typing import Final, cast
 from quart import current_app, g
 
 from appliance.domain.clock import Clock
-from appliance.domain.integration import EmbedSession
-from appliance.services.frame_signing import FrameSigning
-from appliance.services.framing import Framing
-from appliance.services.health import SharedHealth
-from appliance.services.logos import Logos
-from appliance.services.sessions import Sessions
+from appliance.domain.integrators.integrators import EmbedSession
+from appliance.embedding.ceremony import Framing
+from appliance.embedding.session import Sessions
+from appliance.embedding.signing import FrameSigning
+from appliance.integrators.logos import Logos
+from appliance.keys.health import SharedHealth
 from appliance.settings import Settings
 from embed.assets import Assets
 from embed.reports import Reports

@@ -16,12 +16,12 @@ from typing import Final
 from quart import Blueprint, Response, g, render_template, request
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.integration import FramePage, PageKind
-from appliance.domain.web_addresses import read_address
-from appliance.web import brand, language, log, problems
+from appliance.domain.integrators.integrators import FramePage, PageKind
+from appliance.domain.text.urls import read_address
+from appliance.web import brand, i18n, problems, request_log
 from appliance.web.app import client_address
 from appliance.web.auth import public
-from appliance.web.negotiate import wants_page
+from appliance.web.content_negotiation import wants_page
 from appliance.web.png import logo_png
 from embed.core import core
 
@@ -77,7 +77,7 @@ async def frame() -> Response:
     )
     if page.kind is PageKind.UNKNOWN:
         return await _unknown()
-    log.note(integrator=page.integrator_code)
+    request_log.note(integrator=page.integrator_code)
     await _note_around(page, with_token=token is not None)
     html = await render_template(
         "frame.html",
@@ -101,10 +101,10 @@ def _initial(name: str) -> str:
 def _words() -> dict[str, object]:
     """What every template of ours needs."""
     chosen = request.args.get("lang", "")
-    lang = chosen if chosen in language.LANGUAGES else language.requested()
+    lang = chosen if chosen in i18n.LANGUAGES else i18n.requested()
     return {
         "lang": lang,
-        "t": partial(language.translate, lang),
+        "t": partial(i18n.translate, lang),
         "base": core().assets.base,
     }
 
@@ -133,7 +133,7 @@ async def refuse(error: ApplianceError) -> Response:
     Args:
         error: raised anywhere at this address.
     """
-    problem = problems.render(error, g.request_id, language.requested())
+    problem = problems.render(error, g.request_id, i18n.requested())
     if request.method not in {"GET", "HEAD"} or not wants_page():
         return problem
     return await _words_alone(
@@ -154,7 +154,7 @@ def _boot(page: FramePage) -> dict[str, object]:
         "origins": list(page.origins),
         "environment": page.environment.value,
         "prefix": page.event_prefix,
-        "language": language.requested(),
+        "language": i18n.requested(),
         "maxDocumentBytes": core().settings.documents.limit_bytes,
         "statics": assets.base,
         "pdfjs": f"{assets.base}/pdfjs",
@@ -175,7 +175,7 @@ def _page(html: str, policy: str, status: int) -> Response:
     response = Response(html, status=int(status))
     response.headers["Content-Type"] = "text/html; charset=utf-8"
     response.headers["Content-Security-Policy"] = policy
-    response.headers["Content-Language"] = language.requested()
+    response.headers["Content-Language"] = i18n.requested()
     response.headers["Permissions-Policy"] = _PERMISSIONS
     response.headers["X-Robots-Tag"] = "noindex, nofollow"
     # Hosts that isolate themselves can frame only what is isolated too.

@@ -8,7 +8,7 @@ from typing import Final
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
-from appliance.web.rate import AddressRate
+from appliance.web.rate_limit import AddressRate
 
 ADDRESS_MOST: Final = 30
 """Records a minute that one address causes."""

@@ -10,7 +10,7 @@ from quart import Quart
 from appliance.bootstrap import heartbeat, open_front
 from appliance.domain.clock import SystemClock
 from appliance.settings import Settings
-from appliance.web.server import run_face
+from appliance.web.server.server import run_face
 from embed.app import create_embed
 
 

@@ -11,13 +11,10 @@ from urllib.parse import unquote
 import rfc8785
 from quart import request
 
-from appliance.domain.errors import (
-    ApplianceError,
-    CheckDigitError,
-    ErrorCode,
-    FieldInvalidError,
-)
-from appliance.domain.frame import (
+from appliance.documents.docmdp_policy import new_field, obstacle
+from appliance.domain.appearance.layout import as_seen
+from appliance.domain.appearance.presets import Corner
+from appliance.domain.embedding import (
     Claim,
     FrameDocument,
     FrameView,
@@ -26,16 +23,19 @@ from appliance.domain.frame import (
     Placement,
     make_claim,
 )
+from appliance.domain.errors import (
+    ApplianceError,
+    CheckDigitError,
+    ErrorCode,
+    FieldInvalidError,
+)
+from appliance.domain.identity import format_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
-from appliance.domain.person import format_cuil
-from appliance.domain.presets import Corner
-from appliance.domain.request import RequestView
+from appliance.domain.requests.request import RequestView
 from appliance.domain.signature_fields import NAME_LENGTH, EmptyField
-from appliance.domain.stamp_places import as_seen
 from appliance.domain.vocab import Restriction
-from appliance.services.restrictions import new_field, obstacle
-from appliance.web import language, problems
-from appliance.web.findings import FINDINGS
+from appliance.web import i18n, problems
+from appliance.web.document_warnings import FINDINGS
 from embed.fields import described, first_fault
 from embed.protocol import INIT_FIELDS, USER_FIELDS
 
@@ -272,7 +272,7 @@ def _document(view: FrameView, lang: str) -> dict[str, object] | None:
         "newField": new_field(inspection).value,
         "fields": [_field(field, document, lang) for field in inspection.signing.empty],
         "findings": [
-            language.translate(lang, FINDINGS[kind]) for kind in inspection.findings
+            i18n.translate(lang, FINDINGS[kind]) for kind in inspection.findings
         ],
     }
 
@@ -290,7 +290,7 @@ def _field(field: EmptyField, document: FrameDocument, lang: str) -> dict[str, o
         "page": field.page,
         "box": box,
         "locked": field.locked,
-        "obstacle": found and found.told(language.translate(lang, found.sentence)),
+        "obstacle": found and found.told(i18n.translate(lang, found.sentence)),
     }
 
 
@@ -313,7 +313,7 @@ def _reason(view: FrameView, lang: str) -> dict[str, object] | None:
     return {
         "code": view.reason.value,
         "category": problems.ANSWERS[view.reason].category.value,
-        "message": error.told(language.translate(lang, error.sentence)),
+        "message": error.told(i18n.translate(lang, error.sentence)),
     }
 
 

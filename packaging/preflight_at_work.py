@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from appliance.commands.as_role import unit_options
+from appliance.cli.as_role import unit_options
 from appliance.settings import Settings
 
 _SETTINGS: Final = Path("/etc/rubrica/settings.toml")
@@ -41,8 +41,8 @@ _TABLES: Final = """
 import asyncio, sys
 from pathlib import Path
 from appliance.settings import load_settings
-from appliance.storage.engines import open_engines
-from appliance.storage.table_version import table_version
+from appliance.core.database.engines import open_engines
+from appliance.core.database.table_version import table_version
 
 async def main():
     engines = open_engines(load_settings(Path(sys.argv[1])))

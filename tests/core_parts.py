@@ -18,12 +18,14 @@ from typing import Any
 
 import pytest
 
+from appliance.core.database.engines import open_engines
+from appliance.core.database.migrate import migrate
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.activation import Seal, epoch_at
 from appliance.domain.audit import AuditRow, first_break
-from appliance.domain.command import SignParameters
 from appliance.domain.consent import NewActivation, NewItem
-from appliance.domain.document import Inspection, PageBox
-from appliance.domain.hsm import KeyAlgorithm, KeyMode
+from appliance.domain.documents import Inspection, PageBox
+from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -33,14 +35,15 @@ from appliance.domain.ids import (
     RequestId,
     new_id,
 )
-from appliance.domain.person import Credential, Person
+from appliance.domain.keys import KeyAlgorithm, KeyMode
 from appliance.domain.records.activations import (
     IntentRow,
     KeyedItem,
 )
 from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.requests import NewRequest, StoredDocument
-from appliance.domain.request import RequestView, SignedDocumentView, Signer
+from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import (
     ActivationState,
     CredentialState,
@@ -48,12 +51,9 @@ from appliance.domain.vocab import (
     RequestState,
     VouchedBy,
 )
-from appliance.services.claiming import Claiming
-from appliance.services.signing_password import SigningPasswords
+from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import Settings, SigningSettings
-from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
-from appliance.storage.store import SqlStore
+from appliance.signing.claims import Claiming
 from tests.fakes import NOON, FakeDoorbell, FakeOutcomes, MovingClock
 from tests.parts.emptied import EmptiedDatabase
 from tests.parts.loops import run_apart

@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from appliance.domain.batch import BatchItem, BatchOutcome, SignBatch
-from appliance.domain.command import SignParameters
-from appliance.domain.document import FindingKind, Inspection, PageBox
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.documents import FindingKind, Inspection, PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     ActivationId,
@@ -22,7 +21,8 @@ from appliance.domain.ids import (
     TaskId,
 )
 from appliance.domain.ports import DocumentStream
-from appliance.domain.request import (
+from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
+from appliance.domain.requests.request import (
     Preview,
     RequestView,
     SignCommand,
@@ -32,14 +32,14 @@ from appliance.domain.request import (
     SignOutcome,
     refuse_unsigned,
 )
-from appliance.domain.stamp import StampLayout
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 
 NOON = datetime(2026, 5, 25, 12, 0, 0, tzinfo=UTC)
 
 
 class AlwaysServed:
-    """An HSM that nobody took over; see `worker.served`."""
+    """An HSM that nobody took over; see `worker.hsm.generation_check`."""
 
     was = True
 

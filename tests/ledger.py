@@ -20,6 +20,11 @@ from pyhanko.pdf_utils.misc import IndirectObjectExpected
 from pyhanko.pdf_utils.reader import PdfFileReader
 from sqlalchemy import Row, Table, select
 
+from appliance.core.database import tables
+from appliance.core.database.engines import open_engines
+from appliance.core.secrets.key_files import KeyFile
+from appliance.core.secrets.sealed_box import SecretBox
+from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.audit import AuditEvent, AuditRow, first_break
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
@@ -33,15 +38,10 @@ from appliance.domain.vocab import (
     RequestState,
 )
 from appliance.settings import Settings
-from appliance.storage import tables
-from appliance.storage.documents import LocalDocuments
-from appliance.storage.engines import open_engines
-from appliance.storage.key_files import KeyFile
-from appliance.storage.secretbox import SecretBox
 from tests.parts.appliance import Appliance
 from tests.parts.loops import run_apart
 from tests.validators import pdfsig, pyhanko_verdicts
-from worker.sandbox.verify import verify
+from worker.sandbox.verify.verify import verify
 
 _TABLES: Final = (
     tables.signature_request,

@@ -8,39 +8,39 @@ from typing import Any
 
 import pyotp
 
+from appliance.core.background import Shielded
+from appliance.core.database.engines import open_engines
+from appliance.core.rate_limit import Throttle
+from appliance.core.secrets.password_hashing import HashSlots, Passwords
+from appliance.core.secrets.sealed_box import LookupKey, SecretBox
+from appliance.core.unit_of_work import SqlStore
+from appliance.documents.download_links import Links
+from appliance.domain.identity import Person
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
-from appliance.domain.key_ring import KeyRing
-from appliance.domain.person import Person
 from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import PersonState, VouchedBy
-from appliance.services.attempts import Attempts
-from appliance.services.credentials import Credentials
-from appliance.services.csr import SigningRequests
-from appliance.services.enrolment import Enrolment
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.invitations import Invitations
-from appliance.services.links import Links
-from appliance.services.login import Login, email_index
-from appliance.services.password_change import PasswordChange
-from appliance.services.passwords import HashSlots, Passwords
-from appliance.services.publishing import Publishing
-from appliance.services.revocation import Revocations
-from appliance.services.revocation_pins import RevocationPins
-from appliance.services.self_revocation import SelfRevocation
-from appliance.services.sessions import Sessions
-from appliance.services.shielding import Shielded
-from appliance.services.signing_password import SigningPasswords
-from appliance.services.status_answers import StatusAnswers
-from appliance.services.throttle import Throttle
-from appliance.services.timestamps import Timestamps
-from appliance.services.tokens import Tokens
-from appliance.services.trust import Trust
-from appliance.services.verification import Verification
+from appliance.embedding.session import Sessions
+from appliance.identity.access_tokens import Tokens
+from appliance.identity.enrolment import Enrolment
+from appliance.identity.invitations import Invitations
+from appliance.identity.login import Login, email_index
+from appliance.keys.change_password import PasswordChange
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.password_attempts import Attempts
+from appliance.keys.signing_password import SigningPasswords
+from appliance.pki.credentials import Credentials
+from appliance.pki.csr import SigningRequests
+from appliance.pki.ocsp_responder import StatusAnswers
+from appliance.pki.publication import Publishing
+from appliance.pki.revocation import Revocations
+from appliance.pki.revocation_pins import RevocationPins
+from appliance.pki.self_revocation import SelfRevocation
+from appliance.pki.tsa.authority import Timestamps
+from appliance.pki.validation.trust_anchors import Trust
 from appliance.settings import Settings
-from appliance.storage.engines import open_engines
-from appliance.storage.secretbox import LookupKey, SecretBox
-from appliance.storage.store import SqlStore
+from appliance.signing.signature_lookup import Verification
 from tests.fakes import (
     FakeBatchSigning,
     FakeDoorbell,

@@ -1,7 +1,7 @@
 """What `rubrica up` prepares once, before it forks the roles that share it."""
 
 from appliance.settings import Settings, SettingsError
-from worker.stamp import FontsUnusableError, load_fonts
+from worker.pades.appearance.fonts import FontsUnusableError, load_fonts
 
 
 def prepare_fonts(settings: Settings) -> None:

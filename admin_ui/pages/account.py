@@ -7,7 +7,7 @@ from admin_ui.core import core
 from admin_ui.pages.administrators import new_password
 from admin_ui.render import NONE, Faults, again, faults_of, go, page, qr_code
 from appliance.domain.errors import ApplianceError
-from appliance.domain.integration import FactorOffer
+from appliance.domain.integrators.integrators import FactorOffer
 
 blueprint = Blueprint("account", __name__, url_prefix="/admin/account")
 

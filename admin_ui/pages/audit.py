@@ -5,10 +5,10 @@ from quart import Blueprint, Response
 from admin_ui import lists, story, times, words
 from admin_ui.core import core
 from admin_ui.render import page
+from appliance.core.pagination import read_number
 from appliance.domain.console import AuditFilter
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
-from appliance.services.cursors import read_number
 
 blueprint = Blueprint("audit", __name__, url_prefix="/admin/audit")
 

@@ -5,7 +5,7 @@ from quart import Blueprint, Response
 from admin_ui.core import core
 from admin_ui.render import page
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.web.response import file_response
+from appliance.web.responses import file_response
 
 blueprint = Blueprint("authority", __name__, url_prefix="/admin/authority")
 _DER = "application/pkix-cert"

@@ -9,7 +9,7 @@ from admin_ui.core import core
 from admin_ui.render import NONE, again, faults_of, go, page
 from admin_ui.session import is_partial
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.integration import DomainView
+from appliance.domain.integrators.integrators import DomainView
 
 blueprint = Blueprint(
     "domains", __name__, url_prefix="/admin/integrators/<code>/domains"

@@ -18,12 +18,12 @@ from admin_ui.core import core
 from admin_ui.figures import figures_now
 from admin_ui.render import page
 from admin_ui.session import is_partial
-from appliance.domain.records.tasks import WorkerStatus
+from appliance.console.installation_state import look
+from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.keys.health import OK
 from appliance.operations.metrics import installation as verdicts
 from appliance.operations.metrics.facts import Facts, ProcessFact
 from appliance.operations.metrics.verdicts import UNKNOWN, State, Verdict, alarm, worst
-from appliance.services.health import OK
-from appliance.services.installation_state import look
 
 blueprint = Blueprint("health", __name__, url_prefix="/admin/health")
 _ALIVE: Final = timedelta(seconds=15)

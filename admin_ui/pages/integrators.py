@@ -10,7 +10,7 @@ from admin_ui.core import core
 from admin_ui.render import NONE, again, faults_of, go, page
 from appliance.domain.console import IntegratorFilter, IntegratorNumbers
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.integration import IntegratorView
+from appliance.domain.integrators.integrators import IntegratorView
 
 blueprint = Blueprint("integrators", __name__, url_prefix="/admin/integrators")
 _OFFERED = 20

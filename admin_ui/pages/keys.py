@@ -9,7 +9,7 @@ from admin_ui import session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.integration import KeyView, NewKey
+from appliance.domain.integrators.integrators import KeyView, NewKey
 
 blueprint = Blueprint("keys", __name__, url_prefix="/admin/integrators/<code>/keys")
 LIVES: Final = {

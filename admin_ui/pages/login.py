@@ -8,8 +8,8 @@ from admin_ui import session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, go, page
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.services.console import SignIn
-from appliance.web import language
+from appliance.identity.console_login import SignIn
+from appliance.web import i18n
 from appliance.web.app import client_address
 from appliance.web.auth import public
 
@@ -99,7 +99,7 @@ async def choose_language() -> Response:
     """
     sent = session.form()
     chosen = sent.text("lang")
-    if chosen not in language.LANGUAGES:
+    if chosen not in i18n.LANGUAGES:
         raise ApplianceError(ErrorCode.FIELD_INVALID, params={"field": "lang"})
     back = sent.text("back")
     where = back if back == url_for("login.show") else session.local_path(back)

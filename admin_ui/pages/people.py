@@ -8,7 +8,7 @@ from admin_ui.render import NONE, Faults, again, faults_of, page
 from appliance.domain.console import PeopleFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import PersonState, VouchedBy
-from appliance.services.people import checked_person
+from appliance.identity.people import checked_person
 
 blueprint = Blueprint("people", __name__, url_prefix="/admin/people")
 _FIELDS = {

@@ -10,9 +10,13 @@ from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
-from appliance.domain.command import PLACE_LENGTH, REASON_LENGTH, SignParameters
+from appliance.domain.appearance.colors import parse_color
 from appliance.domain.errors import ApplianceError, FieldInvalidError
-from appliance.domain.stamp_colors import parse_color
+from appliance.domain.requests.signing_command import (
+    PLACE_LENGTH,
+    REASON_LENGTH,
+    SignParameters,
+)
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle
 
 blueprint = Blueprint("stamp", __name__, url_prefix="/admin/integrators/<code>/stamp")

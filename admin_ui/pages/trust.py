@@ -9,7 +9,7 @@ from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.trust import AnchorPurpose, AnchorView
+from appliance.domain.trust_store import AnchorPurpose, AnchorView
 
 blueprint = Blueprint("trust", __name__, url_prefix="/admin/trust")
 _FIELDS: Final = {

@@ -2,12 +2,12 @@
 
 from quart import Blueprint, Response
 
-from appliance.api import wire
 from appliance.api.core import core
+from appliance.api.wire import requests
 from appliance.web import body
 from appliance.web.app import client_address
 from appliance.web.auth import public
-from appliance.web.response import json_response
+from appliance.web.responses import json_response
 
 blueprint = Blueprint("auth", __name__)
 
@@ -16,7 +16,7 @@ blueprint = Blueprint("auth", __name__)
 @public
 async def login() -> Response:
     """`POST /auth/login`: user and password give a login token."""
-    given = wire.credentials(await body.read_object())
+    given = requests.credentials(await body.read_object())
     challenge = await core().login.login(given.user, given.password, client_address())
     return json_response(
         {
@@ -31,7 +31,7 @@ async def login() -> Response:
 @public
 async def otp() -> Response:
     """`POST /auth/otp`: login token and code give an access token."""
-    login_token, code = wire.one_time_code(await body.read_object())
+    login_token, code = requests.one_time_code(await body.read_object())
     issued = await core().login.otp(login_token, code, client_address())
     return json_response(
         {

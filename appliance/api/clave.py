@@ -7,8 +7,8 @@ from http import HTTPStatus
 
 from quart import Blueprint, Response
 
-from appliance.api import wire
 from appliance.api.core import core
+from appliance.api.wire import requests
 from appliance.web import auth, body
 
 blueprint = Blueprint("clave", __name__)
@@ -19,6 +19,6 @@ async def change_password() -> Response:
     """`POST /credenciales/clave`: 204 once the new one holds for every key."""
     signer = await auth.signer()
     core().tokens.require_fresh(signer)
-    old, new = wire.password_change(await body.read_object())
+    old, new = requests.password_change(await body.read_object())
     await core().password_change.change(signer, old, new)
     return Response(status=HTTPStatus.NO_CONTENT)

@@ -8,12 +8,12 @@ from typing import Protocol, cast
 
 from quart import current_app
 
-from appliance.domain.batch import BatchOutcome, SignBatch
+from appliance.documents.download_links import Links
 from appliance.domain.clock import Clock
-from appliance.domain.command import SignParameters
 from appliance.domain.ids import BatchId, PersonId, RequestId, TaskId
 from appliance.domain.ports import DocumentStream
-from appliance.domain.request import (
+from appliance.domain.requests.batch import BatchOutcome, SignBatch
+from appliance.domain.requests.request import (
     Preview,
     RequestView,
     SignCommand,
@@ -22,21 +22,21 @@ from appliance.domain.request import (
     Signer,
     SignOutcome,
 )
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
-from appliance.services.credentials import Credentials
-from appliance.services.csr import SigningRequests
-from appliance.services.enrolment import Enrolment
-from appliance.services.links import Links
-from appliance.services.login import Login
-from appliance.services.password_change import PasswordChange
-from appliance.services.revocation_pins import RevocationPins
-from appliance.services.self_revocation import SelfRevocation
-from appliance.services.sessions import Sessions
-from appliance.services.status_answers import StatusAnswers
-from appliance.services.timestamps import Timestamps
-from appliance.services.tokens import Tokens
-from appliance.services.verification import Verification
+from appliance.embedding.session import Sessions
+from appliance.identity.access_tokens import Tokens
+from appliance.identity.enrolment import Enrolment
+from appliance.identity.login import Login
+from appliance.keys.change_password import PasswordChange
+from appliance.pki.credentials import Credentials
+from appliance.pki.csr import SigningRequests
+from appliance.pki.ocsp_responder import StatusAnswers
+from appliance.pki.revocation_pins import RevocationPins
+from appliance.pki.self_revocation import SelfRevocation
+from appliance.pki.tsa.authority import Timestamps
 from appliance.settings import Settings
+from appliance.signing.signature_lookup import Verification
 
 KEY = "rubrica.core"
 """Where the application keeps it."""

@@ -11,14 +11,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from quart import Blueprint, Response
 
-from appliance.api import wire_credenciales as wire
 from appliance.api.core import core
+from appliance.api.wire import credentials as wire
 from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId
-from appliance.domain.request import Signer
-from appliance.web import auth, body, log, negotiate
-from appliance.web.response import file_response, json_response
+from appliance.domain.requests.request import Signer
+from appliance.web import auth, body, content_negotiation, request_log
+from appliance.web.responses import file_response, json_response
 
 blueprint = Blueprint("credenciales", __name__)
 
@@ -45,7 +45,7 @@ async def download_certificate(credencial: str) -> Response:
     signer = await auth.signer()
     view = await core().credentials.get(_id(credencial), signer.person)
     name = f"certificado-{view.serial}"
-    if negotiate.prefers(_DER, over=_PEM):
+    if content_negotiation.prefers(_DER, over=_PEM):
         return file_response(view.certificate, _DER, f"{name}.cer")
     return file_response(_pem(view), _PEM, f"{name}.pem")
 
@@ -107,7 +107,7 @@ def _id(text: str) -> CredentialId:
     """
     if not _UUID.fullmatch(text):
         raise ApplianceError(ErrorCode.CREDENTIAL_NOT_FOUND)
-    log.note(credential=text)
+    request_log.note(credential=text)
     return CredentialId(text)
 
 

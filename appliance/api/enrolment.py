@@ -18,10 +18,10 @@ from appliance.domain.errors import (
     ErrorCode,
     FieldInvalidError,
 )
+from appliance.domain.identity import Person, format_cuil
 from appliance.domain.ids import TaskId
-from appliance.domain.integration import EnrolmentView
-from appliance.domain.person import Person, format_cuil
-from appliance.services.enrolment import Choice, Fault, Issued
+from appliance.domain.integrators.integrators import EnrolmentView
+from appliance.identity.enrolment import Choice, Fault, Issued
 from appliance.web import body
 from appliance.web.app import client_address
 from appliance.web.auth import public

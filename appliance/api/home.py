@@ -10,12 +10,12 @@ from quart import Blueprint, Response, request
 
 from appliance.api import pages
 from appliance.api.core import core
+from appliance.domain.appearance.details import CODE_LENGTH
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.stamp_details import CODE_LENGTH
-from appliance.domain.web_addresses import read_address
-from appliance.services.verification import read_code
+from appliance.domain.text.urls import read_address
+from appliance.signing.signature_lookup import read_code
 from appliance.web.auth import public
-from appliance.web.negotiate import wants_page
+from appliance.web.content_negotiation import wants_page
 
 blueprint = Blueprint("home", __name__)
 

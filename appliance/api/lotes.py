@@ -8,12 +8,13 @@ from typing import Final
 
 from quart import Blueprint, Response
 
-from appliance.api import pages, query, wire, words
+from appliance.api import pages
 from appliance.api.core import core
-from appliance.domain.batch import BatchOutcome
+from appliance.api.wire import query, representations, requests
 from appliance.domain.ids import RequestId
-from appliance.web import auth, body, language, log
-from appliance.web.response import json_response
+from appliance.domain.requests.batch import BatchOutcome
+from appliance.web import auth, body, i18n, request_log
+from appliance.web.responses import json_response
 
 blueprint = Blueprint("lotes", __name__)
 
@@ -26,7 +27,7 @@ async def sign_all() -> Response:
     """`POST /solicitudes/firmar/lote`: one command for several requests."""
     signer = await auth.signer()
     core().tokens.require_fresh(signer)
-    batch = wire.sign_batch(await body.read_object(), query.conditions())
+    batch = requests.sign_batch(await body.read_object(), query.conditions())
     outcome = await core().batch_signing.sign(batch, signer)
     status = HTTPStatus.OK if outcome.is_over else HTTPStatus.ACCEPTED
     response = await _told(outcome, status)
@@ -41,15 +42,17 @@ async def sign_all() -> Response:
 async def show_progress(lote: str) -> Response:
     """`GET /solicitudes/lotes/{id}`: how many ended, and each one's result."""
     signer = await auth.signer()
-    wanted = wire.batch_id(lote)
+    wanted = requests.batch_id(lote)
     return await _told(await core().batch_signing.progress(signer.person, wanted))
 
 
 async def _told(outcome: BatchOutcome, status: HTTPStatus = HTTPStatus.OK) -> Response:
     """How a batch stands; with `Retry-After` as long as it goes on."""
     urls = await _addresses(outcome)
-    answer = words.batch(outcome, urls, language.requested())
-    log.note(lote=outcome.id, firmadas=answer["firmadas"], fallidas=answer["fallidas"])
+    answer = representations.batch(outcome, urls, i18n.requested())
+    request_log.note(
+        lote=outcome.id, firmadas=answer["firmadas"], fallidas=answer["fallidas"]
+    )
     response = json_response(answer, status)
     if not outcome.is_over:
         response.headers["Retry-After"] = str(_RETRY_S)
@@ -69,6 +72,6 @@ async def _addresses(outcome: BatchOutcome) -> dict[RequestId, str]:
         actor = (await auth.signer()).actor
         claves = await core().links.mint_all(signed, actor)
     return {
-        request: words.document_url(base_url, request, claves.get(request))
+        request: representations.document_url(base_url, request, claves.get(request))
         for request in signed
     }

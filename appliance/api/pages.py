@@ -9,9 +9,9 @@ from quart import Blueprint, Response, g, request
 
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError
-from appliance.web import language, log, problems
+from appliance.web import i18n, problems, request_log
 from appliance.web.auth import public
-from appliance.web.negotiate import wants_page
+from appliance.web.content_negotiation import wants_page
 from appliance.web.pages import Pages, StaticFiles
 
 files = Blueprint("files", __name__)
@@ -59,14 +59,14 @@ def refuse(error: ApplianceError, template: str, **values: object) -> Response:
         template: file name; it gets `title` and `told`.
         values: what else it needs.
     """
-    log.note(code=error.code.value)
+    request_log.note(code=error.code.value)
     lang = reader_language()
     answer = problems.ANSWERS[error.code]
     response = show(
         template,
         answer.status,
-        title=language.translate(lang, problems.TITLES[answer.status]),
-        told=error.told(language.translate(lang, error.sentence)),
+        title=i18n.translate(lang, problems.TITLES[answer.status]),
+        told=error.told(i18n.translate(lang, error.sentence)),
         **values,
     )
     wait_s = error.extras.get("retryAfter", answer.retry_after_s)
@@ -81,7 +81,7 @@ async def refuse_anybody(error: ApplianceError) -> Response:
     Args:
         error: raised anywhere at this address.
     """
-    problem = problems.render(error, g.request_id, language.requested())
+    problem = problems.render(error, g.request_id, i18n.requested())
     if request.method not in {"GET", "HEAD"} or not wants_page():
         return problem
     lang = reader_language()
@@ -89,10 +89,8 @@ async def refuse_anybody(error: ApplianceError) -> Response:
     page = show(
         "error.html",
         problem.status_code,
-        title=language.translate(
-            lang, problems.TITLES[HTTPStatus(problem.status_code)]
-        ),
-        told=error.told(language.translate(lang, error.sentence)),
+        title=i18n.translate(lang, problems.TITLES[HTTPStatus(problem.status_code)]),
+        told=error.told(i18n.translate(lang, error.sentence)),
         link_over=link and problem.status_code == HTTPStatus.UNAUTHORIZED,
         programs=problem.status_code == HTTPStatus.UNAUTHORIZED,
         reference=g.request_id,
@@ -106,13 +104,13 @@ async def refuse_anybody(error: ApplianceError) -> Response:
 def reader_language() -> str:
     """The language of a page: that of its `?lang=`, else the browser's."""
     chosen = request.args.get("lang", "")
-    return chosen if chosen in language.LANGUAGES else language.requested()
+    return chosen if chosen in i18n.LANGUAGES else i18n.requested()
 
 
 def language_query() -> str:
     """What keeps a choice of language in the address of another page."""
     chosen = request.args.get("lang", "")
-    return f"?lang={chosen}" if chosen in language.LANGUAGES else ""
+    return f"?lang={chosen}" if chosen in i18n.LANGUAGES else ""
 
 
 def base_path() -> str:

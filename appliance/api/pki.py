@@ -14,11 +14,11 @@ from typing import Final, cast
 from quart import Blueprint, Response, current_app, request
 
 from appliance.api.core import core
-from appliance.services.status_answers import Issuer, OcspRefusal, Published
+from appliance.pki.ocsp_responder import Issuer, OcspRefusal, Published
 from appliance.web.app import client_address
 from appliance.web.auth import public
 from appliance.web.body import read_bytes
-from appliance.web.rate import AddressRate
+from appliance.web.rate_limit import AddressRate
 
 blueprint = Blueprint("pki", __name__, url_prefix="/pki")
 

@@ -7,7 +7,7 @@ from quart import Blueprint, Response
 
 from appliance.api.core import core
 from appliance.web.auth import public
-from appliance.web.response import json_response
+from appliance.web.responses import json_response
 
 blueprint = Blueprint("public", __name__)
 

@@ -11,11 +11,11 @@ from typing import Final
 from quart import Blueprint, Response, request
 
 from appliance.api import pages
-from appliance.api import wire_credenciales as wire
 from appliance.api.core import core
+from appliance.api.wire import credentials as wire
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.person import parse_cuil
-from appliance.services.revocation_pins import LONGEST_TYPED
+from appliance.domain.identity import parse_cuil
+from appliance.pki.revocation_pins import LONGEST_TYPED
 from appliance.web import forms, problems
 from appliance.web.app import client_address
 from appliance.web.auth import public

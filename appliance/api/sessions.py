@@ -8,14 +8,14 @@ from typing import Final
 
 from quart import Blueprint, Response, request
 
-from appliance.api import words
 from appliance.api.core import core
-from appliance.api.query import QueryInvalidError
-from appliance.domain.api_keys import LOOKS_LIKE_ONE
+from appliance.api.wire import representations
+from appliance.api.wire.query import QueryInvalidError
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldMissingError
+from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE
 from appliance.web import body
 from appliance.web.auth import public
-from appliance.web.response import json_response
+from appliance.web.responses import json_response
 
 blueprint = Blueprint("sessions", __name__)
 
@@ -51,7 +51,10 @@ async def new_session() -> Response:
         ids[0], request.headers.get("X-Api-Key", ""), from_browser=_is_browser()
     )
     return json_response(
-        {"tokenSession": opened.token, "validUntil": words.instant(opened.valid_until)}
+        {
+            "tokenSession": opened.token,
+            "validUntil": representations.instant(opened.valid_until),
+        }
     )
 
 

@@ -9,15 +9,27 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from appliance.api import pages, query, wire, words
+from appliance.api import pages
 from appliance.api.core import core
-from appliance.domain.document import signed_name
+from appliance.api.wire import query, representations, requests
+from appliance.domain.documents import signed_name
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.ports import DocumentStream
-from appliance.domain.request import RequestView, SignCommand, SignedDocumentView
-from appliance.web import auth, body, cors, language, log, negotiate
-from appliance.web.response import JSON, PDF, file_response, json_response
+from appliance.domain.requests.request import (
+    RequestView,
+    SignCommand,
+    SignedDocumentView,
+)
+from appliance.web import (
+    auth,
+    body,
+    content_negotiation,
+    cors,
+    i18n,
+    request_log,
+)
+from appliance.web.responses import JSON, PDF, file_response, json_response
 
 blueprint = Blueprint("solicitudes", __name__)
 
@@ -37,7 +49,7 @@ async def list_requests() -> Response:
         signer.person, asked.states, most, asked.before
     )
     page = views if asked.limit is None else views[: asked.limit]
-    response = json_response([words.element(view) for view in page])
+    response = json_response([representations.element(view) for view in page])
     if len(page) < len(views):
         following = {"limite": asked.limit, "cursor": query.cursor_after(page[-1].id)}
         if "estado" in request.args:
@@ -53,7 +65,7 @@ async def show_request(solicitud: str) -> Response:
     signer = await auth.signer()
     view = await core().requests.get(signer.person, _request_id(solicitud))
     versions = await core().requests.versions(view)
-    told = words.detail(view, language.requested(), versions)
+    told = representations.detail(view, i18n.requested(), versions)
     return _tagged(json_response(told), view)
 
 
@@ -75,13 +87,13 @@ async def download_signed(solicitud: str) -> Response:
     here. A fresh link is only for the signer.
     """
     wanted = _request_id(solicitud)
-    fresh = negotiate.wants_only(JSON)
+    fresh = content_negotiation.wants_only(JSON)
     clave = request.args.get("clave", "")
     linked = not fresh and await core().links.open(clave, wanted)
     person = None if linked else (await auth.signer()).person
     view, pdf = await core().requests.signed(person, wanted, query.version())
     if fresh:
-        return json_response(words.signed(view, await _link(view)))
+        return json_response(representations.signed(view, await _link(view)))
     if linked:
         # The page that was told this address may fetch it (decisions "CORS").
         cors.open_to(await core().sessions.origins(view.integrator))
@@ -93,12 +105,12 @@ async def preview(solicitud: str) -> Response:
     """`POST /solicitudes/{id}/vista-previa`: the stamp's box and the page."""
     signer = await auth.signer()
     wanted = _request_id(solicitud)
-    params = wire.preview_parameters(await body.read_object())
+    params = requests.preview_parameters(await body.read_object())
     made = await core().requests.preview(signer.person, wanted, params)
-    if negotiate.prefers(_PNG, over=JSON):
+    if content_negotiation.prefers(_PNG, over=JSON):
         return file_response(made.png, _PNG, f"{wanted}-{params.page}.png")
     page = made.layout.page if made.layout else params.page
-    return json_response(words.preview(made, page))
+    return json_response(representations.preview(made, page))
 
 
 @blueprint.post("/solicitudes/<digits:solicitud>/rechazar")
@@ -106,9 +118,9 @@ async def reject(solicitud: str) -> Response:
     """`POST /solicitudes/{id}/rechazar`: the signer refuses, with a reason."""
     signer = await auth.signer()
     wanted = _request_id(solicitud)
-    reason = wire.rejection(await body.read_object())
+    reason = requests.rejection(await body.read_object())
     view = await core().requests.reject(signer, wanted, reason)
-    return json_response(words.detail(view, language.requested()))
+    return json_response(representations.detail(view, i18n.requested()))
 
 
 @blueprint.post("/solicitudes/firmar")
@@ -118,7 +130,7 @@ async def sign() -> Response:
     signer = await auth.signer()
     core().tokens.require_fresh(signer)
     command, document = await _command()
-    log.note(solicitudId=command.request)
+    request_log.note(solicitudId=command.request)
     outcome = await core().signing.sign(command, signer, document)
     wants_pdf = _wants_pdf(multipart=document is not None)
     if outcome.document is None:
@@ -126,23 +138,25 @@ async def sign() -> Response:
     if wants_pdf:
         view, pdf = await core().requests.signed(signer.person, outcome.request)
         return _signed_file(view, pdf)
-    return json_response(words.signed(outcome.document, await _link(outcome.document)))
+    return json_response(
+        representations.signed(outcome.document, await _link(outcome.document))
+    )
 
 
 async def _command() -> tuple[SignCommand, bytes | None]:
     """The signing command, and the document when it came with the call."""
     conditions = query.conditions()
     if not body.is_multipart():
-        return wire.sign_command(await body.read_object(), conditions), None
+        return requests.sign_command(await body.read_object(), conditions), None
     form = await body.read_form()
-    return wire.sign_command(form.options, conditions, lenient=True), form.file
+    return requests.sign_command(form.options, conditions, lenient=True), form.file
 
 
 def _wants_pdf(*, multipart: bool) -> bool:
     """Whether the signed PDF itself is the answer (decisions "PDF in the answer")."""
     if multipart:
-        return not negotiate.wants_only(JSON)
-    return negotiate.prefers(PDF, over=JSON)
+        return not content_negotiation.wants_only(JSON)
+    return content_negotiation.prefers(PDF, over=JSON)
 
 
 def _going_on(wanted: RequestId, *, wants_pdf: bool) -> Response:
@@ -169,7 +183,9 @@ async def _link(view: SignedDocumentView) -> str:
     """A fresh download link."""
     actor = (await auth.signer()).actor
     clave = await core().links.mint(view.request, actor)
-    return words.document_url(core().settings.web.base_url, view.request, clave)
+    return representations.document_url(
+        core().settings.web.base_url, view.request, clave
+    )
 
 
 def _signed_file(view: SignedDocumentView, pdf: DocumentStream) -> Response:
@@ -184,6 +200,6 @@ def _tagged(response: Response, view: RequestView) -> Response:
 
 
 def _request_id(text: str) -> RequestId:
-    wanted = wire.request_id(text)
-    log.note(solicitudId=wanted)
+    wanted = requests.request_id(text)
+    request_log.note(solicitudId=wanted)
     return wanted

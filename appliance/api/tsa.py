@@ -12,7 +12,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web.app import client_address
 from appliance.web.auth import public
 from appliance.web.body import read_bytes
-from appliance.web.rate import AddressRate
+from appliance.web.rate_limit import AddressRate
 
 blueprint = Blueprint("tsa", __name__)
 

@@ -11,12 +11,12 @@ from quart import Blueprint, Response, current_app
 
 from appliance.api import pages
 from appliance.api.core import core
-from appliance.domain.civil_time import day_and_time, with_zone
+from appliance.domain.appearance.details import CODE_LENGTH
 from appliance.domain.errors import ApplianceError
-from appliance.domain.stamp_details import CODE_LENGTH
+from appliance.domain.text.civil_time import day_and_time, with_zone
 from appliance.web.app import client_address
 from appliance.web.auth import public
-from appliance.web.rate import AddressRate
+from appliance.web.rate_limit import AddressRate
 
 blueprint = Blueprint("verificar", __name__)
 

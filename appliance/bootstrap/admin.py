@@ -4,41 +4,41 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from appliance.appearance.content import Stamping
+from appliance.appearance.samples import StampSamples
 from appliance.bootstrap.certificates import open_expiry, open_trust
 from appliance.bootstrap.core import Core, data_sealer, document_sealer, open_core
+from appliance.console.views import ConsoleViews
+from appliance.core.secrets.key_files import KeyFile
+from appliance.core.secrets.password_hashing import HashSlots, Passwords
+from appliance.core.secrets.sealed_box import LookupKey
+from appliance.documents.intake import Intake
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
     LookupIndex,
     Sealer,
 )
+from appliance.identity.console_login import ConsoleLogin
 from appliance.identity.console_users import ConsoleUsers
-from appliance.identity.failed_tries import FailedTries
-from appliance.identity.person_factor import PersonFactor
-from appliance.services.certificates import Certificates
-from appliance.services.console import ConsoleLogin
-from appliance.services.console_views import ConsoleViews
-from appliance.services.credentials import Credentials
-from appliance.services.expiry import Expiry
-from appliance.services.health import Health
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.intake import Intake
-from appliance.services.integrators import Integrators
-from appliance.services.invitations import Invitations
-from appliance.services.logos import Logos
-from appliance.services.officers import Officers
-from appliance.services.own_authority import OwnAuthorityViews
-from appliance.services.passwords import HashSlots, Passwords
-from appliance.services.reissue import Reissue
-from appliance.services.requests import Requests
-from appliance.services.revocation import Revocations
-from appliance.services.revocation_pins import RevocationPins
-from appliance.services.stamp_samples import StampSamples
-from appliance.services.stamping import Stamping
-from appliance.services.trust import Trust
+from appliance.identity.failed_logins import FailedTries
+from appliance.identity.invitations import Invitations
+from appliance.identity.key_reissue import Reissue
+from appliance.identity.registration_officers import Officers
+from appliance.identity.totp_reset import PersonFactor
+from appliance.integrators.integrators import Integrators
+from appliance.integrators.logos import Logos
+from appliance.keys.health import Health
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.ca_files import read_certificate
+from appliance.pki.ca_overview import OwnAuthorityViews
+from appliance.pki.certificates import Certificates
+from appliance.pki.credentials import Credentials
+from appliance.pki.expiry_notices import Expiry
+from appliance.pki.revocation import Revocations
+from appliance.pki.revocation_pins import RevocationPins
+from appliance.pki.validation.trust_anchors import Trust
 from appliance.settings import Settings
-from appliance.storage.key_files import KeyFile
-from appliance.storage.pki_files import read_certificate
-from appliance.storage.secretbox import LookupKey
+from appliance.signing.requests import Requests
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from cryptography import x509
 
 from appliance.bootstrap.core import Core
 from appliance.domain.records import Records
-from appliance.domain.trust import ExpiringKind
+from appliance.domain.trust_store import ExpiringKind
 from appliance.domain.vocab import CertificateKind
-from appliance.services.auto_renewal import AutoRenewal
-from appliance.services.certificates import Certificates
-from appliance.services.expiry import Expiry
-from appliance.services.trust import Trust
-from appliance.storage.pki_files import read_certificate
+from appliance.pki.automatic_renewal import AutoRenewal
+from appliance.pki.ca_files import read_certificate
+from appliance.pki.certificates import Certificates
+from appliance.pki.expiry_notices import Expiry
+from appliance.pki.validation.trust_anchors import Trust
 
 
 def open_trust(core: Core) -> Trust:

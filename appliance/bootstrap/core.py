@@ -8,7 +8,22 @@ from typing import Any
 
 import structlog
 
-from appliance.core.clock_check import ClockCheck
+from appliance.core import messaging
+from appliance.core.database.database_clock import database_time
+from appliance.core.database.engines import Engines, open_engines
+from appliance.core.database.table_version import (
+    Standing,
+    TableVersion,
+    newest,
+    table_version,
+)
+from appliance.core.secrets.key_files import KeyFile
+from appliance.core.secrets.sealed_box import SecretBox
+from appliance.core.system.clock_check import ClockCheck
+from appliance.core.unit_of_work import SqlStore, store_faults
+from appliance.documents.blob_stores import document_store
+from appliance.documents.document_keys import IntegratorDocumentKeys
+from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import new_id
@@ -20,22 +35,7 @@ from appliance.domain.ports import (
     Sealer,
 )
 from appliance.domain.records import Store
-from appliance.services.document_keys import IntegratorDocumentKeys
 from appliance.settings import Settings, SettingsError
-from appliance.storage import redis
-from appliance.storage.database_time import database_time
-from appliance.storage.document_stores import document_store
-from appliance.storage.engines import Engines, open_engines
-from appliance.storage.key_files import KeyFile
-from appliance.storage.sandbox import SandboxClient
-from appliance.storage.secretbox import SecretBox
-from appliance.storage.store import SqlStore, store_faults
-from appliance.storage.table_version import (
-    Standing,
-    TableVersion,
-    newest,
-    table_version,
-)
 
 _log = structlog.get_logger(__name__)
 _LOOK_S = 3.0
@@ -117,12 +117,12 @@ async def open_core(
         SettingsError: a file that the settings name cannot be used, or the tables are
             too new.
     """
-    redis_settings = redis.redis_settings(settings)
+    redis_settings = messaging.redis_settings(settings)
     engines = open_engines(settings)
     store = SqlStore(engines, clock, role)
     document_keys = IntegratorDocumentKeys(store, sealer, clock)
-    doorbell = redis.RedisDoorbell(redis_settings)
-    outcomes = redis.RedisOutcomes(redis_settings)
+    doorbell = messaging.RedisDoorbell(redis_settings)
+    outcomes = messaging.RedisOutcomes(redis_settings)
 
     try:
         await _refuse_tables_too_new(engines)
@@ -138,12 +138,12 @@ async def open_core(
             doorbell=doorbell,
             outcomes=outcomes,
             bell=Bell(
-                queue=redis.QUEUE,
-                job=redis.RING_JOB,
-                connect=lambda: redis.connect_queue(redis_settings),
-                listen=lambda: redis.listen(redis_settings, redis.BELL),
-                serialize=redis.serialize,
-                deserialize=redis.deserialize,
+                queue=messaging.QUEUE,
+                job=messaging.RING_JOB,
+                connect=lambda: messaging.connect_queue(redis_settings),
+                listen=lambda: messaging.listen(redis_settings, messaging.BELL),
+                serialize=messaging.serialize,
+                deserialize=messaging.deserialize,
             ),
             tables=lambda: _tables_state(engines),
             clock_check=ClockCheck(clock, lambda: database_time(engines)),

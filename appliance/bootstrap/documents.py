@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from appliance.bootstrap.core import document_sealer, open_core
+from appliance.documents.document_keys import IntegratorDocumentKeys
+from appliance.documents.retention import DocumentKeeping
 from appliance.domain.clock import Clock
-from appliance.services.document_keeping import DocumentKeeping
-from appliance.services.document_keys import IntegratorDocumentKeys
 from appliance.settings import Settings
 
 

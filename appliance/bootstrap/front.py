@@ -9,63 +9,63 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from appliance.appearance.content import Stamping
 from appliance.bootstrap.certificates import open_expiry, open_trust
 from appliance.bootstrap.core import Core, data_sealer, document_sealer, open_core
+from appliance.core.background import Shielded
+from appliance.core.rate_limit import Throttle
+from appliance.core.secrets.key_files import KeyFile
+from appliance.core.secrets.password_hashing import HashSlots, Passwords
+from appliance.core.secrets.sealed_box import LookupKey
+from appliance.documents.download_links import Links
+from appliance.documents.intake import Intake
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
     LookupIndex,
     Sealer,
 )
+from appliance.embedding.ceremony import Framing
+from appliance.embedding.identification import FrameIdentity
+from appliance.embedding.request import FrameRequests
+from appliance.embedding.session import Sessions
+from appliance.embedding.session_steps import Progress
+from appliance.embedding.session_views import FrameViews
+from appliance.embedding.signing import FrameSigning
+from appliance.identity.access_tokens import Tokens
+from appliance.identity.console_login import ConsoleLogin
 from appliance.identity.console_users import ConsoleUsers
-from appliance.identity.failed_tries import FailedTries
-from appliance.services.attempts import Attempts
-from appliance.services.authorizing import Authorizing
-from appliance.services.batch_signing import BatchSigning
-from appliance.services.certificates import Certificates
-from appliance.services.console import ConsoleLogin
-from appliance.services.credentials import Credentials
-from appliance.services.csr import SigningRequests
-from appliance.services.enrolment import Enrolment
-from appliance.services.expiry import Expiry
-from appliance.services.frame_identity import FrameIdentity
-from appliance.services.frame_requests import FrameRequests
-from appliance.services.frame_signing import FrameSigning
-from appliance.services.frame_views import FrameViews
-from appliance.services.framing import Framing
-from appliance.services.health import Health, SharedHealth
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.intake import Intake
-from appliance.services.integrators import Integrators
-from appliance.services.invitations import Invitations
-from appliance.services.issuing import Issuing
-from appliance.services.links import Links
-from appliance.services.login import Login
-from appliance.services.logos import Logos
-from appliance.services.password_change import PasswordChange
-from appliance.services.passwords import HashSlots, Passwords
-from appliance.services.people import People
-from appliance.services.progress import Progress
-from appliance.services.publishing import Publishing
-from appliance.services.requests import Requests
-from appliance.services.revocation import Revocations
-from appliance.services.revocation_pins import RevocationPins
-from appliance.services.self_revocation import SelfRevocation
-from appliance.services.sessions import Sessions
-from appliance.services.shielding import Shielded
-from appliance.services.signing import Signing
-from appliance.services.signing_hosts import SigningHosts
-from appliance.services.signing_password import SigningPasswords
-from appliance.services.stamping import Stamping
-from appliance.services.status_answers import StatusAnswers
-from appliance.services.throttle import Throttle
-from appliance.services.timestamps import Timestamps
-from appliance.services.tokens import Tokens
-from appliance.services.trust import Trust
-from appliance.services.verification import Verification
+from appliance.identity.enrolment import Enrolment
+from appliance.identity.failed_logins import FailedTries
+from appliance.identity.invitations import Invitations
+from appliance.identity.login import Login
+from appliance.identity.people import People
+from appliance.integrators.integrators import Integrators
+from appliance.integrators.logos import Logos
+from appliance.keys.change_password import PasswordChange
+from appliance.keys.health import Health, SharedHealth
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.password_attempts import Attempts
+from appliance.keys.signing_hosts import SigningHosts
+from appliance.keys.signing_password import SigningPasswords
+from appliance.keys.worker_identities import PinnedIdentities
+from appliance.pki.certificates import Certificates
+from appliance.pki.credentials import Credentials
+from appliance.pki.csr import SigningRequests
+from appliance.pki.expiry_notices import Expiry
+from appliance.pki.issuance import Issuing
+from appliance.pki.ocsp_responder import StatusAnswers
+from appliance.pki.publication import Publishing
+from appliance.pki.revocation import Revocations
+from appliance.pki.revocation_pins import RevocationPins
+from appliance.pki.self_revocation import SelfRevocation
+from appliance.pki.tsa.authority import Timestamps
+from appliance.pki.validation.trust_anchors import Trust
 from appliance.settings import Settings
-from appliance.storage.identities import PinnedIdentities
-from appliance.storage.key_files import KeyFile
-from appliance.storage.secretbox import LookupKey
+from appliance.signing.activation import Authorizing
+from appliance.signing.requests import Requests
+from appliance.signing.sign import Signing
+from appliance.signing.sign_batch import BatchSigning
+from appliance.signing.signature_lookup import Verification
 
 
 @dataclass(frozen=True, slots=True)

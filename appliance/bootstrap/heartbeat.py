@@ -16,7 +16,7 @@ import structlog
 
 from appliance.bootstrap.core import Core
 from appliance.domain.errors import ApplianceError
-from appliance.domain.records.tasks import WorkerStatus
+from appliance.domain.records.hsm_tasks import WorkerStatus
 
 EVERY_S: Final = 5.0
 """Three of these are missed before somebody counts as silent (`ALIVE`)."""

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from appliance.bootstrap.core import data_sealer, document_sealer, open_core
+from appliance.core.secrets.key_files import KeyFile
+from appliance.core.secrets.sealed_box import LookupKey
 from appliance.domain.clock import Clock
 from appliance.domain.vocab import SecretName
-from appliance.services.secret_rotation import SecretRotation
+from appliance.operations.secret_rotation import SecretRotation
 from appliance.settings import Settings
-from appliance.storage.key_files import KeyFile
-from appliance.storage.secretbox import LookupKey
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ While the package is upgraded, its files are replaced under the roles that still
 What one of them loaded from there on would be the next version's, or missing: so a
 role holds all that it needs before it says that it is ready. Templates, catalogues and
 what browsers load are read at the start too, each where it is used; the sandbox's
-template does every kind of job once (`worker.sandbox.warm`).
+template does every kind of job once (`worker.sandbox.prewarm`).
 
 `tests/e2e/test_separate_users.py` takes the files away from running roles, and shows
 by what fails what is lacking here.

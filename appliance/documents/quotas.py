@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.integration import EmbedSession
+from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.records import Store
 from appliance.domain.records.requests import StoredDocument
 from appliance.domain.records.session_documents import BroughtDocument

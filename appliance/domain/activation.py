@@ -15,8 +15,7 @@ from typing import Final
 
 import rfc8785
 
-from appliance.domain.command import SignParameters
-from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.appearance.details import PLAIN, StampDetails
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -24,7 +23,8 @@ from appliance.domain.ids import (
     RequestId,
     TaskId,
 )
-from appliance.domain.stamp_details import PLAIN, StampDetails
+from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import VouchedBy
 
 EPOCH_S: Final = 600

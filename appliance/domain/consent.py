@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from appliance.domain.activation import Seal
-from appliance.domain.command import SignParameters
+from appliance.domain.appearance.details import PLAIN, StampDetails
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
-from appliance.domain.stamp_details import PLAIN, StampDetails
+from appliance.domain.requests.signing_command import SignParameters
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, cast
 
-from appliance.domain.distrusted_json import boolean, docmdp, rect
+from appliance.domain.text.untrusted_json import boolean, docmdp, rect
 
 Rect = tuple[float, float, float, float]
 """x0 < x1, y0 < y1, in unrotated user space."""

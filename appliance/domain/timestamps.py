@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 from appliance.domain.certificates import ARC
-from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.keys import DigestAlgorithm
 
 TIMESTAMP_POLICY: Final = f"{ARC}.2.1"
 """Policy under which the internal authority stamps; never changed or reused."""

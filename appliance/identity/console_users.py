@@ -9,10 +9,11 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.core.secrets.password_hashing import Passwords
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.integration import (
+from appliance.domain.integrators.integrators import (
     ConsoleSession,
     ConsoleUserView,
     FactorOffer,
@@ -22,9 +23,8 @@ from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Records, Store
 from appliance.domain.records.console import ConsoleSecret
 from appliance.domain.vocab import EventKind
-from appliance.services import totp
-from appliance.services.console import console_password, session_indexes
-from appliance.services.passwords import Passwords
+from appliance.identity import totp
+from appliance.identity.console_login import console_password, session_indexes
 from appliance.settings import Settings
 
 _OFFER_LIFE: Final = timedelta(minutes=10)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from appliance.commands.terminal import say
+from appliance.cli.terminal import say
 from appliance.domain.vocab import Environment
 from appliance.operations import looks
 from appliance.operations.looks import Finding

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
+from appliance.core.database.engines import connect_options, database_url
 from appliance.settings import Settings
-from appliance.storage.engines import connect_options, database_url
 
 _AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 """The system's; libpq before 16 has no word for them."""

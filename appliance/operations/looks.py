@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from appliance.commands.as_role import unit_options
-from appliance.commands.listener import ask
+from appliance.cli.as_role import unit_options
+from appliance.cli.installation.listener import ask
 from appliance.operations.setup import system
 from appliance.operations.units import ROLES, left_out, shown, signing_workers
 from appliance.settings import METRICS, Settings

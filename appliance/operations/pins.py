@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from appliance.commands.as_role import credentials_of, unit_text
+from appliance.cli.as_role import credentials_of, unit_text
 from appliance.operations.looks import Finding, owned
 from appliance.settings import Settings, TokenSettings
 

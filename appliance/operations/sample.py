@@ -9,19 +9,19 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from appliance.commands.demo_client import ApiClient
-from appliance.commands.fronts import handle
-from appliance.commands.kept_people import (
+from appliance.cli.demo.client import ApiClient
+from appliance.cli.demo.people import (
     ensure_person,
     keep,
     load,
     new_person,
     sign_through_api,
 )
-from appliance.commands.ready import ask_until_ready
-from appliance.commands.sample import sample_pdf
-from appliance.commands.terminal import say, write_file
-from appliance.commands.verify import report_on
+from appliance.cli.demo.sample import sample_pdf
+from appliance.cli.fronts import handle
+from appliance.cli.installation.ready import ask_until_ready
+from appliance.cli.terminal import say, write_file
+from appliance.cli.verify import report_on
 from appliance.domain.vocab import Environment, VouchedBy
 from appliance.settings import Settings, SettingsError
 
@@ -99,7 +99,7 @@ async def _person(front: "Front", settings: Settings) -> dict[str, Any]:
 
 
 async def _request(front: "Front") -> int:
-    from appliance.services.intake import IntakeOrder  # noqa: PLC0415 (heavy)
+    from appliance.documents.intake import IntakeOrder  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as records:
         integrator = await records.people.integrator(_INTEGRATOR)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from appliance.domain.stamp_details import CODE_LENGTH, CONTENT_AT_MOST
+from appliance.domain.appearance.details import CODE_LENGTH, CONTENT_AT_MOST
 from appliance.domain.vocab import Environment
 from appliance.settings.web import FACES, METRICS, origin_of
 

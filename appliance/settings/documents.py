@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 from pydantic import Field, field_validator
 
-from appliance.domain.document import FindingKind
-from appliance.domain.web_addresses import read_address
+from appliance.domain.documents import FindingKind
+from appliance.domain.text.urls import read_address
 from appliance.settings.section import Seconds, Section
 
 _BUCKET_URL: Final = re.compile(

@@ -6,8 +6,8 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from appliance.domain.levels import INTERNAL_TSA, TSA_NAME_MOST, TSA_NAMES_MOST
-from appliance.domain.web_addresses import read_address
+from appliance.domain.requests.levels import INTERNAL_TSA, TSA_NAME_MOST, TSA_NAMES_MOST
+from appliance.domain.text.urls import read_address
 from appliance.settings.section import Seconds, Section
 
 

@@ -7,8 +7,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from appliance.domain.integration import EVENT_PREFIX
-from appliance.domain.levels import INTERNAL_TSA, SignatureProfile
+from appliance.domain.integrators.integrators import EVENT_PREFIX
+from appliance.domain.requests.levels import INTERNAL_TSA, SignatureProfile
 from appliance.domain.vocab import Environment, SignatureLevel
 from appliance.settings.access import AuthSettings, SecretSettings
 from appliance.settings.coherence import ContradictionError, contradictions

@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from appliance.domain.hsm import DigestAlgorithm
-from appliance.domain.levels import INTERNAL, TSA_NAMES_MOST
+from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.requests.levels import INTERNAL, TSA_NAMES_MOST
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from appliance.settings.section import Seconds, Section
 

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 
 from pydantic import Field, field_validator
 
-from appliance.domain.web_addresses import read_address
+from appliance.domain.text.urls import read_address
 from appliance.settings.section import Seconds, Section
 
 _QUERY: Final = ("host", "port", "user")

@@ -5,7 +5,7 @@ from typing import Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from appliance.domain.web_addresses import read_address
+from appliance.domain.text.urls import read_address
 from appliance.settings.section import Seconds, Section
 
 _ADDRESS = r"^https?://[^/?#\s]+(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"

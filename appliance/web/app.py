@@ -25,14 +25,21 @@ from werkzeug.routing import BaseConverter, RequestRedirect
 
 from appliance.core.work_owner import WorkOwner, work_for
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.request import Signer
+from appliance.domain.requests.request import Signer
 from appliance.settings import Settings
-from appliance.web import auth, cors, language, log, problems, security
+from appliance.web import (
+    auth,
+    cors,
+    i18n,
+    problems,
+    request_log,
+    security_headers,
+)
 from appliance.web import body as bodies
 from appliance.web.body import BoundedRequest, Budget, Limits
-from appliance.web.client_address import Proxies, counted, full_address
-from appliance.web.lingering import LingeringConnection
 from appliance.web.pages import read_templates
+from appliance.web.server.client_address import Proxies, counted, full_address
+from appliance.web.server.early_response import LingeringConnection
 
 _ONCE: Final = (
     "Authorization",
@@ -107,7 +114,7 @@ def rest_face(settings: Settings) -> Face:
             await auth.signer()
 
     async def refuse(error: ApplianceError) -> Response:
-        return problems.render(error, g.request_id, language.requested())
+        return problems.render(error, g.request_id, i18n.requested())
 
     return Face(settings.web.base_url, admit, refuse)
 
@@ -133,7 +140,7 @@ def create_app(
 
     Source: design §7.
     """
-    language.load()
+    i18n.load()
     face = face or rest_face(settings)
     app = Quart(name, static_folder=None)
     app.jinja_options = {"loader": read_templates(Path(app.root_path) / "templates")}
@@ -188,25 +195,25 @@ def _install(app: Quart, settings: Settings, face: Face) -> None:
         _begin()
         error = problems.of_exception(exc)
         if error.code is ErrorCode.INTERNAL:
-            log.cause(exc)
-        log.note(code=error.code.value)
+            request_log.cause(exc)
+        request_log.note(code=error.code.value)
         response = await face.refuse(error)
         _keep_allow(exc, response)
         return response
 
     async def finish(response: Response) -> Response:
         _begin()
-        security.harden(response, face.headers, https=https)
+        security_headers.harden(response, face.headers, https=https)
         cors.allow(request, response, origins | cors.opened())
         response.headers["X-Request-Id"] = g.request_id
-        log.note(status=response.status_code, bytes=response.content_length)
+        request_log.note(status=response.status_code, bytes=response.content_length)
         return response
 
     async def end(exc: BaseException | None) -> None:
         del exc
         _begin()
         bodies.release()
-        log.emit((time.perf_counter() - g.began) * 1000, full_address())
+        request_log.emit((time.perf_counter() - g.began) * 1000, full_address())
 
     app.before_request(guard)
     app.register_error_handler(Exception, refuse)
@@ -274,7 +281,7 @@ def _keep_allow(exc: Exception, response: Response) -> None:
 def client_address() -> str:
     """Where the present request came from, as attempts are counted by.
 
-    Behind trusted proxies it is whom they name (`appliance.web.client_address`).
+    Behind trusted proxies it is whom they name (`appliance.web.server.client_address`).
     An IPv6 address stands for its /64: one subscriber has all of it.
     """
     return counted(full_address())

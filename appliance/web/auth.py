@@ -11,8 +11,8 @@ from quart import current_app, g, request
 
 from appliance.core.work_owner import WorkOwner, work_for
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.request import Signer
-from appliance.web import log
+from appliance.domain.requests.request import Signer
+from appliance.web import request_log
 
 Authenticate = Callable[[str], Awaitable[Signer]]
 """Turns a bearer token into its person, or raises."""
@@ -54,7 +54,7 @@ async def signer() -> Signer:
         g.signer = known
         person = f"person:{known.person}"
         work_for(WorkOwner(person, person))
-        log.note(person=known.person)
+        request_log.note(person=known.person)
     return known
 
 

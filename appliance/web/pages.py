@@ -16,7 +16,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from quart import Response
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.web import brand, language
+from appliance.web import brand, i18n
 
 CSP: Final = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
@@ -76,7 +76,7 @@ class Pages:
             lang: `es` or `en`; the template has it too, with `t` and the `mark`.
             values: what it needs.
         """
-        t = partial(language.translate, lang)
+        t = partial(i18n.translate, lang)
         page = self.templates.get_template(template)
         return page.render(lang=lang, t=t, mark=brand.MARK, **values)
 

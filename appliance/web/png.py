@@ -11,7 +11,7 @@ import struct
 import zlib
 from typing import Final
 
-from appliance.domain.stamp_details import LogoPicture
+from appliance.domain.appearance.details import LogoPicture
 
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _RGB, _BITS = 2, 8

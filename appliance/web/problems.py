@@ -13,9 +13,9 @@ from quart import Response
 from werkzeug.exceptions import HTTPException
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.web import language
-from appliance.web.allowed import in_words
-from appliance.web.response import json_response
+from appliance.web import i18n
+from appliance.web.allowed_values import in_words
+from appliance.web.responses import json_response
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -249,7 +249,7 @@ def members(error: ApplianceError, lang: str) -> dict[str, object]:
     answer = ANSWERS[error.code]
     told: dict[str, object] = {
         **in_words(error.code, error.extras, lang),
-        "detail": error.told(language.translate(lang, error.sentence)),
+        "detail": error.told(i18n.translate(lang, error.sentence)),
         "code": error.code.value,
         "category": answer.category.value,
     }
@@ -272,7 +272,7 @@ def problem(error: ApplianceError, request_id: str, lang: str) -> dict[str, obje
     return {
         **members(error, lang),
         "type": f"urn:rubrica:error:{error.code}",
-        "title": language.translate(lang, TITLES[answer.status]),
+        "title": i18n.translate(lang, TITLES[answer.status]),
         "status": answer.status.value,
         "requestId": request_id,
     }

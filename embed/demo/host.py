@@ -15,7 +15,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from appliance.domain.web_addresses import read_address
+from appliance.domain.text.urls import read_address
 from appliance.web import brand
 from embed.demo.config import HostConfig
 

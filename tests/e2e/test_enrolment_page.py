@@ -7,7 +7,7 @@ import pyotp
 from playwright.async_api import Page, Route, expect
 
 from appliance.bootstrap import Front
-from appliance.domain.integration import Invitation
+from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.vocab import VouchedBy
 from tests.parts.appliance import Appliance
 from tests.parts.browsers import SCHEMES, SIZES, Opener, axe, is_focused, press_on

@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import Frame, Page, Route, expect
 
 from appliance.domain.errors import SENTENCES
-from appliance.web import language
+from appliance.web import i18n
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import TestPerson
@@ -55,7 +55,7 @@ class Watcher:
         self.page = page
         self.frame = frame
         self.lang = lang
-        sentences = (language.translate(lang, text) for text in SENTENCES.values())
+        sentences = (i18n.translate(lang, text) for text in SENTENCES.values())
         self.longest = max(sentences, key=len)
         self.faults: dict[str, Any] = {}
 

@@ -15,7 +15,7 @@ import pytest
 from pikepdf import Pdf
 from playwright.async_api import Browser, Page, expect
 
-from appliance.domain.civil_time import ZONE
+from appliance.domain.text.civil_time import ZONE
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import Appliance, TestPerson

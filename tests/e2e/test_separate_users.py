@@ -22,11 +22,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.ocsp import OCSPRequestBuilder
 from playwright.async_api import Page, expect
 
-from appliance.asgi import create_api
+from appliance.api.app import create_api
 from appliance.bootstrap import Front
-from appliance.domain.levels import ProfileWishes
+from appliance.core.database.rights import Role
+from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
-from appliance.storage.rights import Role
 from tests import pdfs
 from tests.functional.calls import code_of, log_in, sign, signed_pdf
 from tests.parts import ceremony

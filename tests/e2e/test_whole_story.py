@@ -18,7 +18,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Frame, Page, expect
 
-from appliance.commands.demo_setup import PEOPLE
+from appliance.cli.demo.setup import PEOPLE
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import Appliance

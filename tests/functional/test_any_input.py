@@ -15,7 +15,7 @@ from asn1crypto import algos, core, tsp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from appliance.api.wire import BATCH_FIELDS, PARAMETER_FIELDS, SIGN_FIELDS
+from appliance.api.wire.requests import BATCH_FIELDS, PARAMETER_FIELDS, SIGN_FIELDS
 from appliance.domain.errors import ErrorCode
 from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson

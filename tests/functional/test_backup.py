@@ -21,13 +21,13 @@ import httpx
 import pytest
 
 from appliance.bootstrap import open_core
+from appliance.core.installation_store import RESTORED
+from appliance.documents.local.folder_mark import mark_in
 from appliance.domain.clock import SystemClock
 from appliance.domain.generation import Generation
 from appliance.domain.vocab import RequestState
 from appliance.operations.backup.archive import writing
 from appliance.operations.backup.names import RECORD, BackupName, installation_id
-from appliance.storage.document_mark import mark_in
-from appliance.storage.installation import RESTORED
 from tests import pdfs
 from tests.ledger import read_ledger
 from tests.parts.backups import Site, copied, site_with_backups

@@ -11,14 +11,14 @@ from typing import Any
 import httpx
 import pytest
 
+from appliance.core.database import tables
 from appliance.domain.vocab import EventKind, IntentState
-from appliance.storage import tables
 from tests import pdfs
 from tests.functional.calls import problem, sign
 from tests.ledger import Ledger, read_ledger
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.harm import frozen, order_crash, until
-from worker.crash_points import AFTER_SIGN, BEFORE_SIGN, FREEZE, ONCE
+from worker.failpoints import AFTER_SIGN, BEFORE_SIGN, FREEZE, ONCE
 
 DONE, INTERRUPTED = IntentState.COMPLETED, IntentState.INTERRUPTED
 LOTE = "/solicitudes/firmar/lote"

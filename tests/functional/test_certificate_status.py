@@ -32,7 +32,7 @@ from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.harm import newest, order_crash, until
 from tests.parts.loops import run_apart
-from worker.crash_points import REVOCATION_SIGNED, REVOCATION_STORED
+from worker.failpoints import REVOCATION_SIGNED, REVOCATION_STORED
 
 REQUEST = "application/ocsp-request"
 

@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from appliance.bootstrap import Front
+from appliance.documents.encrypted_files import MAGIC
+from appliance.documents.local.folder_mark import FILE
 from appliance.domain.ids import IntegratorId
 from appliance.domain.vocab import RequestState
-from appliance.storage.document_mark import FILE
-from appliance.storage.sealed_files import MAGIC
 from tests import pdfs
 from tests.functional.calls import problem, signed_pdf
 from tests.ledger import read_ledger

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from appliance.domain.errors import DocumentsAwayError
-from appliance.services.claiming import ATTEMPTS
+from appliance.signing.claims import ATTEMPTS
 from tests import pdfs
 from tests.functional.calls import being_signed, problem, signed_pdf
 from tests.parts.appliance import Appliance, TestPerson

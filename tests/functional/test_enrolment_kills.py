@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from appliance.bootstrap import Front
+from appliance.core.database import tables
 from appliance.domain.vocab import TaskState
-from appliance.storage import tables
 from tests import pdfs
 from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson

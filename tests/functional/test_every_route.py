@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from appliance.asgi import create_api
+from appliance.api.app import create_api
 from appliance.bootstrap import Front
 from tests.functional.calls import ORIGIN, head, problem, raw
 from tests.parts.appliance import Appliance, TestPerson

@@ -20,9 +20,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
-from appliance.commands import EX_CONFIG
+from appliance.cli import EX_CONFIG
 from appliance.domain.clock import SystemClock
-from appliance.domain.levels import ProfileWishes
+from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from tests import pdfs
 from tests.functional.calls import at_once, sign

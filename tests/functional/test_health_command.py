@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.pulse import BEAT_S, LATEST_S, last_beat_s, pulse_path
+from appliance.runtime.liveness_file import BEAT_S, LATEST_S, last_beat_s, pulse_path
 from tests.parts.appliance import Appliance
 from tests.parts.places import short_folder
 

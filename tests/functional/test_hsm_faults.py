@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from appliance.bootstrap import Front
+from appliance.core.database import tables
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.vocab import IntentState, ItemState, RequestState
-from appliance.storage import tables
 from tests import pdfs
 from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson
@@ -33,7 +33,7 @@ from tests.parts.harm import (
 from tests.parts.pkcs11_shim import Action, Pkcs11Shim
 from tests.parts.plain_http import NO_TLS
 from tests.parts.postgres import PostgresServer
-from worker.crash_points import AFTER_SIGN, FREEZE
+from worker.failpoints import AFTER_SIGN, FREEZE
 
 DONE, INTERRUPTED = IntentState.COMPLETED, IntentState.INTERRUPTED
 _ROUNDS = 5

@@ -17,8 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from appliance.bootstrap import Front
-from appliance.domain.hsm import KeyMode
-from appliance.domain.person import Credential
+from appliance.domain.identity import Credential
+from appliance.domain.keys import KeyMode
 from appliance.domain.vocab import VouchedBy
 from tests import pdfs
 from tests.functional.calls import problem, sign
@@ -26,7 +26,7 @@ from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.harm import harmed, held, order_crash, restarted, until
 from tests.validators import pdfsig
-from worker.crash_points import CERTIFIED, ISSUED, KEY_MADE
+from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ from tests.parts.harm import (
     restarted,
     until,
 )
-from worker.crash_points import AFTER_SIGN, BEFORE_SIGN, FILE_WRITTEN, FREEZE, POINTS
+from worker.failpoints import AFTER_SIGN, BEFORE_SIGN, FILE_WRITTEN, FREEZE, POINTS
 
 DONE, INTERRUPTED = IntentState.COMPLETED, IntentState.INTERRUPTED
 RECOVERED_S = 15.0

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from appliance.storage.migrate import migrate
+from appliance.core.database.migrate import migrate
 from tests import pdfs
 from tests.functional.calls import signed_pdf
 from tests.parts.appliance import Appliance

@@ -13,7 +13,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
-from appliance.domain.levels import ProfileWishes
+from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from tests import pdfs
 from tests.functional.calls import problem, sign
@@ -25,7 +25,7 @@ from tests.parts.fake_tsa import Mode
 from tests.parts.outside_ca import bundle, der
 from tests.tools.pdf_validation import lt_failures
 from tests.validators import pdfsig, pyhanko_valid
-from worker.crash_points import FILE_WRITTEN, KEYED, ONCE, PUBLISHED, STAMPED
+from worker.failpoints import FILE_WRITTEN, KEYED, ONCE, PUBLISHED, STAMPED
 
 LONGEST_S = 120.0
 LT = SignatureLevel.B_LT

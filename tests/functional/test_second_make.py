@@ -15,8 +15,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from appliance.bootstrap import Front
-from appliance.domain.hsm import KeyAlgorithm, KeyMode, WrapMethod
-from appliance.domain.person import Credential
+from appliance.domain.identity import Credential
+from appliance.domain.keys import KeyAlgorithm, KeyMode, WrapMethod
 from tests import pdfs
 from tests.functional.calls import signed_pdf
 from tests.ledger import read_ledger

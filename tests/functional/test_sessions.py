@@ -15,11 +15,11 @@ import httpx
 import pytest
 
 from appliance.bootstrap import Front
-from appliance.domain.api_keys import checksum, new_api_key
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.integration import KeyView, NewKey, PageKind
+from appliance.domain.integrators.api_keys import checksum, new_api_key
+from appliance.domain.integrators.integrators import KeyView, NewKey, PageKind
 from appliance.domain.vocab import Environment
-from appliance.services.sessions import Sessions
+from appliance.embedding.session import Sessions
 from tests.fakes import MovingClock
 from tests.functional.calls import problem
 from tests.parts.appliance import Appliance
@@ -438,7 +438,7 @@ import os, sys
 from appliance.settings import root
 root.contradictions = lambda settings: []
 os.geteuid = lambda: 1
-from appliance.commands import main
+from appliance.cli import main
 sys.exit(main())
 """
 _PROD = (sys.executable, "-c", _PROGRAM, "--settings")

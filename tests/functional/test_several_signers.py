@@ -16,7 +16,7 @@ from tests.parts.field_pdfs import Field, with_fields
 from tests.parts.harm import order_crash, until
 from tests.parts.scanning import scanned
 from tests.validators import pdfsig, pyhanko_verdicts
-from worker.crash_points import FILE_WRITTEN, PUBLISHED
+from worker.failpoints import FILE_WRITTEN, PUBLISHED
 
 ABOVE = (100.0, 300.0, 300.0, 380.0)
 

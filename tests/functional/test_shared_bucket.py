@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from appliance.bootstrap import Front
+from appliance.documents.local.folder_mark import FILE
 from appliance.domain.errors import DocumentsAwayError
-from appliance.storage.document_mark import FILE
 from tests import pdfs
 from tests.functional.calls import signed_pdf
 from tests.ledger import read_ledger

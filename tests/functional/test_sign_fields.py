@@ -10,7 +10,7 @@ import pikepdf
 import pytest
 from PIL import Image
 
-from appliance.domain.stamp import natural_size, stamp_lines
+from appliance.domain.appearance.stamp import natural_size, stamp_lines
 from appliance.domain.vocab import FontName, FontStyle
 from tests import pdfs
 from tests.functional.calls import (

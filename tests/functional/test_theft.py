@@ -30,21 +30,21 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import Executable, Row, insert, update
 
+from appliance.core.database import tables
+from appliance.core.secrets.key_files import read_key_ring
+from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.activation import (
     epoch_at,
     key_statement,
 )
 from appliance.domain.errors import ActivationInvalidError
-from appliance.domain.hsm import SignatureScheme
-from appliance.domain.key_ring import KeyRing
+from appliance.domain.keys import SignatureScheme
 from appliance.domain.records.people import SigningSecret
+from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import RequestState
-from appliance.services.envelope import open_outer, open_seal
-from appliance.services.passwords import HashSlots
-from appliance.services.signing_password import SigningPasswords, normalize
-from appliance.storage import tables
-from appliance.storage.credentials import credential_of
-from appliance.storage.key_files import read_key_ring
+from appliance.keys.credential_store import credential_of
+from appliance.keys.key_encryption import open_outer, open_seal
+from appliance.keys.signing_password import SigningPasswords, normalize
 from hsm_config.profile import load_profile
 from tests import pdfs
 from tests.functional.calls import sign

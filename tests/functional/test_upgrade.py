@@ -17,7 +17,7 @@ from typing import Final
 import httpx
 import pytest
 
-from appliance.storage import table_version
+from appliance.core.database import table_version
 from tests.parts.booted import Booted, can_boot
 from tests.parts.harm import until
 from tests.parts.machine_load import (
@@ -119,9 +119,9 @@ def changed(folder: Path) -> Path:
     checkout(folder)
     newest = table_version.newest()
     coming = f"{int(newest) + 1:04d}"
-    (folder / f"appliance/storage/migrations/versions/{coming}_more.py").write_text(
-        migration(coming, before=newest, oldest="0001")
-    )
+    (
+        folder / f"appliance/core/database/migrations/versions/{coming}_more.py"
+    ).write_text(migration(coming, before=newest, oldest="0001"))
     _replace(
         folder / "appliance/settings/root.py",
         "    data_dir: Path\n",
@@ -133,7 +133,7 @@ def changed(folder: Path) -> Path:
         f"MemoryMax=3G\nLoadCredential=next:{_SECRET}\n",
     )
     _replace(
-        folder / "appliance/web/security.py",
+        folder / "appliance/web/security_headers.py",
         "_ALWAYS = {\n",
         f'_ALWAYS = {{\n    "{_HEADER}": "yes",\n',
     )

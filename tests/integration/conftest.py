@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.ids import PersonId
+from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.vocab import RequestState
 from embed.assets import Assets, load_assets
-from hsm_config import objects
+from hsm_config.pkcs11 import objects
 from tests.core_parts import CoreParts
 from tests.fakes import request_view
 from tests.parts.api_caller import Caller
@@ -21,7 +21,7 @@ from tests.parts.s3 import S3Server
 from tests.parts.signing_front import Front, open_front
 from tests.tools.pdf_samples import SoftwareSigner, make_signer
 from tests.web_parts import Parts, open_parts
-from worker.stamp import StampFonts, load_fonts
+from worker.pades.appearance.fonts import StampFonts, load_fonts
 
 
 @pytest.fixture

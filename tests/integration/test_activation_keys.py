@@ -25,17 +25,21 @@ from appliance.domain.errors import (
     ErrorCode,
     HsmUnavailableError,
 )
-from appliance.domain.records.tasks import WorkerStatus
+from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import Environment
-from appliance.services.activation_keys import PublishedKeys
-from appliance.services.envelope import seal_to
-from appliance.services.signing_hosts import SigningHosts
+from appliance.keys.activation_keys import PublishedKeys
+from appliance.keys.key_encryption import seal_to
+from appliance.keys.signing_hosts import SigningHosts
+from appliance.keys.worker_identities import PinnedIdentities
 from appliance.settings import SettingsError
-from appliance.storage.identities import PinnedIdentities
 from tests.core_parts import CoreParts
 from tests.parts.signing_host import INSTALLATION, SigningHost
-from worker.activation_folder import ActivationFolder, filesystem_of, open_folder
-from worker.activation_keys import ActivationKeys
+from worker.signing.activation_key_files import (
+    ActivationFolder,
+    filesystem_of,
+    open_folder,
+)
+from worker.signing.activation_keys import ActivationKeys
 
 MOUNTS = """\
 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw

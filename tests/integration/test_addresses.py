@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from appliance.bootstrap import open_admin, open_front
-from appliance.commands import main
+from appliance.cli import main
+from appliance.core.database.migrate import migrate
 from appliance.domain.clock import SystemClock
 from appliance.domain.vocab import VouchedBy
 from appliance.settings import SettingsError, load_settings
-from appliance.storage.migrate import migrate
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from appliance.core.database import tables
 from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.vocab import EventKind, RequestState
-from appliance.storage import tables
 from tests.parts.integrators import (
     OPERATOR,
     new_key,

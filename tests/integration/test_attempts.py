@@ -13,17 +13,17 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, event, func, select
 
+from appliance.core.database.tables.people import attempt_slot
+from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, RequestId
-from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.people import SigningSecret
-from appliance.domain.request import Signer
+from appliance.domain.requests.request import Signer
+from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import SlotOutcome
-from appliance.services.attempts import Attempts
-from appliance.services.passwords import HashSlots
-from appliance.services.signing_password import PasswordCheck, SigningPasswords
+from appliance.keys.password_attempts import Attempts
+from appliance.keys.signing_password import PasswordCheck, SigningPasswords
 from appliance.settings import SigningSettings
-from appliance.storage.tables.people import attempt_slot
 from tests.core_parts import PASSWORD, CoreParts, cheap_password_secret
 from tests.parts.signing_host import INSTALLATION
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert, text, update
 
+from appliance.core import audit_check
+from appliance.core.audit_check import AuditChains
+from appliance.core.database import tables
+from appliance.core.database.engines import open_engines
 from appliance.domain.audit import GENESIS, AuditEvent, chain
 from appliance.domain.vocab import EventKind
-from appliance.services import audit_chains
-from appliance.services.audit_chains import AuditChains
-from appliance.storage import tables
-from appliance.storage.engines import open_engines
 from tests.core_parts import CoreParts
 from tests.fakes import NOON
 from tests.parts.command_place import CommandPlace, make_place
@@ -55,8 +55,8 @@ async def test_whole_chains_are_all_read(
     core: CoreParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In steps and pages, however few rows and processes they have."""
-    monkeypatch.setattr(audit_chains, "_STEP", 2)
-    monkeypatch.setattr(audit_chains, "_WRITERS", 2)
+    monkeypatch.setattr(audit_check, "_STEP", 2)
+    monkeypatch.setattr(audit_check, "_WRITERS", 2)
     written = {await write(core, count): count for count in (1, 2, 3, 4, 5)}
 
     found = await faults(core)
@@ -101,7 +101,7 @@ async def test_each_chain_names_its_first_fault(
     core: CoreParts, monkeypatch: pytest.MonkeyPatch, harm: str, broken_at: int
 ) -> None:
     """Altered, unreadable, removed or added; the chains beside it are whole."""
-    monkeypatch.setattr(audit_chains, "_STEP", 2)
+    monkeypatch.setattr(audit_check, "_STEP", 2)
     before, writer, after = [await write(core, count) for count in (2, 5, 3)]
     mine = ROW.c.writer == writer
     third = update(ROW).where(mine, ROW.c.n == 3)
@@ -180,7 +180,7 @@ async def test_console_shows_all_chains(
         assert "cortada" in broken
         assert "Cortada en la fila 1" in broken
 
-        monkeypatch.setattr(audit_chains, "_PAGE_ROWS", 0)
+        monkeypatch.setattr(audit_check, "_PAGE_ROWS", 0)
         assert "Sin verificar" in (await site.get("/admin/audit/chains")).text
         for cursor in ("x", "~"):
             address = f"/admin/audit/chains?cursor={cursor}"

@@ -7,8 +7,8 @@ from cryptography.hazmat.primitives import hashes
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.records.tasks import TaskClaim
-from appliance.domain.trust import AnchorPurpose
+from appliance.domain.records.hsm_tasks import TaskClaim
+from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import (
     EventKind,
     PersonState,
@@ -16,13 +16,13 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
-from appliance.services.auto_renewal import AutoRenewal
-from appliance.services.certificates import Certificates
-from appliance.services.credentials import Credentials
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.renewal import Renewal
-from appliance.services.revocation import Revocations
-from appliance.services.trust import Trust
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.automatic_renewal import AutoRenewal
+from appliance.pki.certificates import Certificates
+from appliance.pki.credentials import Credentials
+from appliance.pki.renewal import Renewal
+from appliance.pki.revocation import Revocations
+from appliance.pki.validation.trust_anchors import Trust
 from tests.core_parts import CoreParts
 from tests.fakes import NOON
 from tests.parts.held import Held, hold

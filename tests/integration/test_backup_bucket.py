@@ -16,6 +16,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from appliance.documents.s3 import multipart_upload
 from appliance.operations.backup import bucket_destination, destinations, making
 from appliance.operations.backup.archive import Writer, reading
 from appliance.operations.backup.bucket_destination import BucketDestination
@@ -23,7 +24,6 @@ from appliance.operations.backup.buckets import bucket_of
 from appliance.operations.backup.fetching import fetched
 from appliance.operations.backup.names import RECORD, SECRETS, BackupName
 from appliance.settings import SettingsError
-from appliance.storage import bucket_parts
 from tests.integration.test_bucket_uploads import begin_upload, uploads_of
 from tests.parts.document_places import BucketPlace
 from tests.parts.harm import until
@@ -44,7 +44,7 @@ CONTENT: Final = os.urandom(3 * PART)
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three and a bit of them make a backup of these tests."""
-    monkeypatch.setattr(bucket_parts, "PART_BYTES", PART)
+    monkeypatch.setattr(multipart_upload, "PART_BYTES", PART)
 
 
 @pytest.fixture
@@ -456,14 +456,14 @@ def test_parts_are_held_one_at_a_time(
 ) -> None:
     """However large a backup is, what is not sent yet is not made yet."""
     goes_on, sent, made = threading.Event(), [0], [0]
-    send = bucket_parts.PartedUpload._send
+    send = multipart_upload.PartedUpload._send
 
-    def held(upload: bucket_parts.PartedUpload, part: memoryview) -> None:
+    def held(upload: multipart_upload.PartedUpload, part: memoryview) -> None:
         assert goes_on.wait(60)
         send(upload, part)
         sent[0] += len(part)
 
-    monkeypatch.setattr(bucket_parts.PartedUpload, "_send", held)
+    monkeypatch.setattr(multipart_upload.PartedUpload, "_send", held)
 
     def write(archive: Writer) -> None:
         for each in range(60):

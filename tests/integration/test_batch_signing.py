@@ -13,21 +13,21 @@ from typing import Any, TypeVar
 import pytest
 from sqlalchemy import Engine, event
 
-from appliance.domain.batch import BatchItem, BatchOutcome, SignBatch
-from appliance.domain.command import SignParameters
+from appliance.core.background import Shielded
+from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
-from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.activations import Claim
-from appliance.domain.request import Signer
+from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
+from appliance.domain.requests.request import Signer
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import RequestState
-from appliance.services.batch_signing import BatchSigning
-from appliance.services.envelope import open_seal
-from appliance.services.passwords import HashSlots
-from appliance.services.shielding import Shielded
-from appliance.services.signing_password import SigningPasswords
-from appliance.services.sweeping import Sweeping
+from appliance.keys.key_encryption import open_seal
+from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
+from appliance.signing.expiry import Sweeping
+from appliance.signing.sign_batch import BatchSigning
 from tests.core_parts import (
     A4,
     CERTIFICATE,

@@ -9,11 +9,11 @@ import pytest
 from quart import Quart, request
 from quart.typing import TestClientProtocol as Client
 
-from appliance.asgi import create_api
+from appliance.api.app import create_api
 from appliance.web.app import create_app
 from appliance.web.auth import public
 from appliance.web.body import Budget, read_object
-from appliance.web.body.arriving import ArrivingBody
+from appliance.web.body.flow_control import ArrivingBody
 from tests.web_parts import Parts, make_settings
 
 JSON = {"Content-Type": "application/json"}

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.keys import KeyAlgorithm
 from tests.parts import hostile
 from tests.tools.pdf_samples import make_plan, make_signer
-from worker.pdf import add_dss, prepare
-from worker.pdf.bounds import bounded, lane, read_apart
-from worker.stamp.revision import refusing
+from worker.pades import add_dss, prepare
+from worker.pades.pdf.revision import refusing
+from worker.pades.reading_limits import bounded, lane, read_apart
 
 CPU_S = 0.3
 SIGNER = make_signer(KeyAlgorithm.EC_P256)

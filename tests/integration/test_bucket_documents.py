@@ -23,15 +23,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from appliance.documents.document_files import name_of
+from appliance.documents.local.folder_mark import mark_place
+from appliance.documents.s3 import blob_store
+from appliance.documents.s3.blob_store import AGAIN, LEAVING, BucketDocuments
+from appliance.documents.s3.bucket import Bucket
+from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.settings import DocumentSettings
-from appliance.storage import bucket_documents
-from appliance.storage.bucket import Bucket
-from appliance.storage.bucket_documents import AGAIN, LEAVING, BucketDocuments
-from appliance.storage.bucket_mark import BucketMark, MarkedBucket
-from appliance.storage.document_files import name_of
-from appliance.storage.document_mark import mark_place
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys
 from tests.parts.document_places import BucketPlace, DocumentPlace
@@ -54,7 +54,7 @@ _TICK = timedelta(milliseconds=20)
 _MAKE = """
 import sys
 from appliance.settings import DocumentSettings, SettingsError
-from appliance.storage.bucket import Bucket
+from appliance.documents.s3.bucket import Bucket
 try:
     Bucket(DocumentSettings.model_validate_json(sys.argv[1]))
 except SettingsError as exc:
@@ -208,7 +208,7 @@ async def test_dead_remover_keeps_nobody(
     place.write(beside(LEAVING), b"leaving")
     assert not await documents.remove(ONE, SHA256, now() + DAY)
     assert place.written(beside(LEAVING)) is not None
-    monkeypatch.setattr(bucket_documents, "_DEAD", -DAY)
+    monkeypatch.setattr(blob_store, "_DEAD", -DAY)
 
     await documents.put(ONE, PDF)
     assert not await documents.remove(ONE, SHA256, now() + DAY)

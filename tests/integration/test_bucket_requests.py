@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.documents.s3.signed_requests import BucketRequests
 from appliance.settings import DocumentSettings
-from appliance.storage.bucket_requests import BucketRequests
 
 _EACH_S = 0.05
 """Between two bytes."""

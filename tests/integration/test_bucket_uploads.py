@@ -11,12 +11,12 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from appliance.documents.s3.abandoned_uploads import UnfinishedUploads
+from appliance.documents.s3.blob_store import BucketDocuments
+from appliance.documents.s3.bucket import Bucket
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import IntegratorId
 from appliance.settings import DocumentSettings
-from appliance.storage.bucket import Bucket
-from appliance.storage.bucket_documents import BucketDocuments
-from appliance.storage.bucket_uploads import UnfinishedUploads
 from tests.fakes import FixedDocumentKeys
 from tests.parts.document_places import BucketPlace
 from tests.parts.s3 import S3Server

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from appliance.domain.hsm import TokenRole
-from hsm_config.firma_keys import identity_path
-from hsm_config.module import find_token, opened
+from appliance.domain.keys import TokenRole
+from hsm_config.pkcs11.module import find_token, opened
+from hsm_config.provisioning.signing_token import identity_path
 from tests.parts.hsm import HsmInstallation
 
 

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from appliance.asgi import create_api
+from appliance.api.app import create_api
 from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
 from appliance.domain.ids import CredentialId, TaskId, new_id
 from appliance.domain.vocab import (
@@ -28,7 +28,7 @@ from appliance.domain.vocab import (
     RevocationReason,
     TaskKind,
 )
-from appliance.services.authority_files import read_authority
+from appliance.pki.ca_certificates import read_authority
 from tests.core_parts import new_credential
 from tests.parts.loops import run_apart
 from tests.web_parts import Parts, open_parts

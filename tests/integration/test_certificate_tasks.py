@@ -10,11 +10,11 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509 import ocsp
 from cryptography.x509.ocsp import OCSPCertStatus
 
-from appliance.domain.hsm import KeyAlgorithm, KeyReference, TokenRole
+from appliance.domain.identity import Person
 from appliance.domain.ids import CredentialId, PersonId, new_id
-from appliance.domain.person import Person
+from appliance.domain.keys import KeyAlgorithm, KeyReference, TokenRole
+from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.records.people import NewPerson
-from appliance.domain.records.tasks import TaskClaim
 from appliance.domain.vocab import (
     CertificateKind,
     PersonState,
@@ -22,18 +22,18 @@ from appliance.domain.vocab import (
     TaskKind,
     VouchedBy,
 )
-from appliance.services.certificates import Certificates
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.publishing import Publishing
-from appliance.services.renewal import Renewal
-from appliance.services.revocation import Revocations
-from hsm_config.certificates import read_ca, read_root
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.certificates import Certificates
+from appliance.pki.publication import Publishing
+from appliance.pki.renewal import Renewal
+from appliance.pki.revocation import Revocations
+from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from tests.core_parts import CoreParts, cheap_secret
 from tests.parts.hsm import HsmInstallation, earlier_trial
-from worker.authority.certificate_profile import POLICIES
-from worker.authority.certificate_tasks import CertificateTasks
-from worker.authority.issuing import Authority, CertificateSubject
-from worker.authority.publisher import Publisher
+from worker.pki.certificate_authority import Authority, CertificateSubject
+from worker.pki.certificate_profiles import POLICIES
+from worker.pki.certificate_tasks import CertificateTasks
+from worker.pki.publisher import Publisher
 
 SLOT = "signing/h/1"
 DAY_S = 86_400

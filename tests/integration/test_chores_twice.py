@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from appliance.core.unit_of_work import SqlStore
+from appliance.documents.garbage_collection import DocumentSweeping
+from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.ids import CredentialId, TaskId, new_id
 from appliance.domain.records import Records
-from appliance.domain.trust import ExpiringKind
+from appliance.domain.trust_store import ExpiringKind
 from appliance.domain.vocab import (
     CertificateKind,
     EventKind,
@@ -24,17 +27,14 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
-from appliance.services.auto_renewal import AutoRenewal
-from appliance.services.certificates import Certificates
-from appliance.services.document_sweeping import DocumentSweeping
-from appliance.services.expiry import Expiry
-from appliance.services.hsm_tasks import TASK_ATTEMPTS
-from appliance.services.revocation import Revocations
-from appliance.services.sweeping import Sweeping
-from appliance.services.tsa_certificates import TsaCertificates
+from appliance.keys.hsm_tasks import TASK_ATTEMPTS
+from appliance.pki.automatic_renewal import AutoRenewal
+from appliance.pki.certificates import Certificates
+from appliance.pki.expiry_notices import Expiry
+from appliance.pki.revocation import Revocations
+from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from appliance.settings import DocumentSettings
-from appliance.storage.documents import LocalDocuments
-from appliance.storage.store import SqlStore
+from appliance.signing.expiry import Sweeping
 from tests.core_parts import CoreParts
 from tests.fakes import NOON, FixedDocumentKeys
 from tests.parts.held import hold

@@ -12,7 +12,7 @@ import pytest
 
 from appliance.domain.records.activations import Claim, Terms
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
-from appliance.services.key_use import CertificateChangedError
+from appliance.signing.intents import CertificateChangedError
 from tests.core_parts import DIGEST, MADE, CoreParts
 from tests.parts.claims import TERMS, claim, claimed, ended
 

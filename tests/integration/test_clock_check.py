@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.clock_check import ClockCheck, ClockState
-from appliance.core.kernel_clock import kernel_error
+from appliance.core.database.database_clock import database_time
+from appliance.core.database.engines import open_engines
+from appliance.core.database.migrate import migrate
+from appliance.core.system.clock_check import ClockCheck, ClockState
+from appliance.core.system.kernel_clock import kernel_error
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.clock import SystemClock
-from appliance.services.health import Health
-from appliance.storage.database_time import database_time
-from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
-from appliance.storage.store import SqlStore
+from appliance.keys.health import Health
 from tests.core_parts import core_settings
 from tests.fakes import MovingClock
 from tests.parts.played_sandbox import PlayedSandbox

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.commands import _told, main
-from appliance.commands.terminal import ask
+from appliance.cli import _told, main
+from appliance.cli.terminal import ask
 from appliance.domain.errors import (
     SENTENCES,
     SIGNER_REPEATED,
@@ -27,15 +27,15 @@ from appliance.domain.errors import (
     HsmUnavailableError,
     SignersInvalidError,
 )
-from appliance.processes import bind
+from appliance.runtime.processes import bind
 from appliance.settings import SettingsError, load_settings
 from tests.parts.command_place import make_place, start_command
 from tests.parts.places import free_port
-from worker.main import _slot
+from worker.roles import _slot
 
 _LOADED = """\
 import contextlib, json, sys
-from appliance.commands import main
+from appliance.cli import main
 for line in sys.stdin:
     with contextlib.suppress(SystemExit):
         main(["--settings", sys.argv[1], *line.split()])

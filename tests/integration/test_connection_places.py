@@ -14,8 +14,8 @@ from quart import Quart
 from appliance.web.app import create_app
 from appliance.web.auth import public
 from appliance.web.body import read_bytes
-from appliance.web.connections import Connection
-from appliance.web.server import _Server
+from appliance.web.server.connections import Connection
+from appliance.web.server.server import _Server
 from tests.web_parts import make_settings
 
 PLACES = 20
@@ -153,8 +153,8 @@ async def test_answer_that_nobody_takes_ends(
     face: Face, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where nobody else needs its place."""
-    monkeypatch.setattr("appliance.web.connections._ANSWER_S", 0.2)
-    monkeypatch.setattr("appliance.web.connections.SLOWEST", 200 * MIB)
+    monkeypatch.setattr("appliance.web.server.connections._ANSWER_S", 0.2)
+    monkeypatch.setattr("appliance.web.server.connections.SLOWEST", 200 * MIB)
     dropped, drop = asyncio.Event(), Connection.drop
 
     def noted(connection: Connection) -> None:

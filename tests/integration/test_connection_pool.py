@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from appliance.core.database.engines import open_engines
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.storage.engines import open_engines
-from appliance.storage.store import SqlStore
 from tests.parts.migrated import lay_tables
 from tests.web_parts import make_settings
 
@@ -43,7 +43,7 @@ async def test_statement_that_takes_too_long_is_told_so(
     tmp_path: Path, migrated_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table that somebody keeps locked makes nobody wait for ever."""
-    monkeypatch.setattr("appliance.storage.engines._STATEMENT_S", 0.3)
+    monkeypatch.setattr("appliance.core.database.engines._STATEMENT_S", 0.3)
     settings = make_settings(tmp_path, database={"url": migrated_url})
     engines = open_engines(settings)
     store = SqlStore(engines, SystemClock(), "test")

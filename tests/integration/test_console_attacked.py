@@ -7,7 +7,7 @@ import pytest
 
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind
-from appliance.services import console_tries
+from appliance.identity import console_login_attempts
 from tests.parts.console import PASSWORD, Site
 from tests.parts.console_changes import ANA_DIGITS, audited, open_acme_site
 from tests.parts.guesses import guess, guess_at_person
@@ -41,7 +41,7 @@ async def attacked_person(site: Site) -> PersonId:
 async def attacked_eva(site: Site) -> None:
     """A second administrator, at whose name strangers guess."""
     made = await site.desk.console.create_user("operator", "eva", PASSWORD)
-    (account,) = console_tries.account_indexes(site.desk.lookup, "eva")
+    (account,) = console_login_attempts.account_indexes(site.desk.lookup, "eva")
     await guess(site.desk.store, site.desk, account, user=made.user.id)
 
 

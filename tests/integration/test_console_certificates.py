@@ -24,8 +24,8 @@ from appliance.domain.vocab import (
     RevocationReason,
     TaskKind,
 )
-from appliance.services.console import SignIn
-from appliance.services.enrolment import Choice
+from appliance.identity.console_login import SignIn
+from appliance.identity.enrolment import Choice
 from tests.fakes import NOON
 from tests.parts.console import NAME, PASSWORD, Answer, Site, open_site, write_pki
 from tests.parts.held import Held, hold

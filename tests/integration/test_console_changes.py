@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.trust import AnchorPurpose
+from appliance.domain.trust_store import AnchorPurpose
 from tests.parts.console import NAME, PASSWORD, PDF, Site
 from tests.parts.console_changes import (
     ANA,

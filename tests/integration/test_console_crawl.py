@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import update
 
 from admin_ui.words import LANGUAGE_COOKIE, WHY
+from appliance.core.database import tables
+from appliance.core.database.engines import open_engines
 from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestId
-from appliance.domain.records.tasks import WorkerStatus
+from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import EventKind, RequestState
-from appliance.services.turns import PROCESS_ENDED
-from appliance.storage import tables
-from appliance.storage.engines import open_engines
+from appliance.signing.signing_order import PROCESS_ENDED
 from tests.parts.console import Site, open_site
 
 ANA, LUIS = "20055361682", "20267565393"

@@ -18,12 +18,12 @@ import pytest
 from admin_ui.figures import KEPT_S, HostFigures
 from appliance.core.metrics_file import FORMAT
 from appliance.domain.certificates import CertificateRecord, serial_text
-from appliance.domain.records.tasks import WorkerStatus
+from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import CertificateKind
 from appliance.operations.backup.record import note_backup
 from appliance.operations.metrics.facts import POOLS
 from appliance.operations.metrics.reading import LATEST_S, MOST_SAMPLES
-from hsm_config.certificates import key_identifier
+from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.parts.console import Site, open_site, write_pki
 from tests.parts.outside_ca import der, ec_key, spki_of
 from tests.parts.salud import (

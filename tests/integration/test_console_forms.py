@@ -11,8 +11,8 @@ from admin_ui.session import COOKIE
 from appliance.bootstrap import open_admin
 from appliance.web import forms
 from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
-from appliance.web.client_address import Proxies
-from appliance.web.lingering import LingeringConnection
+from appliance.web.server.client_address import Proxies
+from appliance.web.server.early_response import LingeringConnection
 from tests.parts.console import ADMIN_URL, Answer, Site, open_site
 
 FORM = "application/x-www-form-urlencoded"

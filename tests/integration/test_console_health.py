@@ -10,9 +10,9 @@ import pytest
 
 from appliance.domain.certificates import Crl
 from appliance.domain.ids import TaskId, new_id
-from appliance.domain.records.tasks import WorkerStatus
+from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import TaskKind
-from appliance.services.authority_files import read_authority
+from appliance.pki.ca_certificates import read_authority
 from tests.parts.console import Site, open_site, write_pki
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.commands.demo_setup import PEOPLE
+from appliance.cli.demo.setup import PEOPLE
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from tests.parts.console import Site

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, update
 
+from appliance.console import views as console_views
+from appliance.core import audit_check
+from appliance.core.database import tables
+from appliance.core.database.engines import open_engines
 from appliance.domain.audit import AuditEvent
 from appliance.domain.console import AuditFilter, PeopleFilter, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import EventKind, PersonState, RequestState
-from appliance.services import audit_chains, console_views
-from appliance.storage import tables
-from appliance.storage.engines import open_engines
 from tests.parts.console import Site, open_site
 
 ANA, LUIS, EVA = "20055361682", "20267565393", "27301234568"
@@ -202,7 +203,7 @@ async def test_whole_chain_is_said_to_be_whole(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every row of a process is read again, in steps."""
-    monkeypatch.setattr(audit_chains, "_STEP", 2)
+    monkeypatch.setattr(audit_check, "_STEP", 2)
     writer = await _writer(site)
 
     view = await site.front.views.chain(writer)

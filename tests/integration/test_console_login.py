@@ -7,12 +7,12 @@ from pathlib import Path
 import pyotp
 import pytest
 
+from appliance.core.database import tables
+from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.integration import NewConsoleSession
+from appliance.domain.integrators.integrators import NewConsoleSession
 from appliance.domain.vocab import Environment, EventKind
-from appliance.services.console import ConsoleLogin, SignIn
-from appliance.services.passwords import HashSlots, Passwords
-from appliance.storage import tables
+from appliance.identity.console_login import ConsoleLogin, SignIn
 from tests.parts.stores import Desk, open_desk
 
 PASSWORD = "una clave de consola"

@@ -9,7 +9,7 @@ import pytest
 from appliance.domain.console import PeopleFilter
 from appliance.domain.errors import ApplianceError
 from appliance.domain.vocab import EventKind, PersonState
-from appliance.services.tokens import Tokens
+from appliance.identity.access_tokens import Tokens
 from tests.parts.console import PDF, Site
 from tests.parts.console_changes import (
     ANA,

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, insert, select
 
+from appliance.console import views as console_views
+from appliance.core.database import tables
+from appliance.core.database.engines import open_engines
 from appliance.domain.audit import AuditEvent
 from appliance.domain.console import (
     AuditFilter,
@@ -21,9 +24,6 @@ from appliance.domain.console import (
 )
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import EventKind
-from appliance.services import console_views
-from appliance.storage import tables
-from appliance.storage.engines import open_engines
 from tests.parts.console import Site, open_site
 
 ANA, LUIS = "20055361682", "20267565393"

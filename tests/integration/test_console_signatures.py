@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.ids import ActivationId, IntegratorId, RequestId, new_id
-from appliance.domain.levels import ProfileWishes, Upkeep
-from appliance.domain.request import SignedDocumentView
+from appliance.domain.requests.levels import ProfileWishes, Upkeep
+from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from tests.parts.console import PDF, Site, open_site
 

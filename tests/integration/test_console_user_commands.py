@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.commands import main
+from appliance.cli import main
 
 SETTINGS = """\
 data_dir = "."

@@ -8,9 +8,9 @@ import pyotp
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.integration import NewConsoleSession
+from appliance.domain.integrators.integrators import NewConsoleSession
 from appliance.domain.vocab import EventKind
-from appliance.services.console import SignIn
+from appliance.identity.console_login import SignIn
 from tests.parts.stores import Desk, open_desk
 
 PASSWORD, OTHER = "una clave de consola", "otra clave de consola"

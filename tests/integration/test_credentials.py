@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives import hashes
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, new_id
-from appliance.domain.trust import AnchorPurpose
+from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import (
     CertificateState,
     CredentialState,
@@ -15,9 +15,9 @@ from appliance.domain.vocab import (
     RevocationReason,
     TaskKind,
 )
-from appliance.services.credentials import Credentials
-from appliance.services.revocation import Revocations
-from appliance.services.trust import Trust
+from appliance.pki.credentials import Credentials
+from appliance.pki.revocation import Revocations
+from appliance.pki.validation.trust_anchors import Trust
 from tests.core_parts import CoreParts
 from tests.fakes import NOON
 from tests.parts.held import Held, hold

@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.core.background import Shielded
 from appliance.domain.errors import ActivationInvalidError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
-from appliance.domain.records.tasks import TaskClaim
+from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CredentialState,
     EventKind,
     TaskKind,
     TaskState,
 )
-from appliance.services.csr import CsrWork, SigningRequests
-from appliance.services.envelope import open_outer, open_seal
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.shielding import Shielded
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.key_encryption import open_outer, open_seal
+from appliance.pki.csr import CsrWork, SigningRequests
 from tests.core_parts import PASSWORD, CoreParts
 from tests.parts.locked import INNER, LockedDesk, locked_desk
 from tests.parts.signing_host import INSTALLATION

@@ -1,6 +1,6 @@
 """Links that die without a word: noticed within seconds, and let go of on both ends.
 
-Source: docs/database.md "Failover"; `appliance.core.dead_links`.
+Source: docs/database.md "Failover"; `appliance.core.system.dead_connections`.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.bootstrap.core import _tables_state
-from appliance.core.clock_check import ClockCheck
-from appliance.core.dead_links import NOTICED_S
+from appliance.core.database.database_clock import database_time
+from appliance.core.database.engines import Engines, open_engines
+from appliance.core.database.migrate import migrate
+from appliance.core.messaging import NEWS, listen, redis_settings
+from appliance.core.system.clock_check import ClockCheck
+from appliance.core.system.dead_connections import NOTICED_S
+from appliance.core.unit_of_work import SqlStore, store_faults
+from appliance.documents.local.folder_mark import DocumentMark
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.services.health import Health
+from appliance.keys.health import Health
 from appliance.settings import RedisSettings, Settings
-from appliance.storage.database_time import database_time
-from appliance.storage.document_mark import DocumentMark
-from appliance.storage.engines import Engines, open_engines
-from appliance.storage.migrate import migrate
-from appliance.storage.redis import NEWS, listen, redis_settings
-from appliance.storage.store import SqlStore, store_faults
 from tests.core_parts import core_settings
 from tests.parts.database_host import USER, DatabaseHost
 from tests.parts.network import Host, Network, can_make_networks

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from appliance.commands.demo_host import (
+from appliance.cli.demo.host_files import (
     DemoHostFiles,
     has_key,
     host_address,

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from appliance.core.secrets.key_files import KeyFile
+from appliance.core.secrets.sealed_box import SecretBox
+from appliance.documents.document_keys import IntegratorDocumentKeys
+from appliance.documents.encrypted_files import MAGIC
+from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
 from appliance.domain.vocab import EventKind
-from appliance.services.document_keys import IntegratorDocumentKeys
-from appliance.storage.documents import LocalDocuments
-from appliance.storage.key_files import KeyFile
-from appliance.storage.sealed_files import MAGIC
-from appliance.storage.secretbox import SecretBox
 from tests.parts.command_place import CommandPlace, make_place
 from tests.parts.stores import Desk, open_desk
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from appliance.documents.examination import Examination
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import DocumentRefusedError
 from appliance.domain.sandbox import REFUSALS
-from appliance.services.examination import Examination
 from appliance.settings import DocumentSettings
 from bench.fuzz import mutants
 from tests import pdfs
@@ -24,7 +24,7 @@ from tests.parts.bounded import BoundedCalls
 from tests.parts.long_term import LongTermPki
 from tests.parts.sandbox import SandboxServer, running_sandbox
 from tests.tools import faulty
-from worker.stamp import StampFonts
+from worker.pades.appearance.fonts import StampFonts
 
 pytestmark = pytest.mark.full
 

@@ -9,14 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from appliance.documents.document_files import name_of
+from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.folder_mark import (
+    FILE,
+    DocumentMark,
+    mark_folder,
+    mark_place,
+)
+from appliance.documents.s3 import bucket_mark
+from appliance.documents.s3.bucket import Bucket
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import IntegratorId
 from appliance.settings import SettingsError
-from appliance.storage import bucket_mark
-from appliance.storage.bucket import Bucket
-from appliance.storage.document_files import name_of
-from appliance.storage.document_mark import FILE, DocumentMark, mark_folder, mark_place
-from appliance.storage.documents import LocalDocuments
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys
 from tests.parts.document_places import BucketPlace, DocumentPlace
@@ -193,8 +198,8 @@ async def test_documents_are_neither_read_nor_written_in_another_bucket(
     core: CoreParts, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that has another mark, or none, once what was seen of it is not believed."""
-    monkeypatch.setattr("appliance.storage.bucket_mark.RIGHT_S", 0.0)
-    monkeypatch.setattr("appliance.storage.bucket_mark.AWAY_S", 0.0)
+    monkeypatch.setattr("appliance.documents.s3.bucket_mark.RIGHT_S", 0.0)
+    monkeypatch.setattr("appliance.documents.s3.bucket_mark.AWAY_S", 0.0)
     place = BucketPlace(s3_server.settings(s3_server.new_bucket()))
     await mark_place(core.store, place.to_mark)
     documents = place.store_with(FixedDocumentKeys(), core.store)
@@ -292,7 +297,7 @@ async def test_mark_that_is_set_later_is_asked_for(
     core: CoreParts, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A role that came before the first mark learns of it."""
-    monkeypatch.setattr("appliance.storage.document_mark._ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr("appliance.documents.local.folder_mark._ASK_AGAIN_S", 0.0)
     mark = DocumentMark(core.store, folder)
     await mark.check()
     await mark_folder(core.store, folder)

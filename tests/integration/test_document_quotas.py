@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.document import Damage, Inspection, Repair
+from appliance.documents.garbage_collection import DocumentSweeping
+from appliance.domain.documents import Damage, Inspection, Repair
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
-from appliance.domain.integration import EmbedSession
+from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.records.requests import StoredDocument
-from appliance.services.document_sweeping import DocumentSweeping
 from tests.core_parts import A4
 from tests.parts.frame_desk import FrameDesk, open_frame_desk, refused
 

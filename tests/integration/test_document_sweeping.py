@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.document import Damage, Inspection, Repair
+from appliance.core.database import tables
+from appliance.core.secrets.sealed_box import SecretBox
+from appliance.documents.document_keys import IntegratorDocumentKeys
+from appliance.documents.document_store import NAMING, REFERRING
+from appliance.documents.garbage_collection import DocumentSweeping
+from appliance.documents.local.blob_store import LocalDocuments
+from appliance.domain.documents import Damage, Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
-from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.requests import StoredDocument
+from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import EventKind
-from appliance.services.document_keys import IntegratorDocumentKeys
-from appliance.services.document_sweeping import DocumentSweeping
 from appliance.settings import DocumentSettings
-from appliance.storage import tables
-from appliance.storage.document_records import NAMING, REFERRING
-from appliance.storage.documents import LocalDocuments
-from appliance.storage.secretbox import SecretBox
 from tests.core_parts import A4, CoreParts, signed_view
 from tests.fakes import FixedDocumentKeys
 

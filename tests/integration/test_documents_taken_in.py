@@ -13,13 +13,13 @@ import pikepdf
 import pytest
 from pyhanko.sign.fields import MDPPerm
 
-from appliance.domain.document import Damage, FindingKind
+from appliance.documents.intake import Intake, IntakeOrder
+from appliance.documents.local.blob_store import LocalDocuments
+from appliance.domain.documents import Damage, FindingKind
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.records.requests import StoredDocument
 from appliance.domain.vocab import EventKind
-from appliance.services.intake import Intake, IntakeOrder
 from appliance.settings import DocumentSettings
-from appliance.storage.documents import LocalDocuments
 from appliance.web.problems import ANSWERS
 from tests import pdfs
 from tests.core_parts import CoreParts
@@ -33,7 +33,7 @@ from tests.signers import signed
 from tests.tools.damage import DAMAGED, ENCRYPTED, damaged_and_encrypted
 from tests.tools.pdf_samples import SoftwareSigner, make_plan, sign
 from tests.tools.pdf_validation import assert_valid
-from worker.stamp import StampFonts
+from worker.pades.appearance.fonts import StampFonts
 
 pytestmark = pytest.mark.full
 

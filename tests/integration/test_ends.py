@@ -6,14 +6,14 @@ from datetime import timedelta
 from structlog.testing import capture_logs
 
 from appliance.domain.records import Records
-from appliance.domain.trust import ExpiringKind
-from appliance.services.auto_renewal import AutoRenewal
-from appliance.services.certificates import Certificates
-from appliance.services.expiry import Expiry
+from appliance.domain.trust_store import ExpiringKind
+from appliance.pki.automatic_renewal import AutoRenewal
+from appliance.pki.certificates import Certificates
+from appliance.pki.expiry_notices import Expiry
 from tests.core_parts import CoreParts
 from tests.fakes import NOON
 from tests.parts.held import hold
-from worker.authority.ends import Ends
+from worker.pki.expiry_notices import Ends
 
 
 async def no_own(records: Records) -> Sequence[tuple[ExpiringKind, bytes]]:

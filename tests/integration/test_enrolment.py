@@ -9,12 +9,12 @@ import pytest
 from quart.typing import TestClientProtocol as HttpClient
 
 from appliance.api import enrolment
-from appliance.asgi import create_api
+from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.integration import Invitation
+from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.vocab import EventKind, PersonState, TaskKind, VouchedBy
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.web import language
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.web import i18n
 from tests.web_parts import BASE_URL, CUIL, EMAIL, Parts, open_parts
 
 LOGIN, SIGNING = "una clave de ingreso", "una clave de firma"
@@ -229,7 +229,7 @@ def test_every_sentence_of_the_page_is_there_in_spanish() -> None:
     said |= {enrolment._DIFFER, *enrolment._BY_FAULT.values()}
 
     assert len(said) > 30
-    assert [s for s in said if language.translate("es", s) == s] == []
+    assert [s for s in said if i18n.translate("es", s) == s] == []
 
 
 async def test_enrolment_gives_secrets_and_asks_for_a_certificate(

@@ -9,9 +9,9 @@ import pytest
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind, VouchedBy
-from appliance.identity.failed_tries import FailedTries
-from appliance.services.console import SignIn
-from appliance.services.enrolment import Choice
+from appliance.identity.console_login import SignIn
+from appliance.identity.enrolment import Choice
+from appliance.identity.failed_logins import FailedTries
 from tests.parts.stores import Desk, open_desk
 from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
 

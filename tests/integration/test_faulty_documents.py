@@ -15,11 +15,11 @@ from dataclasses import replace
 import pikepdf
 import pytest
 
+from appliance.documents.examination import Examination, Examined
 from appliance.domain.clock import SystemClock
-from appliance.domain.document import Damage, Repair
+from appliance.domain.documents import Damage, Repair
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.hsm import DigestAlgorithm, KeyAlgorithm
-from appliance.services.examination import Examination, Examined
+from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm
 from appliance.settings import DocumentSettings
 from tests.fakes import MovingClock
 from tests.ledger import document_faults
@@ -29,9 +29,9 @@ from tests.parts.pictures import pictures
 from tests.parts.sandbox import SandboxServer, running_sandbox
 from tests.tools import faulty
 from tests.tools.pdf_samples import make_plan, make_signer, sign
-from worker.pdf import Validated, add_dss, check, prepare
-from worker.sandbox.mending_metadata import is_xmp
-from worker.stamp import StampFonts
+from worker.pades import Validated, add_dss, check, prepare
+from worker.pades.appearance.fonts import StampFonts
+from worker.sandbox.metadata_repair import is_xmp
 
 pytestmark = pytest.mark.full
 

@@ -18,19 +18,19 @@ import pytest
 from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
-from appliance.call_watch import CallWatch
 from appliance.core.fair_queue import FairLimits, FairQueue
 from appliance.core.metrics_file import MetricsFile, handing_over
 from appliance.core.work_owner import WorkOwner
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.hsm import DigestAlgorithm, SignatureScheme
-from appliance.domain.request import SignOutcome
+from appliance.domain.keys import DigestAlgorithm, SignatureScheme
+from appliance.domain.requests.request import SignOutcome
 from appliance.domain.vocab import ActivationState, RequestState
 from appliance.operations.metrics.exposition import exposition
 from appliance.operations.metrics.facts import Facts, facts
 from appliance.operations.metrics.reading import read_all
 from appliance.operations.metrics.verdicts import UNKNOWN
+from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import RevocationSettings, TimestampSettings
 from tests import pdfs
 from tests.core_parts import CoreParts
@@ -48,9 +48,9 @@ from tests.parts.versions import other_version
 from tests.web_parts import Parts
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
-from worker.outside.guarded_http import GuardedHttp
-from worker.outside.status import OutsideStatus
-from worker.timestamps.client import TsaClient
+from worker.network.guarded_http import GuardedHttp
+from worker.network.revocation_status import OutsideStatus
+from worker.network.tsa_client import TsaClient
 
 ROOT = Path(__file__).resolve().parents[2]
 SHA256 = DigestAlgorithm.SHA256

@@ -15,7 +15,10 @@ from cryptography.hazmat.primitives import hashes
 
 from appliance.bootstrap import Core, open_trust
 from appliance.bootstrap.certificates import open_expiry
-from appliance.core.clock_check import ClockCheck
+from appliance.core.database.database_clock import database_time
+from appliance.core.database.engines import open_engines
+from appliance.core.system.clock_check import ClockCheck
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.certificates import (
     CertificateRecord,
     Crl,
@@ -24,16 +27,13 @@ from appliance.domain.certificates import (
 )
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import TaskId, new_id
-from appliance.domain.records.tasks import WorkerStatus
-from appliance.domain.trust import AnchorPurpose
+from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import CertificateKind, CertificateState, TaskKind
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.operations.metrics.database_metrics import RecordMetrics
 from appliance.operations.metrics.facts import DISK_BYTES
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.record_metrics import RecordMetrics
-from appliance.storage.database_time import database_time
-from appliance.storage.engines import open_engines
-from appliance.storage.store import SqlStore
-from hsm_config.certificates import key_identifier
+from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.core_parts import CoreParts, core_settings, open_core_parts
 from tests.fakes import MovingClock
 from tests.parts.claims import claim
@@ -52,7 +52,7 @@ from tests.parts.outside_ca import (
 )
 from tests.parts.postgres import PostgresServer, database_name
 from tests.parts.small_disk import fill, small_disk
-from worker.stamp import StampFonts
+from worker.pades.appearance.fonts import StampFonts
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 NOT_AFTER = "rubrica_certificate_not_after_timestamp_seconds"

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from fontTools.ttLib import TTFont
 
-from appliance.domain import font_metrics
-from appliance.domain.font_metrics import CHARACTERS, FONTS, UNITS_PER_EM
+from appliance.domain.appearance import font_metrics
+from appliance.domain.appearance.font_metrics import CHARACTERS, FONTS, UNITS_PER_EM
 from appliance.domain.vocab import FontName, FontStyle
 from tests.tools.generate_font_metrics import generate
-from worker.stamp import FontsUnusableError, load_fonts
+from worker.pades.appearance.fonts import FontsUnusableError, load_fonts
 
 FONTS_DIR = Path("/usr/share/fonts/truetype/liberation2")
 

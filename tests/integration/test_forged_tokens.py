@@ -16,9 +16,9 @@ from joserfc import jwe
 from joserfc.jwk import ECKey, OctKey
 from sqlalchemy import update
 
+from appliance.core.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import PersonState
-from appliance.storage import tables
 from tests.web_parts import BASE_URL, Parts
 
 

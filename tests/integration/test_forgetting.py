@@ -8,7 +8,7 @@ import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
-from appliance.services.sweeping import Sweeping
+from appliance.signing.expiry import Sweeping
 from tests.fakes import FakeOutcomes
 from tests.web_parts import Parts, open_parts
 

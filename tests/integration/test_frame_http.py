@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from appliance.core.work_owner import WorkOwner, work_owner
-from appliance.domain.document import Inspection
+from appliance.domain.documents import Inspection
 from appliance.domain.vocab import RequestState
 from appliance.web.auth import is_public
 from embed.api import LATE

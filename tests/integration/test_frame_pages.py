@@ -16,9 +16,9 @@ import pytest
 from PIL import Image
 
 from appliance.bootstrap import Front
+from appliance.domain.appearance.details import Logo, LogoPicture
 from appliance.domain.records.logos import INSTALLATION
-from appliance.domain.stamp_details import Logo, LogoPicture
-from appliance.services.logos import Logos
+from appliance.integrators.logos import Logos
 from embed.app import create_embed
 from embed.assets import Assets
 from embed.reports import SESSION_MOST

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from appliance.domain.embedding import FrameState
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.frame import FrameState
 from appliance.domain.vocab import EventKind
 from tests.parts.frame_desk import (
     ADDRESS,

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.command import SignParameters
+from appliance.domain.appearance.presets import Corner
+from appliance.domain.embedding import FrameState, PlaceChoice, SignOrder
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.frame import FrameState, PlaceChoice, SignOrder
 from appliance.domain.ids import PersonId, RequestId
-from appliance.domain.presets import Corner
 from appliance.domain.records.requests import NewRequest
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from tests.parts.frame_desk import (
     ADDRESS,

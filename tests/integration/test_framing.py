@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.domain.embedding import FrameState, LegalWord
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.frame import FrameState, LegalWord
 from appliance.domain.vocab import (
     CredentialState,
     EventKind,

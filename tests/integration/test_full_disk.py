@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
+from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.storage.documents import LocalDocuments
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys
 from tests.parts.small_disk import fill, small_disk

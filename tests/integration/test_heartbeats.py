@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from appliance.bootstrap import heartbeat
-from appliance.domain.records.tasks import WorkerStatus
+from appliance.domain.records.hsm_tasks import WorkerStatus
 from tests.parts.console import Site, open_site
 
 pytestmark = pytest.mark.storage

@@ -11,8 +11,8 @@ import pytest
 from quart import Quart
 
 from admin_ui.session import COOKIE
-from appliance.asgi import create_api
-from appliance.domain.web_addresses import read_address
+from appliance.api.app import create_api
+from appliance.domain.text.urls import read_address
 from appliance.settings import RevocationSettings
 from appliance.settings.pki import OutsideTsaSettings
 from appliance.settings.web import WebSettings
@@ -20,8 +20,8 @@ from tests.parts.console import NAME, PASSWORD, Site, open_site
 from tests.parts.demo_site import demo_site
 from tests.parts.frame_role import Frame
 from tests.web_parts import Parts
-from worker.outside.guarded_http import GuardedHttp, host_of
-from worker.outside.http_client import BadAnswerError
+from worker.network.guarded_http import GuardedHttp, host_of
+from worker.network.http_client import BadAnswerError
 
 pytestmark = pytest.mark.full
 

@@ -20,20 +20,20 @@ from appliance.domain.errors import (
     HsmRefusedError,
     KeyNotFoundError,
 )
-from appliance.domain.hsm import (
+from appliance.domain.keys import (
     KeyAlgorithm,
     KeyReference,
     SignatureScheme,
     TokenRole,
 )
 from appliance.domain.vocab import VouchedBy
-from hsm_config.certificates import read_ca, read_root
-from hsm_config.provision import provision
+from hsm_config.provisioning.ca_certificates import read_ca, read_root
+from hsm_config.provisioning.init import provision
 from tests.parts.hsm import HsmInstallation, verify
-from worker.authority.certificate_profile import DOCUMENT_SIGNING, POLICIES
-from worker.authority.certifying import IssuedCertificate
-from worker.authority.issuing import Authority, CertificateSubject
 from worker.hsm.session import HsmSession
+from worker.pki.certificate_authority import Authority, CertificateSubject
+from worker.pki.certificate_profiles import DOCUMENT_SIGNING, POLICIES
+from worker.pki.certificate_signing import IssuedCertificate
 
 REF = KeyReference(TokenRole.FIRMA, b"\x01credential")
 ANA = CertificateSubject("Ana Muñoz Peña", "20267565393", VouchedBy.DEMO)

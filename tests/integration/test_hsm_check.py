@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 import hsm_config
-from appliance.domain.hsm import KeyAlgorithm, KeyMode, TokenRole
+from appliance.domain.keys import KeyAlgorithm, KeyMode, TokenRole
 from appliance.settings import Settings
-from hsm_config import objects
-from hsm_config.check import check
-from hsm_config.check_report import CheckReport, Mark
-from hsm_config.firma_keys import identity_path
-from hsm_config.masters import Masters
-from hsm_config.module import token_settings
+from hsm_config.pkcs11 import objects
+from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.module import token_settings
+from hsm_config.provisioning.signing_token import identity_path
+from hsm_config.self_check.check import check
+from hsm_config.self_check.report import CheckReport, Mark
 from tests.parts.hsm import HsmInstallation
 
 EC = (KeyAlgorithm.EC_P256,)

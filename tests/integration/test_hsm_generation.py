@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 
 from appliance.bootstrap import open_core
+from appliance.core.database.migrate import migrate
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import HsmRefusedError
 from appliance.domain.generation import Generation
-from appliance.domain.hsm import TokenRole
-from appliance.storage.migrate import migrate
-from hsm_config import generation, objects, tsa_keys
-from hsm_config.firma_keys import KEEP_ALIVE_ALGORITHM
-from hsm_config.masters import Masters
-from hsm_config.taking_over import raise_generation
+from appliance.domain.keys import TokenRole
+from hsm_config.pkcs11 import objects
+from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.provisioning import generation, tsa_keys
+from hsm_config.provisioning.signing_token import KEEP_ALIVE_ALGORITHM
+from hsm_config.provisioning.take_over import raise_generation
 from tests.parts.hsm import HsmInstallation
 
 

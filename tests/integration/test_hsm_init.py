@@ -11,13 +11,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from appliance.domain.errors import HsmRefusedError
-from appliance.domain.hsm import KeyAlgorithm, TokenRole
-from hsm_config import objects
-from hsm_config.certificates import is_demo, read_ca, read_root
-from hsm_config.module import opened
-from hsm_config.pin import make_pin
-from hsm_config.provision import provision
-from hsm_config.tokens import _init_token, make_configuration
+from appliance.domain.keys import KeyAlgorithm, TokenRole
+from hsm_config.pkcs11 import objects
+from hsm_config.pkcs11.module import opened
+from hsm_config.pkcs11.pin import make_pin
+from hsm_config.pkcs11.tokens import _init_token, make_configuration
+from hsm_config.provisioning.ca_certificates import is_demo, read_ca, read_root
+from hsm_config.provisioning.init import provision
 from tests.parts.hsm import HsmInstallation
 
 

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 from pkcs11 import Attribute
 
+from appliance.core.database.migrate import migrate
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.vocab import EventKind
 from appliance.settings import load_settings
-from appliance.storage.migrate import migrate
-from hsm_config import firma_keys, objects
-from hsm_config.masters import Masters
-from hsm_config.pairs import load_spki
-from hsm_config.provision import provision
-from hsm_config.signatures import verify
+from hsm_config.pkcs11 import objects
+from hsm_config.pkcs11.key_pairs import load_spki
+from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.signatures import verify
+from hsm_config.provisioning import signing_token
+from hsm_config.provisioning.init import provision
 from tests.parts.hsm import HsmInstallation, folder_of_token
 from tests.parts.nss import NssTokens
 from tests.parts.wrapped import SCHEME, add_keys, read_keys
@@ -45,10 +46,10 @@ def pinned(hsm: HsmInstallation) -> bool:
     """Whether the file pins the members' identities and no other."""
     with hsm.raw_members() as sessions:
         pems = [
-            firma_keys.pem_of(objects.public_key(one, objects.IDENTITY_KEY.cka_id))
+            signing_token.pem_of(objects.public_key(one, objects.IDENTITY_KEY.cka_id))
             for one in sessions
         ]
-    return firma_keys.identity_path(hsm.settings).read_bytes() == b"".join(pems)
+    return signing_token.identity_path(hsm.settings).read_bytes() == b"".join(pems)
 
 
 async def with_keys(hsm: HsmInstallation, count: int) -> HsmInstallation:
@@ -170,7 +171,7 @@ async def test_rotation_waits_for_who_has_not_joined(tmp_path: Path) -> None:
     assert "`rubrica hsm join`" in said
     assert held(both) == [(1,), ()]
     # And it does not join either, where fronts would not know what it signs.
-    firma_keys.identity_path(both.settings).unlink()
+    signing_token.identity_path(both.settings).unlink()
     assert "run `rubrica hsm init`" in await both.rubrica("join", status=1)
     assert held(both) == [(1,), ()]
 

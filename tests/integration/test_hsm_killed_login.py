@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hsm_config.token_files import is_whole, keep_token_files
+from hsm_config.pkcs11.softhsm_files import is_whole, keep_token_files
 from tests.parts.softhsm import SoftHsm
 
 PIN = "123456"

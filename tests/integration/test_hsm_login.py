@@ -11,10 +11,10 @@ import pytest
 import structlog
 
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.hsm import SignatureScheme, TokenRole
+from appliance.domain.keys import SignatureScheme, TokenRole
 from appliance.settings import SettingsError
-from hsm_config.module import log_in
-from hsm_config.pin import Pin
+from hsm_config.pkcs11.module import log_in
+from hsm_config.pkcs11.pin import Pin
 from tests.parts.hsm import KEY, HsmInstallation, lose_module
 from worker.hsm import connection
 from worker.hsm.connection import HsmStatus
@@ -105,7 +105,7 @@ async def test_pin_shows_nowhere(keyed: HsmInstallation) -> None:
 _OPEN_AND_SIGN = """\
 import asyncio, hashlib, sys
 from pathlib import Path
-from appliance.domain.hsm import KeyReference, TokenRole
+from appliance.domain.keys import KeyReference, TokenRole
 from appliance.settings import load_settings
 from hsm_config.profile import load_profile
 from worker.hsm.session import HsmSession
@@ -155,7 +155,7 @@ _FORK = """\
 import asyncio, os, sys
 from pathlib import Path
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.hsm import KeyReference, SignatureScheme, TokenRole
+from appliance.domain.keys import KeyReference, SignatureScheme, TokenRole
 from appliance.settings import load_settings
 from hsm_config.profile import load_profile
 from worker.hsm.session import HsmSession

@@ -8,7 +8,7 @@ import pkcs11
 import pytest
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
-from appliance.domain.hsm import (
+from appliance.domain.keys import (
     KeyAlgorithm,
     KeyReference,
     SignatureScheme,
@@ -16,15 +16,16 @@ from appliance.domain.hsm import (
     WrapMethod,
     scheme_for,
 )
-from hsm_config import exposure, pairs, signatures, templates
-from hsm_config.firma_keys import identity_path
-from hsm_config.masters import Masters, label_of
-from hsm_config.module import Library, find_token, log_in, opened
-from hsm_config.one_use import OneUse
-from hsm_config.pin import obtain_pin
-from hsm_config.provision import provision
-from hsm_config.session_calls import SessionCalls
-from hsm_config.wrapping import Wrapping
+from hsm_config.pkcs11 import key_pairs, signatures, templates
+from hsm_config.pkcs11.key_wrapping import Wrapping
+from hsm_config.pkcs11.master_keys import Masters, label_of
+from hsm_config.pkcs11.module import Library, find_token, log_in, opened
+from hsm_config.pkcs11.pin import obtain_pin
+from hsm_config.pkcs11.raw_pkcs11 import SessionCalls
+from hsm_config.pkcs11.unwrap_and_sign import OneUse
+from hsm_config.provisioning.init import provision
+from hsm_config.provisioning.signing_token import identity_path
+from hsm_config.self_check import key_exposure
 from tests.parts.hsm import HsmInstallation
 from tests.parts.nss import NssTokens
 from worker.hsm.connection import HsmStatus
@@ -80,7 +81,7 @@ async def test_wrapped_key_signs_by_every_scheme_of_its_kind(
     async with made.session() as session:
         for scheme in {scheme_for(algorithm), scheme_for(algorithm, pss=True)}:
             signature = await session.sign(key, DIGEST, scheme)
-            public = pairs.load_spki(key.spki)
+            public = key_pairs.load_spki(key.spki)
             signatures.verify(public, signature, DIGEST, scheme)
 
     assert key.method_k is key.method_w is WRAPS[made.profile.name][0]
@@ -102,7 +103,7 @@ async def test_identity_is_the_pinned_one(made: HsmInstallation) -> None:
     async with made.session() as session:
         spki, signature = await session.identity_statement(MESSAGE)
 
-    public = pairs.load_spki(spki)
+    public = key_pairs.load_spki(spki)
     signatures.verify(public, signature, DIGEST, SignatureScheme.ECDSA)
     assert b"BEGIN PUBLIC KEY" in identity_path(made.settings).read_bytes()
 
@@ -131,7 +132,7 @@ def test_mechanism_is_taken_by_the_number_of_the_profile(made: HsmInstallation) 
         key = vendors.generate(session, KeyAlgorithm.EC_P256, (1, master), method)
 
         with Wrapping(made.profile).unwrapped(key, master) as private:
-            signatures.self_test(private, pairs.load_spki(key.spki))
+            signatures.self_test(private, key_pairs.load_spki(key.spki))
 
 
 def test_format_of_one_make_is_not_the_others(made: HsmInstallation) -> None:
@@ -157,7 +158,7 @@ def test_unwrapped_key_cannot_be_read(made: HsmInstallation) -> None:
             session, KeyAlgorithm.RSA_2048, (1, master), method
         )
         with Wrapping(made.profile).unwrapped(key, master) as private:
-            exposure.refuse_readable(private)
+            key_exposure.refuse_readable(private)
             for part in (pkcs11.Attribute.PRIVATE_EXPONENT, pkcs11.Attribute.PRIME_1):
                 with pytest.raises(pkcs11.exceptions.AttributeSensitive):
                     private[part]
@@ -187,7 +188,7 @@ class _Looking(SessionCalls):
         }
         (found,) = self.session.get_objects(passing)
         assert isinstance(found, pkcs11.PrivateKey)
-        exposure.refuse_readable(found)
+        key_exposure.refuse_readable(found)
         self.seen.append({name: found[name] for name in templates.UNWRAPPED_PRIVATE})
         return super().sign(key, mechanism, parameter, data)
 
@@ -212,7 +213,7 @@ def test_key_in_its_one_use_is_what_its_template_says(
 
             signature = one_use.sign(key, master, DIGEST, scheme_for(kind))
 
-            public = pairs.load_spki(key.spki)
+            public = key_pairs.load_spki(key.spki)
             signatures.verify(public, signature, DIGEST, scheme_for(kind))
             assert calls.seen.pop() == expected
             assert len(list(session.get_objects())) == before
@@ -226,11 +227,11 @@ def test_readable_key_is_noticed(made: HsmInstallation) -> None:
         pkcs11.Attribute.PRIVATE: False,
     }
     with made.raw(TokenRole.FIRMA) as session:
-        public, private = pairs.generate_pair(
+        public, private = key_pairs.generate_pair(
             session, KeyAlgorithm.RSA_2048, open_template
         )
         with pytest.raises(HsmRefusedError) as caught:
-            exposure.refuse_readable(private)
+            key_exposure.refuse_readable(private)
         public.destroy()
         private.destroy()
 
@@ -272,7 +273,7 @@ async def test_rewrapped_key_signs(made: HsmInstallation) -> None:
             Masters(session).get(2).destroy()
 
     signatures.verify(
-        pairs.load_spki(key.spki), signature, DIGEST, SignatureScheme.ECDSA
+        key_pairs.load_spki(key.spki), signature, DIGEST, SignatureScheme.ECDSA
     )
 
 

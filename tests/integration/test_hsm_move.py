@@ -9,18 +9,18 @@ from pkcs11 import Attribute
 from sqlalchemy import update
 
 import hsm_config.profile
+from appliance.core.database import tables
+from appliance.core.database.engines import open_engines
+from appliance.core.database.migrate import migrate
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm import KeyAlgorithm, SignatureScheme, WrapMethod
+from appliance.domain.keys import KeyAlgorithm, SignatureScheme, WrapMethod
 from appliance.settings import Settings, load_settings
-from appliance.storage import tables
-from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
-from hsm_config.masters import Masters
-from hsm_config.module import find_token, log_in, opened
-from hsm_config.pairs import load_spki
-from hsm_config.pin import read_pin
-from hsm_config.provision import provision
-from hsm_config.signatures import verify
+from hsm_config.pkcs11.key_pairs import load_spki
+from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.module import find_token, log_in, opened
+from hsm_config.pkcs11.pin import read_pin
+from hsm_config.pkcs11.signatures import verify
+from hsm_config.provisioning.init import provision
 from tests.parts.hsm import HsmInstallation
 from tests.parts.nss import NssTokens
 from tests.parts.rubrica import run_rubrica

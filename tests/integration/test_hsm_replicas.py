@@ -16,19 +16,20 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from pkcs11 import Attribute
 
-from appliance.call_watch import CallWatch
 from appliance.domain.errors import HsmUnavailableError, KeyNotFoundError
-from appliance.domain.hsm import (
+from appliance.domain.keys import (
     KeyAlgorithm,
     KeyReference,
     SignatureScheme,
     TokenRole,
     WrappedKey,
 )
+from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import SettingsError, load_settings
-from hsm_config import firma_keys, objects
-from hsm_config.masters import Masters
-from hsm_config.provision import provision
+from hsm_config.pkcs11 import objects
+from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.provisioning import signing_token
+from hsm_config.provisioning.init import provision
 from tests.parts.hsm import HsmInstallation, until, verify
 from tests.parts.pkcs11_shim import Pkcs11Shim
 from worker.hsm.connection import HsmStatus
@@ -89,7 +90,7 @@ def test_members_hold_one_master_key_and_it_stays(made: HsmInstallation) -> None
 
 def test_every_identity_is_pinned(made: HsmInstallation) -> None:
     """Each member has its own; the file holds both."""
-    pem = firma_keys.identity_path(made.settings).read_bytes()
+    pem = signing_token.identity_path(made.settings).read_bytes()
     with made.raw_members() as sessions:
         keys = [
             objects.public_key(session, objects.IDENTITY_KEY.cka_id)
@@ -223,7 +224,7 @@ async def test_module_has_one_configuration(apart: HsmInstallation) -> None:
 _SIGN_ON_BOTH = """\
 import asyncio, sys
 from pathlib import Path
-from appliance.domain.hsm import KeyAlgorithm, SignatureScheme
+from appliance.domain.keys import KeyAlgorithm, SignatureScheme
 from appliance.settings import load_settings
 from hsm_config.profile import load_profile
 from worker.hsm.session import HsmSession

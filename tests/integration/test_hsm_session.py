@@ -16,8 +16,8 @@ from appliance.domain.errors import (
     HsmUnavailableError,
     KeyNotFoundError,
 )
-from appliance.domain.hsm import KeyAlgorithm, KeyReference, SignatureScheme, TokenRole
-from hsm_config import objects
+from appliance.domain.keys import KeyAlgorithm, KeyReference, SignatureScheme, TokenRole
+from hsm_config.pkcs11 import objects
 from tests.parts.hsm import KEY, HsmInstallation, lose_module, until, verify
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession

@@ -11,24 +11,24 @@ from appliance.core.work_owner import working_for
 from appliance.domain.activation import IssueBinding, Seal, epoch_at
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import KeyAlgorithm, KeyMode, TokenRole
+from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
-from appliance.domain.person import Credential
-from appliance.domain.records.tasks import TaskClaim, WorkerStatus
+from appliance.domain.keys import KeyAlgorithm, KeyMode, TokenRole
+from appliance.domain.records.hsm_tasks import TaskClaim, WorkerStatus
 from appliance.domain.vocab import CertificateKind, TaskKind, TaskState, VouchedBy
-from appliance.services.hsm_tasks import (
+from appliance.keys.hsm_tasks import (
     TASK_ATTEMPTS,
     HsmTasks,
     issue_binding,
     submit_issue,
 )
-from appliance.services.sweeping import Sweeping
+from appliance.signing.expiry import Sweeping
 from tests.core_parts import HOST, CoreParts, new_credential
 from tests.fakes import AlwaysServed
 from worker.hsm.connection import HsmStatus
+from worker.hsm.generation_check import Served
 from worker.hsm.session import HsmSession
-from worker.served import Served
-from worker.tasks import TOKENS, TaskRunner
+from worker.pki.hsm_tasks import TOKENS, TaskRunner
 
 pytestmark = pytest.mark.storage
 

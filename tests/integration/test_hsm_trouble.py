@@ -11,21 +11,21 @@ from dataclasses import replace
 import pytest
 from pkcs11.exceptions import PKCS11Error
 
-from appliance.call_watch import CallWatch
 from appliance.domain.errors import (
     ErrorCode,
     HsmRefusedError,
     HsmUnavailableError,
     KeyNotFoundError,
 )
-from appliance.domain.hsm import (
+from appliance.domain.keys import (
     KeyAlgorithm,
     KeyReference,
     SignatureScheme,
     TokenRole,
     WrappedKey,
 )
-from hsm_config.return_values import ERRORS, error_of
+from appliance.runtime.hang_watchdog import CallWatch
+from hsm_config.pkcs11.return_values import ERRORS, error_of
 from tests.parts.hsm import HsmInstallation, until, verify
 from tests.parts.pkcs11_shim import FUNCTIONS, Pkcs11Shim
 from worker.hsm.connection import HsmConnection, HsmStatus

@@ -15,7 +15,7 @@ from appliance.domain.errors import (
     HsmUnavailableError,
     KeyNotFoundError,
 )
-from appliance.domain.hsm import (
+from appliance.domain.keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     SignatureScheme,
@@ -24,10 +24,10 @@ from appliance.domain.hsm import (
     WrappedKey,
     scheme_for,
 )
-from hsm_config import objects, pairs, signatures
-from hsm_config.firma_keys import identity_path
-from hsm_config.masters import Masters, label_of
-from hsm_config.provision import provision
+from hsm_config.pkcs11 import key_pairs, objects, signatures
+from hsm_config.pkcs11.master_keys import Masters, label_of
+from hsm_config.provisioning.init import provision
+from hsm_config.provisioning.signing_token import identity_path
 from tests.parts.hsm import HsmInstallation
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
@@ -64,8 +64,8 @@ async def test_wrapped_key_of_each_kind_signs(
     key = await session.generate_wrapped(algorithm)
     signature = await session.sign(key, DIGEST, scheme)
 
-    public = pairs.load_spki(key.spki)
-    assert pairs.algorithm_of(public) is algorithm
+    public = key_pairs.load_spki(key.spki)
+    assert key_pairs.algorithm_of(public) is algorithm
     signatures.verify(public, signature, DIGEST, scheme)
     with pytest.raises(InvalidSignature):
         signatures.verify(public, signature, bytes(32), scheme)
@@ -84,7 +84,7 @@ async def test_each_scheme_signs_each_digest(
 
     signature = await session.sign(key, digest, scheme, digest_algorithm)
 
-    public = pairs.load_spki(key.spki)
+    public = key_pairs.load_spki(key.spki)
     signatures.verify(public, signature, digest, scheme, digest_algorithm)
 
 
@@ -156,7 +156,7 @@ async def test_wrapped_key_signs_after_a_restart_of_the_session(
     async with made.session() as second:
         signature = await second.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
 
-    public = pairs.load_spki(key.spki)
+    public = key_pairs.load_spki(key.spki)
     signatures.verify(public, signature, DIGEST, SignatureScheme.RSA_PKCS1)
 
 
@@ -191,7 +191,7 @@ async def test_rewrapped_key_signs_under_the_new_master(
         with pytest.raises(KeyNotFoundError):
             await session.sign(key, DIGEST, SignatureScheme.ECDSA)
 
-    public = pairs.load_spki(key.spki)
+    public = key_pairs.load_spki(key.spki)
     signatures.verify(public, signature, DIGEST, SignatureScheme.ECDSA)
 
 
@@ -254,9 +254,11 @@ async def test_identity_signs_what_the_pinned_key_verifies(
     """The file that fronts pin holds the public half."""
     spki, signature = await session.identity_statement(MESSAGE)
 
-    signatures.verify(pairs.load_spki(spki), signature, DIGEST, SignatureScheme.ECDSA)
+    signatures.verify(
+        key_pairs.load_spki(spki), signature, DIGEST, SignatureScheme.ECDSA
+    )
     pinned = load_pem_public_key(identity_path(made.settings).read_bytes())
-    assert pinned == pairs.load_spki(spki)
+    assert pinned == key_pairs.load_spki(spki)
 
 
 def test_pinned_identity_of_another_token_is_refused(

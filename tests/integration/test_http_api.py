@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.asgi import create_api
+from appliance.api.app import create_api
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import RequestState
 from tests.fakes import PDF, PNG, SHA256, SIGNED_PDF, SIGNED_SHA256, request_view

@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from appliance.domain.ids import PersonId
-from appliance.domain.trust import AnchorPurpose
+from appliance.domain.trust_store import AnchorPurpose
 from tests.fakes import NOON
 from tests.parts.api_caller import Caller, code
 from tests.parts.held import Held, hold

@@ -12,8 +12,8 @@ from quart.testing.utils import sentinel
 from quart.typing import TestClientProtocol as Client
 from structlog.testing import capture_logs
 
-from appliance.asgi import create_api
-from appliance.web import auth, log
+from appliance.api.app import create_api
+from appliance.web import auth, request_log
 from tests.fakes import request_view
 from tests.web_parts import CUIL, ORIGIN, Parts, open_parts
 
@@ -357,7 +357,7 @@ async def test_one_event_a_request_of_listed_fields(
         await client.get("/solicitudes/7/documento?clave=SECRETO", headers=headers)
 
     (event,) = [entry for entry in logs if entry["event"] == "request"]
-    assert event.keys() - {"event", "log_level"} <= log.FIELDS
+    assert event.keys() - {"event", "log_level"} <= request_log.FIELDS
     assert event["route"] == "/solicitudes/<digits:solicitud>/documento"
     assert (event["status"], event["code"]) == (409, "NOT_SIGNED_YET")
     assert (event["person"], event["solicitudId"]) == (person, 7)

@@ -6,7 +6,7 @@ from typing import Any
 import pyotp
 import pytest
 
-from appliance.asgi import create_api
+from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from tests.fakes import PDF, SHA256, SIGNED_PDF, SIGNED_SHA256

@@ -15,24 +15,24 @@ from typing import Any
 import pytest
 from asn1crypto import algos, core, tsp
 
-from appliance.asgi import create_api
-from appliance.domain.hsm import DigestAlgorithm
+from appliance.api.app import create_api
+from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.timestamps import TimestampQuestion, TimestampRefusal
 from appliance.domain.vocab import EventKind, TaskKind
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.publishing import Publishing
-from appliance.services.timestamp_requests import read_question
-from appliance.services.timestamps import TimestampWork
-from hsm_config.certificates import read_ca, read_root
-from hsm_config.provision import provision
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.publication import Publishing
+from appliance.pki.tsa.authority import TimestampWork
+from appliance.pki.tsa.tsp_messages import read_question
+from hsm_config.provisioning.ca_certificates import read_ca, read_root
+from hsm_config.provisioning.init import provision
 from tests.fakes import MovingClock
 from tests.parts.hsm import HsmInstallation
 from tests.parts.timestamps import DATA, Trusted, openssl, trusting
 from tests.web_parts import Parts, open_parts
-from worker.authority.issuing import Authority
-from worker.pdf.der import encode
-from worker.timestamps.internal import InternalTsa
-from worker.timestamps.tasks import TimestampTasks
+from worker.pades.der import encode
+from worker.pki.certificate_authority import Authority
+from worker.pki.tsa import InternalTsa
+from worker.pki.tsa_tasks import TimestampTasks
 
 QUERY = "application/timestamp-query"
 SLOT = "signing/h/1"

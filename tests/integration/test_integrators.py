@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from appliance.core.database.engines import open_engines
+from appliance.core.database.migrate import differences, migrate
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import EventKind
-from appliance.storage.engines import open_engines
-from appliance.storage.migrate import differences, migrate
-from appliance.storage.store import SqlStore
 from tests.fakes import MovingClock
 from tests.parts.integrators import OPERATOR, open_acme, refused
 from tests.parts.stores import Desk, desk_settings

@@ -11,28 +11,28 @@ from typing import Any
 import pkcs11
 import pytest
 
+from appliance.core.installation_store import RESTORED
 from appliance.domain.activation import epoch_at
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.hsm import KeyMode, KeyReference, SignatureScheme, TokenRole
+from appliance.domain.identity import Credential
 from appliance.domain.ids import TaskId
-from appliance.domain.person import Credential
-from appliance.domain.records.tasks import TaskClaim
+from appliance.domain.keys import KeyMode, KeyReference, SignatureScheme, TokenRole
+from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.vocab import CredentialState, Environment, TaskState
-from appliance.services.activation_keys import PublishedKeys
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.storage.installation import RESTORED
-from hsm_config.certificates import read_ca
+from appliance.keys.activation_keys import PublishedKeys
+from appliance.keys.hsm_tasks import HsmTasks
+from hsm_config.provisioning.ca_certificates import read_ca
 from tests.core_parts import PASSWORD, CoreParts
 from tests.parts.hsm import HsmInstallation, verify
 from tests.parts.locked import LockedDesk, locked_desk
 from tests.parts.signing_host import INSTALLATION
-from worker.activation_folder import open_folder
-from worker.activation_keys import ActivationKeys
-from worker.authority.issuing import Authority
+from worker.hsm.generation_check import Served
 from worker.hsm.session import HsmSession
-from worker.served import Served
-from worker.tasks import TaskRunner, cka_id_of
+from worker.pki.certificate_authority import Authority
+from worker.pki.hsm_tasks import TaskRunner, cka_id_of
+from worker.signing.activation_key_files import open_folder
+from worker.signing.activation_keys import ActivationKeys
 
 DIGEST = bytes(range(32))
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.command import SignParameters
-from appliance.domain.stamp import place, stamp_lines
+from appliance.domain.appearance.stamp import place, stamp_lines
+from appliance.domain.requests.signing_command import SignParameters
 from tests import pdfs
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_plan, make_signer, sign
 from tests.tools.pdf_validation import assert_valid
-from worker.pdf import prepare
-from worker.stamp import load_fonts
+from worker.pades import prepare
+from worker.pades.appearance.fonts import load_fonts
 
 LINES = stamp_lines("Ana Núñez", "20267565393", SIGNED_AT, "es")
 

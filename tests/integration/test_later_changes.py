@@ -15,7 +15,7 @@ from pyhanko.sign.fields import SigFieldSpec
 from pyhanko.stamp import TextStampStyle
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.levels import ValidationData
+from appliance.domain.requests.levels import ValidationData
 from tests import pdfs
 from tests.parts.attacks import ATTACKS, form_drawn_anew
 from tests.parts.field_pdfs import check_box_without_state
@@ -23,9 +23,9 @@ from tests.parts.loops import run_apart
 from tests.signers import signed, software_signer
 from tests.tools.pdf_validation import read_pdf
 from tests.validators import pyhanko_verdicts
-from worker.pdf import Validated, add_dss
-from worker.sandbox.proof import is_whole_stamp
-from worker.sandbox.verify import (
+from worker.pades import Validated, add_dss
+from worker.sandbox.verify.proof_of_existence import is_whole_stamp
+from worker.sandbox.verify.verify import (
     _Found,
     _is_broken,
     _signatures,
@@ -105,10 +105,10 @@ def test_timestamps_after_it_hide_no_broken_signature(
     broken = ATTACKS["shadow: font"](signed)
     found = _Found("stamp", None, is_timestamp=True, reason="")
     monkeypatch.setattr(
-        "worker.sandbox.verify._signatures",
+        "worker.sandbox.verify.verify._signatures",
         lambda reader: [*_signatures(reader), *[found] * 20],
     )
-    monkeypatch.setattr("worker.sandbox.verify._is_broken", _broken_signature)
+    monkeypatch.setattr("worker.sandbox.verify.verify._is_broken", _broken_signature)
 
     assert has_broken(broken)
 
@@ -125,7 +125,7 @@ def test_pages_that_cannot_be_walked_get_a_verdict(
     twice = signed_with_mark(signed(pdfs.one_page()), (9, 9, 40, 20))
     refused = DocumentRefusedError(ErrorCode.PDF_MALFORMED, "page tree loop")
     monkeypatch.setattr(
-        "worker.sandbox.verify.covers_signed_text", Mock(side_effect=refused)
+        "worker.sandbox.verify.verify.covers_signed_text", Mock(side_effect=refused)
     )
 
     report = verify(twice, [software_signer().root])

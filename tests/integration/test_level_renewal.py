@@ -10,16 +10,16 @@ import pytest
 
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import KeyAlgorithm
-from appliance.domain.levels import ValidationData
-from appliance.services.validation_data import ValidationSource
+from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.requests.levels import ValidationData
+from appliance.pki.validation.validation_material import ValidationSource
 from tests.core_parts import CoreParts
 from tests.parts.level_scene import DAY, YEAR, L, P, a_moment_ago, make_scene, profile
 from tests.tools.pdf_samples import make_pdf, make_plan, make_signer
 from tests.tools.pdf_validation import openssl_accepts
 from tests.validators import pyhanko_verdicts
-from worker.pdf import prepare
-from worker.stamp import StampFonts
+from worker.pades import prepare
+from worker.pades.appearance.fonts import StampFonts
 
 
 async def test_renewal_outlives_the_signers_revocation(

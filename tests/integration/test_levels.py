@@ -8,29 +8,29 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import DocumentId, new_id
-from appliance.domain.levels import (
+from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.requests.levels import (
     ProfileWishes,
     SignatureProfile,
     UpkeepCount,
     ValidationData,
 )
-from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import SignatureLevel, TaskKind, TimestampPolicy
-from appliance.services.authority_files import AuthorityFiles
-from appliance.services.publishing import Publishing
-from appliance.services.upkeep import UpkeepWork, upkeep_counts
-from appliance.services.validation_data import ValidationSource
-from hsm_config.certificates import key_identifier
+from appliance.pki.ca_certificates import AuthorityFiles
+from appliance.pki.publication import Publishing
+from appliance.pki.validation.validation_material import ValidationSource
+from appliance.signing.level_maintenance import UpkeepWork, upkeep_counts
+from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.core_parts import CoreParts
 from tests.fakes import MovingClock
 from tests.parts.level_scene import DAY, L, P, a_moment_ago, make_scene, profile
 from tests.parts.long_term import LongTermPki
 from tests.tools.pdf_samples import make_signer
 from tests.tools.pdf_validation import lt_failures, openssl_accepts
-from worker.levels import Reached
-from worker.stamp import StampFonts
+from worker.pades.appearance.fonts import StampFonts
+from worker.signing.level_extension import Reached
 
 
 @pytest.mark.parametrize("level", [L.B_T, L.B_LT, L.B_LTA])

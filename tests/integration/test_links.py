@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from appliance.core.database import tables as tables_of
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
-from appliance.storage import tables as tables_of
 from tests.web_parts import Parts, open_parts
 
 ONE, TWO = RequestId(1), RequestId(2)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentUpkeep
-from appliance.storage.documents import LocalDocuments
 from tests.fakes import FixedDocumentKeys
 from tests.parts.document_places import DocumentPlace
 

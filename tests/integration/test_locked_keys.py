@@ -16,7 +16,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.ids import ActivationId, CredentialId, TaskId, new_id
-from appliance.domain.key_ring import KeyRing
+from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import (
     CertificateKind,
     CredentialState,
@@ -24,9 +24,9 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
-from appliance.services.envelope import open_outer, open_seal
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.sweeping import Sweeping
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.key_encryption import open_outer, open_seal
+from appliance.signing.expiry import Sweeping
 from tests.core_parts import CERTIFICATE, DIGEST, MADE, PASSWORD, CoreParts
 from tests.fakes import error_code
 from tests.parts.locked import FIRST, INNER, LOGIN, SECOND, LockedDesk, locked_desk

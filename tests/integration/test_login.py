@@ -10,13 +10,13 @@ import pyotp
 import pytest
 from argon2 import Parameters, PasswordHasher, extract_parameters
 
+from appliance.core.rate_limit import Attempt, Throttle
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.records.login import AttemptKind
 from appliance.domain.vocab import EventKind, PersonState
-from appliance.services.login import STEP_S
-from appliance.services.throttle import Attempt, Throttle
-from appliance.web.client_address import counted
+from appliance.identity.login import STEP_S
+from appliance.web.server.client_address import counted
 from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
 
 PASSWORD = LOGIN_PASSWORD.encode()
@@ -346,8 +346,8 @@ async def test_so_many_tries_wait_for_running_ones(
     strict: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who comes beyond them is told at once."""
-    monkeypatch.setattr("appliance.services.throttle._WAIT_S", 600)
-    monkeypatch.setattr("appliance.services.throttle._LOOK_AGAIN_S", 60)
+    monkeypatch.setattr("appliance.core.rate_limit._WAIT_S", 600)
+    monkeypatch.setattr("appliance.core.rate_limit._LOOK_AGAIN_S", 60)
     throttle = Throttle(strict.store, strict.lookup, strict.clock, strict.settings.auth)
 
     async def begin() -> Attempt:

@@ -12,8 +12,8 @@ from asn1crypto import crl, ocsp, x509
 from pyhanko.sign.validation.dss import DocumentSecurityStore
 
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm import DigestAlgorithm, SignatureScheme
-from appliance.domain.levels import ValidationData
+from appliance.domain.keys import DigestAlgorithm, SignatureScheme
+from appliance.domain.requests.levels import ValidationData
 from tests.fakes import MovingClock
 from tests.parts.field_pdfs import check_box_without_state
 from tests.parts.long_term import LongTermPki, SoftwareTsa
@@ -25,7 +25,7 @@ from tests.tools.pdf_validation import (
     read_pdf,
     run_pdfsig,
 )
-from worker.pdf import (
+from worker.pades import (
     SignatureCheckError,
     SignatureMethod,
     Validated,
@@ -37,8 +37,8 @@ from worker.pdf import (
     prepare,
     prepare_timestamp,
 )
-from worker.sandbox.verify import verify
-from worker.stamp import StampFonts
+from worker.pades.appearance.fonts import StampFonts
+from worker.sandbox.verify.verify import verify
 
 ROOM = 8192
 SHA256 = DigestAlgorithm.SHA256

@@ -11,16 +11,16 @@ import pytest
 from pkcs11 import Attribute
 from sqlalchemy import update
 
+from appliance.core.database import tables
+from appliance.core.database.engines import open_engines
+from appliance.core.database.migrate import migrate
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm import KeyAlgorithm, WrappedKey
+from appliance.domain.keys import KeyAlgorithm, WrappedKey
 from appliance.domain.vocab import EventKind
-from appliance.storage import tables
-from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
-from appliance.storage.store import SqlStore
-from hsm_config.masters import Masters
-from hsm_config.pairs import load_spki
-from hsm_config.signatures import verify
+from hsm_config.pkcs11.key_pairs import load_spki
+from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.signatures import verify
 from tests.parts.hsm import HsmInstallation
 from tests.parts.started import Running
 from tests.parts.wrapped import SCHEME, add_keys, read_keys

@@ -10,9 +10,9 @@ from werkzeug.sansio.multipart import MultipartDecoder
 from appliance.domain.errors import ApplianceError
 from appliance.web import body, forms
 from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
-from appliance.web.body.decoder import AROUND_BYTES, HEAD_BYTES
-from appliance.web.client_address import Proxies
-from appliance.web.lingering import LingeringConnection
+from appliance.web.body.multipart_decoder import AROUND_BYTES, HEAD_BYTES
+from appliance.web.server.client_address import Proxies
+from appliance.web.server.early_response import LingeringConnection
 from tests.parts.body_readers import UNENDING
 
 PIECE = 4_096

@@ -14,14 +14,15 @@ import pytest
 from cryptography import x509
 from structlog.testing import capture_logs
 
+from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.certificates import CertificateRecord, serial_text
-from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId
-from appliance.domain.key_ring import KeyRing
-from appliance.domain.levels import ValidationData
-from appliance.domain.records.outside import StatusKind
-from appliance.domain.request import Signer
+from appliance.domain.records.external_status import StatusKind
+from appliance.domain.requests.levels import ValidationData
+from appliance.domain.requests.request import Signer
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -29,17 +30,16 @@ from appliance.domain.vocab import (
     EventKind,
     RevocationReason,
 )
-from appliance.services.passwords import HashSlots
-from appliance.services.signing_password import SigningPasswords
-from appliance.services.validation_data import status_subject
+from appliance.keys.signing_password import SigningPasswords
+from appliance.pki.validation.validation_material import status_subject
 from appliance.settings import RevocationSettings, SigningSettings
 from tests.core_parts import CoreParts
 from tests.parts.fake_ca_site import CaSite, Says
 from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
 from tests.parts.signing_host import SigningHost, authorizing
-from worker.outside.guarded_http import AddressGuard, GuardedHttp, RefusedAddressError
-from worker.outside.status import OutsideStatus
-from worker.quiet import Quiet
+from worker.circuit_breaker import Quiet
+from worker.network.guarded_http import AddressGuard, GuardedHttp, RefusedAddressError
+from worker.network.revocation_status import OutsideStatus
 
 CUIL = "20267565393"
 LOOPBACK = ("127.0.0.0/8",)

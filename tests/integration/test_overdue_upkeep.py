@@ -10,14 +10,18 @@ from structlog.testing import capture_logs
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import IntegratorId, RequestId
-from appliance.domain.levels import Upkeep, UpkeepCount
 from appliance.domain.records import Store
+from appliance.domain.requests.levels import Upkeep, UpkeepCount
 from appliance.domain.vocab import SignatureLevel
-from appliance.services.upkeep import UpkeepWork, upkeep_counts, upkeep_overdue
+from appliance.signing.level_maintenance import (
+    UpkeepWork,
+    upkeep_counts,
+    upkeep_overdue,
+)
 from tests.core_parts import CoreParts
 from tests.parts.console import Site
 from tests.parts.console_changes import ANA, open_acme_site
-from worker.upkeep import OverdueUpkeep
+from worker.signing.level_maintenance import OverdueUpkeep
 
 L = SignatureLevel
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

@@ -14,7 +14,7 @@ import pytest
 from appliance.operations.pins import look_at_pins
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
-from hsm_config.own_pins import OwnPins
+from hsm_config.provisioning.own_pins import OwnPins
 
 _ROLE: Final = 12345
 """User and group of the workers."""

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.passed_sockets import passed_listener
+from appliance.core.system.passed_sockets import passed_listener
 from tests.parts.places import free_port
 
 _PROGRAM = """\
 import os, socket, subprocess, sys
-from appliance.processes import bind
+from appliance.runtime.processes import bind
 from appliance.settings import SettingsError
 try:
     listener = bind(sys.argv[1], 16)

@@ -24,9 +24,9 @@ from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.pdf_utils.xref import XRefSection
 
 from tests import pdfs
-from worker.stamp import open_revision
-from worker.stamp.reading import Reader
-from worker.stamp.writing import Tail, write_object
+from worker.pades.pdf.fast_reader import Reader
+from worker.pades.pdf.fast_writer import Tail, write_object
+from worker.pades.pdf.revision import open_revision
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
 _MOST = 300

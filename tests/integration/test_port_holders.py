@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.port_holders import holder_of
-from appliance.processes import bind
+from appliance.core.system.port_holders import holder_of
+from appliance.runtime.processes import bind
 from appliance.settings import SettingsError
 from tests.parts.command_place import CommandPlace, make_place
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.processes import background, bind
+from appliance.runtime.processes import background, bind
 from appliance.settings import SettingsError
 from tests.parts.places import free_port
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from quart.typing import TestClientProtocol as HttpClient
 
-from appliance.asgi import create_api
+from appliance.api.app import create_api
 from appliance.domain.vocab import VouchedBy
 from tests.web_parts import CUIL, EMAIL, Parts, open_parts
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.vocab import RequestState, VouchedBy
-from appliance.web.public_path import paths_of, without
+from appliance.web.server.public_path import paths_of, without
 from tests.fakes import request_view
 from tests.parts.api_caller import SIGN, Caller
 from tests.web_parts import EMAIL, Parts, make_settings, open_parts

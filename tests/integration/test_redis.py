@@ -12,16 +12,21 @@ import pytest
 from redis import Redis
 
 from appliance.bootstrap import Bell, open_core
+from appliance.core.messaging import (
+    RedisDoorbell,
+    RedisOutcomes,
+    deserialize,
+    serialize,
+)
+from appliance.core.messaging import redis_settings as settings_of
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import ActivationId, new_id
 from appliance.domain.ports import Expectation
 from appliance.settings import RedisSettings, Settings
-from appliance.storage.redis import RedisDoorbell, RedisOutcomes, deserialize, serialize
-from appliance.storage.redis import redis_settings as settings_of
 from tests.core_parts import core_settings
 from tests.parts.hsm import until
 from tests.parts.redis import RedisServer
-from worker.bell import hear_rings
+from worker.work_notifications import hear_rings
 
 PATIENCE_S = 30.0
 ID = ActivationId("7b7c1a0e-0000-4000-8000-000000000001")
@@ -108,7 +113,7 @@ async def test_ring_reaches_a_worker_quickly(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once both are there, each ring is heard, and no poll is waited for."""
-    monkeypatch.setattr("worker.bell._LISTEN_S", 2 * PATIENCE_S)
+    monkeypatch.setattr("worker.work_notifications._LISTEN_S", 2 * PATIENCE_S)
     async with worker(settings) as wake, doorbell(settings) as bell:
         await rings_until_heard(bell, wake)
         for _ in range(5):
@@ -166,7 +171,7 @@ async def silence(settings: Settings) -> AsyncIterator[list[asyncio.StreamWriter
 @pytest.fixture
 def long_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Redis, once away, is left alone for the rest of a test."""
-    monkeypatch.setattr("appliance.storage.redis._REST_S", 600.0)
+    monkeypatch.setattr("appliance.core.messaging._REST_S", 600.0)
 
 
 @pytest.mark.usefixtures("long_rest")

@@ -4,7 +4,7 @@ import pytest
 from arq.connections import RedisSettings
 from redis.exceptions import AuthenticationError
 
-from appliance.storage.redis import connect
+from appliance.core.messaging import connect
 from tests.parts.places import short_folder
 from tests.parts.redis import RedisServer
 

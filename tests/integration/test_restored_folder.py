@@ -11,7 +11,7 @@ from stat import S_IMODE
 
 import pytest
 
-from appliance.commands import main
+from appliance.cli import main
 from appliance.operations.backup import places
 from appliance.operations.backup.archive import writing
 from appliance.operations.setup import containers, system

@@ -14,7 +14,7 @@ from appliance.domain.certificates import (
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
-from appliance.domain.records.tasks import TaskClaim
+from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -23,11 +23,11 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
-from appliance.services.certificates import Certificates
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.publishing import Publishing
-from appliance.services.renewal import Renewal
-from appliance.services.revocation import Revocations
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.certificates import Certificates
+from appliance.pki.publication import Publishing
+from appliance.pki.renewal import Renewal
+from appliance.pki.revocation import Revocations
 from appliance.settings import PkiSettings
 from tests.core_parts import CERTIFICATE, CoreParts
 

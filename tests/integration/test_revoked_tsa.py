@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.certificates import CertificateRecord, serial_text
-from appliance.domain.document import SignatureReport
+from appliance.domain.documents import SignatureReport
 from appliance.domain.ids import TaskId
-from appliance.domain.records.outside import KeptStatus, StatusKind
+from appliance.domain.records.external_status import KeptStatus, StatusKind
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import CertificateKind, RevocationReason
-from appliance.services.tsa_certificates import TsaCertificates
+from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from tests.core_parts import CoreParts
 from tests.fakes import MovingClock
 from tests.integration.test_long_term_engine import b_lt, b_t, now, stamped
 from tests.parts.long_term import LongTermPki, SoftwareTsa
 from tests.parts.sandbox import running_sandbox
 from tests.tools.pdf_samples import SoftwareSigner, make_pdf
-from worker.pdf.dss import Validated
-from worker.sandbox.verify import verify
-from worker.stamp import StampFonts, load_fonts
+from worker.pades.appearance.fonts import StampFonts, load_fonts
+from worker.pades.dss import Validated
+from worker.sandbox.verify.verify import verify
 
 DAY = dt.timedelta(days=1)
 SPARING = ("superseded", "cessationOfOperation", "affiliationChanged")

@@ -13,19 +13,19 @@ from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from structlog.testing import capture_logs
 
-from appliance.commands import main
-from appliance.commands.database import roles_sql
+from appliance.cli import main
+from appliance.cli.installation.database import roles_sql
+from appliance.core.database.engines import database_url, open_engines
+from appliance.core.database.grants import Right, grant_rights, rights_held, rights_of
+from appliance.core.database.migrate import look, migrate
+from appliance.core.database.rights import OWNER, Role
+from appliance.core.database.table_version import table_version
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.settings import Settings
-from appliance.storage.engines import database_url, open_engines
-from appliance.storage.granting import Right, grant_rights, rights_held, rights_of
-from appliance.storage.migrate import look, migrate
-from appliance.storage.rights import OWNER, Role
-from appliance.storage.store import SqlStore
-from appliance.storage.table_version import table_version
 from tests.parts.loops import run_apart
 from tests.parts.next_version import NEXT, NOW, next_versions
 from tests.parts.separate_users import SeparateUsers

@@ -15,13 +15,13 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign.fields import MDPPerm
 from pyhanko.sign.validation import DocumentSecurityStore
 
-from appliance.domain.document import FindingKind, Inspection, PageBox
+from appliance.documents.examination import Examination
+from appliance.documents.sandbox_client import SandboxClient
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.documents import FindingKind, Inspection, PageBox
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import FontName, FontStyle
-from appliance.services.examination import Examination
 from appliance.settings import DocumentSettings
-from appliance.storage.sandbox import SandboxClient
 from tests import pdfs
 from tests.parts import hostile
 from tests.parts.sandbox import ROOT, SandboxServer, running_sandbox

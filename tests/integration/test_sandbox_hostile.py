@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from appliance.domain.document import FindingKind, Inspection
+from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from tests import pdfs
 from tests.parts import hostile, shadows

@@ -13,11 +13,11 @@ import pytest
 
 from appliance.core.work_owner import WorkOwner, working_for
 from appliance.documents.page_pictures import PagePictures, PageWanted
+from appliance.documents.sandbox_client import SandboxClient
+from appliance.documents.sandbox_connection import exchange
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.sandbox import JobCaller, JobKind, encode
-from appliance.storage.sandbox import SandboxClient
-from appliance.storage.sandbox_connection import exchange
 from tests import pdfs
 from tests.parts.sandbox import SandboxServer, running_sandbox
 from tests.parts.slow_pages import transparent_groups

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
+from appliance.documents.document_files import name_of
+from appliance.documents.encrypted_files import MAGIC
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentUpkeep
-from appliance.storage.document_files import name_of
-from appliance.storage.sealed_files import MAGIC
 from tests.fakes import FixedDocumentKeys
 from tests.parts.document_places import DocumentPlace
 

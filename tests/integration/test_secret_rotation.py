@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, insert, select
 
+from appliance.core.database import tables
+from appliance.core.database.engines import open_engines
+from appliance.core.secrets.key_files import read_key_ring
+from appliance.core.secrets.secret_version_store import SEALED
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, new_id
 from appliance.domain.vocab import EventKind, VouchedBy
-from appliance.services.login import email_indexes
-from appliance.storage import tables
-from appliance.storage.engines import open_engines
-from appliance.storage.key_files import read_key_ring
-from appliance.storage.secret_versions import SEALED
+from appliance.identity.login import email_indexes
 from tests.parts.command_place import CommandPlace, make_place
 from tests.parts.started import Running
 from tests.parts.stores import Desk, open_desk

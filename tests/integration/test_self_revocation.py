@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from quart.typing import TestClientProtocol as Client
 
-from appliance.asgi import create_api
+from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import (

@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
+from appliance.core.installation_store import RESTORED
 from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.generation import NONE, Generation
-from appliance.domain.hsm import DigestAlgorithm, SignatureScheme
-from appliance.storage.installation import RESTORED
+from appliance.domain.keys import DigestAlgorithm, SignatureScheme
 from tests.core_parts import CoreParts
-from worker import served
+from worker.hsm import generation_check as served
 from worker.hsm.connection import HsmStatus
+from worker.hsm.generation_check import Served
 from worker.hsm.session import HsmSession
-from worker.item import ItemSigner
-from worker.served import Served
+from worker.signing.document_signer import ItemSigner
 
 
 @dataclass

@@ -11,9 +11,9 @@ import pytest
 from redis.exceptions import RedisError
 from sqlalchemy import text
 
+from appliance.core.database.engines import open_engines
+from appliance.core.messaging import connect, redis_settings
 from appliance.settings import Settings
-from appliance.storage.engines import open_engines
-from appliance.storage.redis import connect, redis_settings
 from tests.core_parts import core_settings
 from tests.parts.places import free_port
 from tests.parts.postgres import USER, PostgresServer

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from appliance.core.database import tables
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestId
-from appliance.domain.integration import EmbedSession, FlagReason, PageKind
+from appliance.domain.integrators.integrators import EmbedSession, FlagReason, PageKind
 from appliance.domain.vocab import Environment, EventKind
-from appliance.services.sessions import Sessions
-from appliance.storage import tables
+from appliance.embedding.session import Sessions
 from tests.parts.integrators import (
     OPERATOR,
     new_document,

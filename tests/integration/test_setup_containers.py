@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
+from appliance.core.database.rights import OWNER, Role
 from appliance.operations.setup import containers, system
 from appliance.operations.setup.answers import Answers, settings_text
 from appliance.operations.setup.questions import ask_all
 from appliance.settings import SettingsError, load_settings
-from appliance.storage.rights import OWNER, Role
 from tests.parts.separate_users import SeparateUsers
 from tests.parts.terminal import CTRL_C, CTRL_D, Dialogue, at_terminal
 
@@ -27,7 +27,7 @@ _DOCS: Final = _ROOT / "docs"
 _IN_THE_IMAGE: Final = f"""
 import sys
 from pathlib import Path
-from appliance.commands import main
+from appliance.cli import main
 from appliance.operations.setup import system
 system.COMPOSE, system.DOCS = Path({str(_COMPOSE)!r}), Path({str(_DOCS)!r})
 sys.exit(main())

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from appliance.commands.database import scram_verifier
+from appliance.cli.installation.database import scram_verifier
+from appliance.core.database.rights import OWNER, Role
+from appliance.core.secrets.password_files import password_file_of
 from appliance.operations.setup import servers, system
 from appliance.operations.setup.answers import Answers
 from appliance.operations.setup.questions import look
 from appliance.settings import Settings, SettingsError
-from appliance.storage.password_files import password_file_of
-from appliance.storage.rights import OWNER, Role
 from tests.core_parts import core_settings
 from tests.parts.places import free_port
 from tests.parts.postgres import PostgresServer, program

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from appliance.services import health
-from appliance.services.health import SharedHealth
+from appliance.keys import health
+from appliance.keys.health import SharedHealth
 
 
 class Slow:

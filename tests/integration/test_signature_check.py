@@ -9,7 +9,7 @@ import pytest
 from asn1crypto import cms
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.keys import KeyAlgorithm
 from tests.tools.pdf_samples import (
     SoftwareSigner,
     increment_of,
@@ -19,8 +19,8 @@ from tests.tools.pdf_samples import (
     sign,
 )
 from tests.tools.pdf_validation import assert_valid, read_pdf
-from worker.pdf import SignatureCheckError, check, method_for, prepare
-from worker.stamp import StampFonts
+from worker.pades import SignatureCheckError, check, method_for, prepare
+from worker.pades.appearance.fonts import StampFonts
 
 
 def test_prepared_digests_are_what_they_say(

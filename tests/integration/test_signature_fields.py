@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from appliance.domain.command import SignParameters
-from appliance.domain.document import FindingKind, Inspection
+from appliance.documents.docmdp_policy import check_permitted, nearest_permitted
+from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.text import StampSigner
+from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.signature_fields import EmptyField
-from appliance.domain.stamp_field import lay_out
-from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import Restriction
-from appliance.services.restrictions import check_permitted, nearest_permitted
 from tests.fakes import request_view
 from tests.parts.field_pdfs import BOX, Field, with_fields
 from tests.tools import pdf_samples
 from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner, make_plan, make_signer
 from tests.tools.pdf_validation import assert_valid, read_pdf, run_pdfsig, validate
-from worker.pdf import SignaturePlan, prepare
-from worker.sandbox.inspect import inspect
-from worker.stamp import StampFonts
+from worker.pades import SignaturePlan, prepare
+from worker.pades.appearance.fonts import StampFonts
+from worker.sandbox.inspect.inspect import inspect
 
 C = ErrorCode
 WHO = StampSigner("María José Ñandú", "20267565393", "es")

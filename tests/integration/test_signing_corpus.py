@@ -7,18 +7,18 @@ from pathlib import Path
 import pypdfium2 as pdfium
 import pytest
 
-from appliance.domain.command import SignParameters
+from appliance.documents.examination import Examination, Examined
+from appliance.domain.appearance.stamp import StampLayout, place, stamp_lines
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.stamp import StampLayout, place, stamp_lines
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
-from appliance.services.examination import Examination, Examined
 from appliance.settings import DocumentSettings
 from tests.parts.pictures import difference, digest, is_within, pictures
 from tests.parts.sandbox import running_sandbox
 from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner
 from tests.tools.pdf_validation import assert_valid
-from worker.pdf import SignaturePlan, check, method_for, prepare
-from worker.stamp import StampFonts
+from worker.pades import SignaturePlan, check, method_for, prepare
+from worker.pades.appearance.fonts import StampFonts
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
 FILES = sorted(CORPUS.glob("*.pdf"))

@@ -8,9 +8,9 @@ import pytest
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.pdf_utils.writer import PdfFileWriter, copy_into_new_writer
 
-from appliance.domain.command import SignParameters
+from appliance.domain.appearance.stamp import place, stamp_lines
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.stamp import place, stamp_lines
+from appliance.domain.requests.signing_command import SignParameters
 from tests.tools.pdf_samples import (
     A4,
     SIGNED_AT,
@@ -20,8 +20,8 @@ from tests.tools.pdf_samples import (
     sign,
 )
 from tests.tools.pdf_validation import assert_valid, read_pdf, run_pdfsig
-from worker.pdf import prepare
-from worker.stamp import StampFonts
+from worker.pades import prepare
+from worker.pades.appearance.fonts import StampFonts
 
 LINES = stamp_lines("María José Ñandú", "20267565393", SIGNED_AT, "es")
 

@@ -8,11 +8,11 @@ import pytest
 from asn1crypto import cms
 from pyhanko.sign.validation import SignatureCoverageLevel
 
-from appliance.domain.command import SignParameters
-from appliance.domain.document import PageBox
+from appliance.domain.appearance.stamp import place, stamp_lines
+from appliance.domain.documents import PageBox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.hsm import DigestAlgorithm
-from appliance.domain.stamp import place, stamp_lines
+from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from tests.tools.pdf_samples import (
     A4,
@@ -23,8 +23,8 @@ from tests.tools.pdf_samples import (
     sign,
 )
 from tests.tools.pdf_validation import assert_valid, read_pdf, run_pdfsig, validate
-from worker.pdf import prepare, prepare_timestamp
-from worker.stamp import StampFonts
+from worker.pades import prepare, prepare_timestamp
+from worker.pades.appearance.fonts import StampFonts
 
 LINES = stamp_lines("María José Ñandú", "20267565393", SIGNED_AT, "es")
 

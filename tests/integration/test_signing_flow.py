@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from appliance.appearance.content import Stamping
+from appliance.core.background import Shielded
+from appliance.core.database.engines import open_engines
+from appliance.core.secrets.password_hashing import HashSlots
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.clock import SystemClock
-from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
-from appliance.domain.key_ring import KeyRing
-from appliance.domain.request import SignCommand, Signer, SignOutcome
+from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import ActivationState, RequestState
-from appliance.services.attempts import Attempts
-from appliance.services.authorizing import Authorizing
-from appliance.services.passwords import HashSlots
-from appliance.services.shielding import Shielded
-from appliance.services.signing import Signing
-from appliance.services.signing_password import SigningPasswords
-from appliance.services.stamping import Stamping
+from appliance.keys.password_attempts import Attempts
+from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
-from appliance.storage.engines import open_engines
-from appliance.storage.store import SqlStore
+from appliance.signing.activation import Authorizing
+from appliance.signing.sign import Signing
 from tests.core_parts import PASSWORD, CoreParts, core_settings, signed_view
 from tests.parts.signing_front import RED, WRONG, Front, open_front
 from tests.parts.signing_host import INSTALLATION, SigningHost

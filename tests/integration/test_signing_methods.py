@@ -22,7 +22,7 @@ from pyhanko.sign.signers import PdfSignatureMetadata, SimpleSigner, sign_pdf
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import DigestAlgorithm, KeyAlgorithm, SignatureScheme
+from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
 from appliance.domain.vocab import Restriction
 from tests.parts.sandbox import running_sandbox
 from tests.tools.pdf_samples import (
@@ -33,7 +33,7 @@ from tests.tools.pdf_samples import (
     sign,
 )
 from tests.tools.pdf_validation import assert_valid, read_pdf
-from worker.pdf import (
+from worker.pades import (
     SignatureCheckError,
     SignatureMethod,
     check,
@@ -41,8 +41,8 @@ from worker.pdf import (
     method_of,
     prepare,
 )
-from worker.pdf.cms import longest_signed_data, signer_parts
-from worker.stamp import StampFonts
+from worker.pades.appearance.fonts import StampFonts
+from worker.pades.cms import longest_signed_data, signer_parts
 
 PKCS1, PSS, ECDSA = SignatureScheme
 SHA256, SHA384, SHA512 = DigestAlgorithm

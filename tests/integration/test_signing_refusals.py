@@ -11,10 +11,10 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.command import SignParameters
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestId
-from appliance.domain.request import SignCommand
+from appliance.domain.requests.request import SignCommand
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import PersonState, RequestState, Restriction
 from tests.parts.signing_front import WRONG, Front, beat
 

@@ -8,11 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.request import SignOutcome
+from appliance.domain.requests.request import SignOutcome
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
-from appliance.services.sweeping import Sweeping
+from appliance.signing.expiry import Sweeping
 from tests.parts.signing_front import RED, WRONG, Front
 
 C, R = ErrorCode, RequestState
@@ -147,7 +147,7 @@ async def test_caller_who_looks_late_meets_what_was_begun_anew(
 ) -> None:
     """Its own attempt was given back, and another call has signed meanwhile."""
     # It looks when this test says so, however long the rest takes.
-    monkeypatch.setattr("appliance.services.signing._LOOK_AGAIN_S", (60.0,))
+    monkeypatch.setattr("appliance.signing.sign._LOOK_AGAIN_S", (60.0,))
     outcomes = sqlite_front.core.outcomes
     outcomes.deaf = True
     request = await sqlite_front.new_request()

@@ -16,29 +16,29 @@ import pytest
 
 from appliance.bootstrap import Core
 from appliance.bootstrap.core import Bell
-from appliance.core.clock_check import ClockCheck
+from appliance.core.system.clock_check import ClockCheck
+from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.errors import DocumentsAwayError
-from appliance.domain.hsm import TokenRole
 from appliance.domain.ids import ActivationId, RequestId
+from appliance.domain.keys import TokenRole
 from appliance.domain.records.activations import Item
-from appliance.domain.records.tasks import WorkerStatus
-from appliance.domain.request import Signer
+from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import ActivationState, ItemState, RequestState
-from appliance.services.claimed_work import Work
-from appliance.services.claiming import Claiming
-from appliance.services.health import signing_workers
+from appliance.keys.health import signing_workers
 from appliance.settings import SigningSettings
-from appliance.storage.documents import LocalDocuments
+from appliance.signing.activations.claimed_activation import Work
+from appliance.signing.claims import Claiming
 from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
 from tests.fakes import AlwaysServed, FixedDocumentKeys
-from worker.activation_keys import ActivationKeys
 from worker.hsm.connection import HsmStatus
+from worker.hsm.generation_check import Served
 from worker.hsm.session import HsmSession
-from worker.item import ItemSigner
-from worker.served import Served
-from worker.signing import SigningWorker
-from worker.tasks import TaskRunner
-from worker.upkeep import LevelUpkeep
+from worker.pki.hsm_tasks import TaskRunner
+from worker.signing.activation_keys import ActivationKeys
+from worker.signing.document_signer import ItemSigner
+from worker.signing.level_maintenance import LevelUpkeep
+from worker.signing.worker import SigningWorker
 
 
 @dataclass

@@ -12,21 +12,22 @@ import pypdfium2 as pdfium
 import pytest
 from PIL import Image, ImageChops
 
-from appliance.domain.command import SignParameters
-from appliance.domain.document import PageBox
-from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.font_metrics import FONTS
-from appliance.domain.stamp import (
+from appliance.domain.appearance.font_metrics import FONTS
+from appliance.domain.appearance.stamp import (
     NAMED_COLORS,
     StampLayout,
     parse_color,
     place,
     stamp_lines,
 )
+from appliance.domain.documents import PageBox
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
-from worker.pdf import SignaturePlan, method_for, prepare
-from worker.stamp import StampFonts, draw_on_page
+from worker.pades import SignaturePlan, method_for, prepare
+from worker.pades.appearance.fonts import StampFonts
+from worker.pades.appearance.form_xobject import draw_on_page
 
 NAME = "María José Ñandú"
 LINES = stamp_lines(NAME, "20267565393", SIGNED_AT, "es")

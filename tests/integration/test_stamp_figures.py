@@ -12,23 +12,24 @@ import pytest
 import segno
 from PIL import Image, ImageChops
 
-from appliance.domain.command import SignParameters
-from appliance.domain.document import PageBox
+from appliance.documents.sandbox_client import SandboxClient
+from appliance.domain.appearance.details import LogoPicture, StampDetails
+from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.stamp import QUIET_MODULES, StampLayout
+from appliance.domain.appearance.text import StampSigner, spoken
+from appliance.domain.documents import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.stamp import QUIET_MODULES, StampLayout
-from appliance.domain.stamp_details import LogoPicture, StampDetails
-from appliance.domain.stamp_field import lay_out
-from appliance.domain.stamp_words import StampSigner, spoken
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
-from appliance.storage.sandbox import SandboxClient
 from tests.parts.sandbox import running_sandbox
 from tests.parts.scanning import scanned
 from tests.tools.contact_sheet import QR, draw, sample_logo
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
 from tests.tools.pdf_validation import read_pdf, run_pdfsig, validate
-from worker.pdf import SignaturePlan, method_for, prepare
-from worker.sandbox.inspect import inspect
-from worker.stamp import StampFonts, draw_on_page
+from worker.pades import SignaturePlan, method_for, prepare
+from worker.pades.appearance.fonts import StampFonts
+from worker.pades.appearance.form_xobject import draw_on_page
+from worker.sandbox.inspect.inspect import inspect
 
 WHO = StampSigner("María José Ñandú", "20267565393", "es")
 SIGNER = make_signer()

@@ -8,15 +8,15 @@ from typing import Any
 import pikepdf
 import pytest
 
-from appliance.domain.command import SignParameters
-from appliance.domain.stamp_field import lay_out
-from appliance.domain.stamp_words import StampSigner
+from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.text import StampSigner
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
 from tests.tools.pdf_validation import run_pdfsig, validate
-from worker.pdf import SignaturePlan, method_for, prepare
-from worker.sandbox.inspect import inspect
-from worker.stamp import StampFonts
+from worker.pades import SignaturePlan, method_for, prepare
+from worker.pades.appearance.fonts import StampFonts
+from worker.sandbox.inspect.inspect import inspect
 
 SIGNER = make_signer()
 ANA = StampSigner("Ana Núñez", "20267565393", "es")

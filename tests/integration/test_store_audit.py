@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from sqlalchemy import text
 
+from appliance.core.database.engines import open_engines
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.audit import GENESIS, AuditEvent, first_break
 from appliance.domain.vocab import EventKind
-from appliance.storage.engines import open_engines
-from appliance.storage.store import SqlStore
 from tests.core_parts import CoreParts
 
 pytestmark = pytest.mark.storage

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
-from appliance.domain.records.tasks import TaskClaim
+from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,

@@ -8,17 +8,17 @@ import pytest
 from sqlalchemy import text
 
 from appliance.bootstrap.core import _tables_state
-from appliance.core.clock_check import ClockCheck
+from appliance.core.database.database_clock import database_time
+from appliance.core.database.engines import open_engines
+from appliance.core.database.migrate import migrate
+from appliance.core.system.clock_check import ClockCheck
+from appliance.core.unit_of_work import SqlStore
+from appliance.documents.local.folder_mark import DocumentMark
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
-from appliance.services.health import Health
-from appliance.storage.database_time import database_time
-from appliance.storage.document_mark import DocumentMark
-from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
-from appliance.storage.store import SqlStore
+from appliance.keys.health import Health
 from tests.core_parts import CoreParts, core_settings, open_core_parts
 from tests.parts.played_sandbox import PlayedSandbox
 from tests.parts.postgres import PostgresServer, database_name

@@ -12,16 +12,16 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
 from appliance.bootstrap import open_core
-from appliance.settings import Settings, SettingsError
-from appliance.storage import migrate
-from appliance.storage.engines import open_engines
-from appliance.storage.table_version import (
+from appliance.core.database import migrate
+from appliance.core.database.engines import open_engines
+from appliance.core.database.table_version import (
     MIGRATIONS,
     Standing,
     TableVersion,
     newest,
     table_version,
 )
+from appliance.settings import Settings, SettingsError
 from tests.core_parts import CoreParts, core_settings
 from tests.parts.command_place import CommandPlace, make_place
 from tests.parts.next_version import LATER, NEXT, NOW, next_versions
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.storage
 MIGRATE = """
 import asyncio, sys
 from pathlib import Path
-from appliance.storage.migrate import migrate
+from appliance.core.database.migrate import migrate
 from tests.core_parts import core_settings
 settings = core_settings(Path(sys.argv[1]), sys.argv[2])
 print(asyncio.run(migrate(settings)))
@@ -56,7 +56,7 @@ async def differences(settings: Settings) -> list[object]:
 
 
 async def test_migrations_build_exactly_the_tables(core: CoreParts) -> None:
-    """What migrations build is what `appliance.storage.tables` says."""
+    """What migrations build is what `appliance.core.database.tables` says."""
     assert await differences(core.settings) == []
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Person
 from appliance.domain.ids import IntegratorId, PersonId, new_id
-from appliance.domain.person import Person
 from appliance.domain.records.people import Integrator, NewPerson
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 from tests.core_parts import CoreParts, cheap_secret

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.document import FindingKind, Inspection
+from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     ActivationId,
@@ -17,7 +17,7 @@ from appliance.domain.ids import (
     new_id,
 )
 from appliance.domain.records.requests import StoredDocument
-from appliance.domain.request import LEGAL_MOVES, LISTED
+from appliance.domain.requests.request import LEGAL_MOVES, LISTED
 from appliance.domain.vocab import RequestState
 from tests.core_parts import A4, CoreParts, signed_view
 

@@ -17,19 +17,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from appliance.call_watch import CallWatch
-from appliance.private_redis import start_redis
+from appliance.runtime.hang_watchdog import CallWatch
+from appliance.runtime.redis_process import start_redis
 from appliance.settings import RedisSettings, SettingsError
 from tests.core_parts import core_settings
 
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from appliance.call_watch import CallWatch
-from appliance.logs import configure_logging
-from appliance.processes import bind
+from appliance.runtime.hang_watchdog import CallWatch
+from appliance.runtime.logging import configure_logging
+from appliance.runtime.processes import bind
 from appliance.settings import SettingsError
-from appliance.supervisor import Child, Supervisor, fork_role
+from appliance.runtime.supervisor import Child, Supervisor, fork_role
 from tests.core_parts import core_settings
 
 folder, graceful_s = Path(sys.argv[1]), float(sys.argv[2])

@@ -17,8 +17,8 @@ from appliance.domain.vocab import (
     RequestState,
     SlotOutcome,
 )
-from appliance.services.claimed_work import Work
-from appliance.services.sweeping import Sweeping
+from appliance.signing.activations.claimed_activation import Work
+from appliance.signing.expiry import Sweeping
 from tests.core_parts import CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
 
 A, R = ActivationState, RequestState

@@ -11,15 +11,16 @@ import pkcs11
 import pytest
 
 from appliance.bootstrap import open_core
+from appliance.core.database.migrate import migrate
+from appliance.core.installation_store import RESTORED
 from appliance.domain.audit import AuditRow
 from appliance.domain.clock import SystemClock
 from appliance.domain.generation import NONE, Generation
-from appliance.domain.hsm import TokenRole
+from appliance.domain.keys import TokenRole
 from appliance.domain.vocab import EventKind
-from appliance.services.taking_over import record_take_over
-from appliance.storage.installation import RESTORED
-from appliance.storage.migrate import migrate
-from hsm_config import generation, objects
+from appliance.keys.take_over import record_take_over
+from hsm_config.pkcs11 import objects
+from hsm_config.provisioning import generation
 from tests.core_parts import CoreParts
 from tests.parts.hsm import HsmInstallation
 from tests.parts.pkcs11_shim import Pkcs11Shim

@@ -12,30 +12,30 @@ from typing import Any, NoReturn
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm import (
+from appliance.domain.ids import RequestId, TaskId
+from appliance.domain.keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
     TokenRole,
 )
-from appliance.domain.ids import RequestId, TaskId
-from appliance.domain.levels import SignatureProfile
-from appliance.domain.request import SignedDocumentView
+from appliance.domain.requests.levels import SignatureProfile
+from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import (
     CertificateKind,
     SignatureLevel,
     TimestampPolicy,
     VouchedBy,
 )
-from appliance.services.authority_files import read_authority
-from appliance.services.publishing import Publishing
-from appliance.services.upkeep import UpkeepWork
-from appliance.services.validation_data import ValidationSource
-from appliance.storage.documents import LocalDocuments
-from hsm_config import hierarchy
-from hsm_config.certificates import read_ca, read_root
-from hsm_config.provision import provision
+from appliance.pki.ca_certificates import read_authority
+from appliance.pki.publication import Publishing
+from appliance.pki.validation.validation_material import ValidationSource
+from appliance.signing.level_maintenance import UpkeepWork
+from hsm_config.provisioning import ca_hierarchy
+from hsm_config.provisioning.ca_certificates import read_ca, read_root
+from hsm_config.provisioning.init import provision
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys, MovingClock
 from tests.parts.hsm import HsmInstallation
@@ -46,16 +46,16 @@ from tests.tools.pdf_validation import (
     openssl_accepts,
     run_pdfsig,
 )
-from worker.authority.certifying import IssuedCertificate
-from worker.authority.issuing import Authority, CertificateSubject
-from worker.authority.publisher import Publisher
 from worker.hsm.session import HsmSession
-from worker.levels import Levels
-from worker.pdf import assemble, check, prepare
-from worker.sandbox.verify import verify
-from worker.stamp import load_fonts
-from worker.timestamps.internal import InternalTsa
-from worker.upkeep import LevelUpkeep
+from worker.pades import assemble, check, prepare
+from worker.pades.appearance.fonts import load_fonts
+from worker.pki.certificate_authority import Authority, CertificateSubject
+from worker.pki.certificate_signing import IssuedCertificate
+from worker.pki.publisher import Publisher
+from worker.pki.tsa import InternalTsa
+from worker.sandbox.verify.verify import verify
+from worker.signing.level_extension import Levels
+from worker.signing.level_maintenance import LevelUpkeep
 
 pytestmark = pytest.mark.full
 
@@ -210,7 +210,7 @@ async def desk(
     """A trial of thirty years ago, whose CA lasts for longer than that."""
     del no_network
     for name in ("ROOT_VALIDITY", "CA_VALIDITY"):
-        monkeypatch.setattr(hierarchy, name, 60 * YEAR)
+        monkeypatch.setattr(ca_hierarchy, name, 60 * YEAR)
     core = sqlite_core
     now = SystemClock().now().replace(microsecond=0)
     # Over before today: pyHanko takes the machine's time for what it has no proof of.

@@ -6,11 +6,11 @@ import json
 import pytest
 from sqlalchemy import select
 
+from appliance.core.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.request import Signer
-from appliance.services.tokens import Tokens
-from appliance.storage import tables
+from appliance.domain.requests.request import Signer
+from appliance.identity.access_tokens import Tokens
 from tests.web_parts import BASE_URL, Parts
 
 FACTORS = ("pwd", "otp")

@@ -10,10 +10,10 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import new_id
 from appliance.domain.records import Records
-from appliance.domain.trust import AnchorPurpose, Expiring, ExpiringKind
+from appliance.domain.trust_store import AnchorPurpose, Expiring, ExpiringKind
 from appliance.domain.vocab import CredentialState, EventKind
-from appliance.services.expiry import Expiry
-from appliance.services.trust import Trust
+from appliance.pki.expiry_notices import Expiry
+from appliance.pki.validation.trust_anchors import Trust
 from tests.core_parts import CoreParts
 from tests.fakes import NOON
 from tests.parts.outside_ca import OutsideCa, bundle, der

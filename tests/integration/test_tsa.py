@@ -16,13 +16,16 @@ from pyhanko.sign.validation.generic_cms import validate_tst_signed_data
 from pyhanko.sign.validation.status import TimestampSignatureStatus
 from pyhanko_certvalidator import ValidationContext
 
+from appliance.core.database.engines import open_engines
+from appliance.core.database.migrate import migrate
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.certificates import serial_text
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
-from appliance.domain.hsm import DigestAlgorithm, KeyAlgorithm, TokenRole
 from appliance.domain.ids import RequestId
-from appliance.domain.levels import Upkeep
-from appliance.domain.request import SignedDocumentView
+from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, TokenRole
+from appliance.domain.requests.levels import Upkeep
+from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.timestamps import TIMESTAMP_POLICY, TimestampQuestion
 from appliance.domain.vocab import (
     CertificateKind,
@@ -31,26 +34,24 @@ from appliance.domain.vocab import (
     SignatureLevel,
     TaskKind,
 )
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.publishing import Publishing
-from appliance.services.renewal import Renewal
-from appliance.services.tsa_certificates import TsaCertificates
-from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
-from appliance.storage.store import SqlStore
-from hsm_config import objects, tsa_keys
-from hsm_config.certificates import key_identifier, read_ca, read_root
-from hsm_config.hierarchy import CA_VALIDITY
-from hsm_config.provision import provision
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.publication import Publishing
+from appliance.pki.renewal import Renewal
+from appliance.pki.tsa.tsa_certificates import TsaCertificates
+from hsm_config.pkcs11 import objects
+from hsm_config.provisioning import tsa_keys
+from hsm_config.provisioning.ca_certificates import key_identifier, read_ca, read_root
+from hsm_config.provisioning.ca_hierarchy import CA_VALIDITY
+from hsm_config.provisioning.init import provision
 from tests.core_parts import CoreParts
 from tests.parts.hsm import HsmInstallation, earlier_trial
 from tests.parts.timestamps import Trusted, check_authority, imprint, info, signed
-from worker.authority.certificate_profile import TSA_POLICY
-from worker.authority.certificate_tasks import CertificateTasks
-from worker.authority.issuing import TSA_VALIDITY, Authority
-from worker.authority.publisher import Publisher
 from worker.hsm.connection import HsmConnection
-from worker.timestamps.internal import TSA_LEAST, InternalTsa
+from worker.pki.certificate_authority import TSA_VALIDITY, Authority
+from worker.pki.certificate_profiles import TSA_POLICY
+from worker.pki.certificate_tasks import CertificateTasks
+from worker.pki.publisher import Publisher
+from worker.pki.tsa import TSA_LEAST, InternalTsa
 
 DAY_S = 86_400
 

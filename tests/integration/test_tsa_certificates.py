@@ -5,15 +5,15 @@ from cryptography import x509
 
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.request import SignedDocumentView
+from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
     RevocationReason,
     TaskKind,
 )
-from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.tsa_certificates import TsaCertificates
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from tests.core_parts import CoreParts
 from tests.fakes import MovingClock
 from tests.parts.long_term import LongTermPki
@@ -68,7 +68,7 @@ async def test_documents_of_a_certificate_are_told_page_by_page(
     core: CoreParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All versions with a timestamp since its issue, none twice."""
-    monkeypatch.setattr("appliance.services.tsa_certificates._PAGE", 2)
+    monkeypatch.setattr("appliance.pki.tsa.tsa_certificates._PAGE", 2)
     pki = LongTermPki(MovingClock(core.now))
     serial = await record(core, pki.tsa_certificate(ec_key().public_key()))
     person = (await core.add_signer()).person

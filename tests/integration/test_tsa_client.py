@@ -29,9 +29,9 @@ from structlog.testing import capture_logs
 from appliance.bootstrap import Core, open_trust
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ErrorCode, TsaUnavailableError
-from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.timestamps import TimestampQuestion
-from appliance.domain.trust import AnchorPurpose
+from appliance.domain.trust_store import AnchorPurpose
 from appliance.settings import SettingsError, TimestampSettings
 from tests.core_parts import CoreParts
 from tests.fakes import NOON, MovingClock
@@ -46,9 +46,9 @@ from tests.parts.outside_ca import (
     usage,
 )
 from tests.parts.timestamps import Trusted, check_authority, imprint, info, openssl
-from worker.timestamps.authorities import NamedAuthorities
-from worker.timestamps.check import BadTimestampError, checked_token
-from worker.timestamps.client import ANSWER_BYTES, TsaClient, _encoded, open_tsa_client
+from worker.network.timestamp_authorities import NamedAuthorities
+from worker.network.tsa_client import ANSWER_BYTES, TsaClient, _encoded, open_tsa_client
+from worker.network.tsa_response import BadTimestampError, checked_token
 
 IMPRINT = imprint()
 SHA256 = DigestAlgorithm.SHA256

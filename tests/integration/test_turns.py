@@ -8,8 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.command import SignParameters
-from appliance.domain.document import Damage, FindingKind, Inspection, Repair
+from appliance.appearance.content import Stamping
+from appliance.documents.docmdp_policy import check_permitted
+from appliance.documents.inspection import Inspections
+from appliance.documents.intake import Intake, IntakeOrder
+from appliance.documents.local.blob_store import LocalDocuments
+from appliance.domain.documents import Damage, FindingKind, Inspection, Repair
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
@@ -17,17 +21,13 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.ids import ActivationId, IntegratorId, RequestId
-from appliance.domain.request import Signer
+from appliance.domain.requests.request import Signer
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
-from appliance.services.inspections import Inspections
-from appliance.services.intake import Intake, IntakeOrder
-from appliance.services.requests import Requests
-from appliance.services.restrictions import check_permitted
-from appliance.services.stamping import Stamping
-from appliance.services.sweeping import Sweeping
-from appliance.services.turns import PROCESS_ENDED, Turns
 from appliance.settings import DocumentSettings
-from appliance.storage.documents import LocalDocuments
+from appliance.signing.expiry import Sweeping
+from appliance.signing.requests import Requests
+from appliance.signing.signing_order import PROCESS_ENDED, Turns
 from tests.core_parts import A4, CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
 from tests.fakes import PDF, FixedDocumentKeys
 from tests.parts.played_sandbox import PlayedSandbox
@@ -224,7 +224,7 @@ async def test_turn_that_cannot_be_given_keeps_nobody_from_theirs(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each look goes on after the one before, however many are stuck."""
-    monkeypatch.setattr("appliance.services.turns._BATCH", 1)
+    monkeypatch.setattr("appliance.signing.signing_order._BATCH", 1)
     people = [signer.person for signer in scene.people]
     other = replace(scene, requests=await scene.core.add_process(people))
     for each in (scene, other):

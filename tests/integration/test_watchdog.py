@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.call_watch import CallWatch
-from appliance.service_manager import ServiceManager
+from appliance.runtime.hang_watchdog import CallWatch
+from appliance.runtime.systemd_notify import ServiceManager
 from worker.hsm.watchdog import calls_guarded
 
 

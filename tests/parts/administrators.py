@@ -17,11 +17,11 @@ from playwright.async_api import Cookie, Page, expect
 from sqlalchemy import update
 
 from appliance.bootstrap import Front
+from appliance.core.database.tables import console_user
 from appliance.domain.ids import PersonId
-from appliance.domain.integration import FlagReason
-from appliance.domain.trust import AnchorPurpose
+from appliance.domain.integrators.integrators import FlagReason
+from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import VouchedBy
-from appliance.storage.tables import console_user
 from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.guesses import guess_at_person

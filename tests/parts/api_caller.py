@@ -7,7 +7,7 @@ response = await caller.get("/solicitudes")
 import json
 from typing import Any
 
-from appliance.asgi import create_api
+from appliance.api.app import create_api
 from tests.web_parts import Parts
 
 SIGN = {"solicitudId": 7, "password": "clave de firma"}

@@ -34,16 +34,16 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from sqlalchemy import update
 
 from appliance.bootstrap import Front, open_front
+from appliance.core.database.tables import login_secret
+from appliance.core.database.tables import person as person_table
+from appliance.documents.intake import IntakeOrder
 from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.ids import PersonId
-from appliance.domain.levels import NO_WISHES, ProfileWishes
 from appliance.domain.records.activations import IntentRow
+from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.vocab import PersonState, VouchedBy
-from appliance.services.intake import IntakeOrder
-from appliance.services.people import NewPersonOrder
+from appliance.identity.people import NewPersonOrder
 from appliance.settings import Settings, load_settings
-from appliance.storage.tables import login_secret
-from appliance.storage.tables import person as person_table
 from tests.parts.places import free_port
 from tests.parts.plain_http import NO_TLS, answers
 from tests.parts.prepared import copy_installation, prepared

@@ -14,8 +14,8 @@ from quart import Quart
 from appliance.domain.errors import ApplianceError
 from appliance.web import body, forms
 from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
-from appliance.web.client_address import Proxies
-from appliance.web.lingering import LingeringConnection
+from appliance.web.server.client_address import Proxies
+from appliance.web.server.early_response import LingeringConnection
 from tests.parts.readers import Reader
 
 _PIECE: Final = 16_384

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from appliance.storage.key_files import KeyFile
+from appliance.core.secrets.key_files import KeyFile
 from tests.parts.rubrica import start_rubrica
 from tests.parts.started import Running
 

@@ -29,10 +29,10 @@ _MICROSECONDS: Final = len("2026-11-24T09:47:02.435339")
 _FETCH: Final = """
 import asyncio, sys
 from pathlib import Path
-from appliance.commands.demo_client import ApiClient
-from appliance.commands.fronts import operators_front
-from appliance.commands.kept_people import load
-from appliance.commands.otp import next_code
+from appliance.cli.demo.client import ApiClient
+from appliance.cli.fronts import operators_front
+from appliance.cli.demo.people import load
+from appliance.cli.demo.otp import next_code
 from appliance.operations import sample
 from appliance.settings import load_settings
 

@@ -27,8 +27,14 @@ from werkzeug.datastructures import FileStorage
 
 from admin_ui.app import create_console
 from admin_ui.session import COOKIE
+from appliance.appearance.content import Stamping
+from appliance.appearance.samples import StampSamples
 from appliance.bootstrap import AdminFront, open_admin
-from appliance.domain.document import (
+from appliance.core.secrets.password_hashing import HashSlots
+from appliance.documents.intake import Intake, IntakeOrder
+from appliance.domain.appearance.details import Logo, LogoPicture
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.documents import (
     Damage,
     FindingKind,
     Inspection,
@@ -37,16 +43,10 @@ from appliance.domain.document import (
 )
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.stamp import StampLayout
-from appliance.domain.stamp_details import Logo, LogoPicture
 from appliance.domain.vocab import PersonState, VouchedBy
-from appliance.services.console import ConsoleLogin
-from appliance.services.health import Health
-from appliance.services.intake import Intake, IntakeOrder
-from appliance.services.logos import Logos
-from appliance.services.passwords import HashSlots
-from appliance.services.stamp_samples import StampSamples
-from appliance.services.stamping import Stamping
+from appliance.identity.console_login import ConsoleLogin
+from appliance.integrators.logos import Logos
+from appliance.keys.health import Health
 from tests.fakes import NOON, MovingClock
 from tests.parts.held import hold
 from tests.parts.kept_hashes import KeptHashes

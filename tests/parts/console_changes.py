@@ -15,7 +15,7 @@ from werkzeug.datastructures import FileStorage
 from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind
-from appliance.services.enrolment import Choice
+from appliance.identity.enrolment import Choice
 from tests.parts.console import NAME, PASSWORD, Answer, Site, open_site
 from tests.parts.outside_ca import OutsideCa
 

@@ -10,18 +10,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from appliance.domain.ports import DocumentKeys, DocumentUpkeep
-from appliance.domain.records import Store
-from appliance.settings import DocumentSettings
-from appliance.storage.bucket import Bucket
-from appliance.storage.bucket_documents import BucketDocuments
-from appliance.storage.bucket_mark import BucketMark, MarkedBucket
-from appliance.storage.document_mark import (
+from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.folder_mark import (
     DocumentMark,
     MarkedFolder,
     MarkedPlace,
 )
-from appliance.storage.documents import LocalDocuments
+from appliance.documents.s3.blob_store import BucketDocuments
+from appliance.documents.s3.bucket import Bucket
+from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
+from appliance.domain.ports import DocumentKeys, DocumentUpkeep
+from appliance.domain.records import Store
+from appliance.settings import DocumentSettings
 
 
 class DocumentPlace(Protocol):

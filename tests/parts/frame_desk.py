@@ -14,37 +14,37 @@ from typing import Any
 import pyotp
 import pytest
 
-from appliance.domain.document import FindingKind, Inspection, PageBox, RepairedCopy
+from appliance.appearance.content import Stamping
+from appliance.core.background import Shielded
+from appliance.core.rate_limit import Throttle
+from appliance.core.secrets.password_hashing import HashSlots
+from appliance.documents.download_links import Links
+from appliance.documents.intake import Intake
+from appliance.documents.local.blob_store import LocalDocuments
+from appliance.domain.appearance.details import LogoPicture
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.documents import FindingKind, Inspection, PageBox, RepairedCopy
+from appliance.domain.embedding import Claim, InitOrder, OpenedFrame, make_claim
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.frame import Claim, InitOrder, OpenedFrame, make_claim
+from appliance.domain.identity import Person
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
-from appliance.domain.integration import EmbedSession
-from appliance.domain.key_ring import KeyRing
-from appliance.domain.person import Person
+from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.records.people import NewPerson, SigningSecret
-from appliance.domain.request import SignedDocumentView
+from appliance.domain.requests.request import SignedDocumentView
+from appliance.domain.secrets import KeyRing
 from appliance.domain.signature_fields import EmptyField, SigningFacts
-from appliance.domain.stamp import StampLayout
-from appliance.domain.stamp_details import LogoPicture
 from appliance.domain.vocab import PersonState, RequestState, VouchedBy
-from appliance.services.attempts import Attempts
-from appliance.services.authorizing import Authorizing
-from appliance.services.frame_identity import FrameIdentity
-from appliance.services.frame_requests import FrameRequests
-from appliance.services.frame_signing import FrameSigning
-from appliance.services.frame_views import FrameViews
-from appliance.services.framing import Framing
-from appliance.services.intake import Intake
-from appliance.services.links import Links
-from appliance.services.login import email_index
-from appliance.services.passwords import HashSlots
-from appliance.services.requests import Requests
-from appliance.services.shielding import Shielded
-from appliance.services.signing import Signing
-from appliance.services.signing_password import SigningPasswords
-from appliance.services.stamping import Stamping
-from appliance.services.throttle import Throttle
-from appliance.storage.documents import LocalDocuments
+from appliance.embedding.ceremony import Framing
+from appliance.embedding.identification import FrameIdentity
+from appliance.embedding.request import FrameRequests
+from appliance.embedding.session_views import FrameViews
+from appliance.embedding.signing import FrameSigning
+from appliance.identity.login import email_index
+from appliance.keys.password_attempts import Attempts
+from appliance.keys.signing_password import SigningPasswords
+from appliance.signing.activation import Authorizing
+from appliance.signing.requests import Requests
+from appliance.signing.sign import Signing
 from tests.core_parts import new_credential
 from tests.fakes import FakeDoorbell, FakeOutcomes, FixedDocumentKeys
 from tests.parts.played_sandbox import PlayedSandbox

@@ -22,11 +22,11 @@ from playwright.async_api import Frame, Page
 from sqlalchemy import select, update
 
 from appliance.bootstrap import Front
+from appliance.core.database.tables import audit_event, embed_session, login_secret
+from appliance.core.database.tables import person as person_table
+from appliance.documents.intake import IntakeOrder
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind, PersonState
-from appliance.services.intake import IntakeOrder
-from appliance.storage.tables import audit_event, embed_session, login_secret
-from appliance.storage.tables import person as person_table
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.browsers import PATIENCE_MS
 from tests.parts.host_page import HostPage

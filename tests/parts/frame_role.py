@@ -15,7 +15,7 @@ from quart import Quart, Response
 from quart import typing as quart_typing
 
 from appliance.bootstrap import Front
-from appliance.services.logos import Logos
+from appliance.integrators.logos import Logos
 from embed.app import create_embed
 from embed.assets import Assets
 from tests.parts.frame_desk import CODE, FrameDesk, open_frame_desk

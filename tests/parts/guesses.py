@@ -2,14 +2,14 @@
 
 from typing import Protocol
 
+from appliance.core.rate_limit import Throttle
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import LookupIndex
 from appliance.domain.records import Store
 from appliance.domain.records.login import AttemptKind
-from appliance.services import login
-from appliance.services.throttle import Throttle
+from appliance.identity import login
 from appliance.settings import Settings
 
 

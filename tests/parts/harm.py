@@ -17,8 +17,8 @@ from typing import Final
 
 import psutil
 
+from appliance.core.database.engines import open_engines
 from appliance.domain.vocab import IntentState, RequestState
-from appliance.storage.engines import open_engines
 from hsm_config.profile import load_profile
 from tests.ledger import read_intents, read_ledger
 from tests.parts.appliance import Appliance
@@ -26,7 +26,7 @@ from tests.parts.callers import BROKEN, Crowd
 from tests.parts.loops import run_apart
 from tests.parts.pkcs11_shim import Pkcs11Shim
 from tests.parts.places import short_folder
-from worker.crash_points import VARIABLE
+from worker.failpoints import VARIABLE
 
 LONGEST_S: Final = 25.0
 """That anybody waits for a signed document, whatever is done meanwhile.

@@ -11,8 +11,8 @@ from typing import Any
 from cryptography import x509
 
 from appliance.domain.certificates import CertificateRecord, serial_text
-from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.ids import CredentialId, PersonId
+from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.records import Store
 from appliance.domain.vocab import CertificateKind
 from tests.core_parts import new_credential

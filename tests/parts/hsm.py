@@ -18,19 +18,19 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 
-from appliance.call_watch import CallWatch
+from appliance.core.database.engines import open_engines
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm import KeyAlgorithm, KeyReference, TokenRole
+from appliance.domain.keys import KeyAlgorithm, KeyReference, TokenRole
 from appliance.domain.vocab import EventKind
+from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import Settings, load_settings
-from appliance.storage.engines import open_engines
-from appliance.storage.store import SqlStore
-from hsm_config.check import check
-from hsm_config.check_report import CheckReport
-from hsm_config.module import find_token, log_in, members, opened, token_settings
-from hsm_config.pin import obtain_pin
+from hsm_config.pkcs11.module import find_token, log_in, members, opened, token_settings
+from hsm_config.pkcs11.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
-from hsm_config.provision import provision
+from hsm_config.provisioning.init import provision
+from hsm_config.self_check.check import check
+from hsm_config.self_check.report import CheckReport
 from tests.fakes import MovingClock
 from tests.parts.pkcs11_shim import Pkcs11Shim
 from tests.parts.prepared import copy_installation, prepared
@@ -77,7 +77,7 @@ _MADE: Final = ("data", "hsm", "secrets")
 
 _COMMAND: Final = """\
 import argparse, pathlib, sys
-from hsm_config.commands import register
+from hsm_config.cli import register
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--settings", type=pathlib.Path)

@@ -22,7 +22,7 @@ _ROOT: Final = Path(__file__).parents[2]
 _MAIN: Final = """\
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-from appliance.commands import main
+from appliance.cli import main
 sys.exit(main())
 """
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.document import Inspection
+from appliance.core.database import tables
+from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, PersonId, RequestId, new_id
-from appliance.domain.integration import EmbedSession
+from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
-from appliance.services.sweeping import Sweeping
-from appliance.storage import tables
+from appliance.signing.expiry import Sweeping
 from tests.parts.stores import Desk, open_desk
 
 OPERATOR = "operator"

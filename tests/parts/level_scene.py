@@ -12,6 +12,7 @@ from typing import TypedDict
 
 from cryptography import x509
 
+from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.certificates import (
     CertificateRecord,
     Crl,
@@ -20,32 +21,31 @@ from appliance.domain.certificates import (
 )
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import RequestId
-from appliance.domain.levels import SignatureProfile, Upkeep
+from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.records import Records
-from appliance.domain.request import SignedDocumentView
+from appliance.domain.requests.levels import SignatureProfile, Upkeep
+from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
     SignatureLevel,
     TimestampPolicy,
 )
-from appliance.services.authority_files import AuthorityFiles
-from appliance.services.publishing import Publishing
-from appliance.services.upkeep import UpkeepWork
-from appliance.services.validation_data import ValidationSource
-from appliance.storage.documents import LocalDocuments
-from hsm_config.certificates import key_identifier
+from appliance.pki.ca_certificates import AuthorityFiles
+from appliance.pki.publication import Publishing
+from appliance.pki.validation.validation_material import ValidationSource
+from appliance.signing.level_maintenance import UpkeepWork
+from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys, MovingClock
 from tests.parts.long_term import LongTermPki, SoftwareTsa
 from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan
-from worker.levels import Levels, Reached
-from worker.pdf import CheckedSignature, SignatureMethod, assemble, check, prepare
-from worker.pdf.assemble import token_fits
-from worker.stamp import StampFonts
-from worker.upkeep import LevelUpkeep
+from worker.pades import CheckedSignature, SignatureMethod, assemble, check, prepare
+from worker.pades.appearance.fonts import StampFonts
+from worker.pades.cms_embedding import token_fits
+from worker.signing.level_extension import Levels, Reached
+from worker.signing.level_maintenance import LevelUpkeep
 
 L = SignatureLevel
 P = TimestampPolicy
@@ -178,7 +178,7 @@ class Scene:
         }
         length = prepared.contents_length
         if token is not None and not token_fits(length, **made, token=token):
-            token = None  # as `worker.finish` does
+            token = None  # as `worker.signing.completion` does
         increment = assemble(
             prepared.increment,
             contents_at=prepared.contents_at,

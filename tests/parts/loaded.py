@@ -31,8 +31,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from appliance.process_title import show_arguments
-from appliance.processes import die_with_parent
+from appliance.runtime.process_title import show_arguments
+from appliance.runtime.processes import die_with_parent
 from appliance.settings import SettingsError
 from tests.parts.network import PLACE, move_to
 
@@ -44,8 +44,8 @@ LIBRARIES: Final = (
 """Loaded when they are used, in nearly every process."""
 FONTS: Final = Path("/usr/share/fonts/truetype/liberation2")
 """As settings have it, where they say nothing."""
-_PREPARED: Final = ("worker.stamp", "embed.assets")
-_NOT_LOADED: Final = ("appliance.storage.migrations", "appliance.web.vendor")
+_PREPARED: Final = ("worker.pades.appearance.fonts", "embed.assets")
+_NOT_LOADED: Final = ("appliance.core.database.migrations", "appliance.web.vendor")
 """Programs for others to run, not modules."""
 _ROOM: Final = " " * 1024
 """An argument for nothing: what is forked shows its own arguments in its place."""
@@ -207,6 +207,6 @@ def _status_of(end: SystemExit) -> int:
 
 if __name__ == "__main__":
     serve(int(sys.argv[1]))
-    from appliance.commands import main
+    from appliance.cli import main
 
     end_after(main)

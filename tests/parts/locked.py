@@ -10,25 +10,25 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from appliance.domain.command import SignParameters
+from appliance.appearance.content import Stamping
+from appliance.core.background import Shielded
+from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.domain.errors import ErrorCode
-from appliance.domain.hsm import KeyMode, WrapMethod
+from appliance.domain.identity import Credential
 from appliance.domain.ids import ActivationId, CredentialId, RequestId, new_id
-from appliance.domain.key_ring import KeyRing
-from appliance.domain.person import Credential
+from appliance.domain.keys import KeyMode, WrapMethod
 from appliance.domain.records.people import SigningSecret
-from appliance.domain.request import SignCommand, Signer
-from appliance.services.attempts import Attempts
-from appliance.services.authorizing import Authorizing
-from appliance.services.envelope import lock_outer, open_outer
-from appliance.services.issuing import Issuing
-from appliance.services.password_change import PasswordChange
-from appliance.services.passwords import HashSlots, Passwords
-from appliance.services.shielding import Shielded
-from appliance.services.signing import Signing
-from appliance.services.signing_password import SigningPasswords
-from appliance.services.stamping import Stamping
+from appliance.domain.requests.request import SignCommand, Signer
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.secrets import KeyRing
+from appliance.keys.change_password import PasswordChange
+from appliance.keys.key_encryption import lock_outer, open_outer
+from appliance.keys.password_attempts import Attempts
+from appliance.keys.signing_password import SigningPasswords
+from appliance.pki.issuance import Issuing
 from appliance.settings import SigningSettings
+from appliance.signing.activation import Authorizing
+from appliance.signing.sign import Signing
 from tests.core_parts import PASSWORD, CoreParts, new_credential
 from tests.fakes import error_code
 from tests.parts.signing_host import INSTALLATION, SigningHost, issuing

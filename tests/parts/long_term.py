@@ -25,12 +25,12 @@ from pyhanko.sign.timestamps import DummyTimeStamper
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import DigestAlgorithm
-from appliance.domain.levels import ValidationData
+from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.requests.levels import ValidationData
 from tests.fakes import MovingClock
 from tests.parts.outside_ca import Form, der, make, named, rsa_key, spki_of, usage
 from tests.tools.pdf_samples import SoftwareSigner
-from worker.pdf.method import PublicKey
+from worker.pades.algorithms import PublicKey
 
 _LIFE = dt.timedelta(days=60 * 366)
 _DAY = dt.timedelta(days=1)

@@ -8,8 +8,8 @@ import functools
 import tempfile
 from pathlib import Path
 
+from appliance.core.database.migrate import migrate
 from appliance.settings import Settings
-from appliance.storage.migrate import migrate
 from tests.parts.loops import run_apart
 
 _SQLITE = "sqlite"

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from appliance.domain.hsm import TokenRole
+from appliance.domain.keys import TokenRole
 from tests.parts.hsm import HsmInstallation
 
 _CONF: Final = """\

@@ -291,7 +291,7 @@ CK_RV C_GetFunctionList(CK_FUNCTION_LIST **list)
     return CKR_OK;
 }
 
-/* Also called by its name (hsm_config/tokens.py), on a module that is started. */
+/* Also called by its name (hsm_config/pkcs11/tokens.py), on a module that is started. */
 CK_RV C_InitToken(CK_SLOT_ID slot, unsigned char *pin, unsigned long n, unsigned char *label)
 {
     return real->C_InitToken(slot, pin, n, label);

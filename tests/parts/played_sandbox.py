@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from appliance.domain.document import Inspection, RepairedCopy, VerificationReport
-from appliance.domain.stamp import StampLayout
-from appliance.domain.stamp_details import LogoPicture
+from appliance.domain.appearance.details import LogoPicture
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.documents import Inspection, RepairedCopy, VerificationReport
 from appliance.domain.timestamps import RevokedTsa
 
 

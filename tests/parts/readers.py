@@ -20,32 +20,33 @@ from typing import Any, Final
 
 from quart import Quart, request
 
-from appliance.api import query, wire
-from appliance.domain import sandbox, strict_json
-from appliance.domain.api_keys import LOOKS_LIKE_ONE, read_api_key
+from appliance.api.wire import query, requests
+from appliance.documents.intake import check_file_name
+from appliance.domain import sandbox
 from appliance.domain.errors import ApplianceError
-from appliance.domain.hsm import DigestAlgorithm
-from appliance.domain.origins import parse_origin
-from appliance.domain.person import parse_cuil
+from appliance.domain.identity import parse_cuil
+from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE, read_api_key
+from appliance.domain.integrators.origins import parse_origin
+from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.sandbox import MessageInvalidError
+from appliance.domain.text import strict_json
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import Environment
-from appliance.services.api_keys import words
-from appliance.services.certificate_rules import read_one, read_pem
-from appliance.services.intake import check_file_name
-from appliance.services.signing_password import normalize
-from appliance.services.status_answers import _parse as read_ocsp_request
-from appliance.services.timestamp_requests import read_question
-from appliance.services.token_check import read as read_token
-from appliance.web import language, negotiate
-from appliance.web.client_address import Proxies
+from appliance.identity.access_token_check import read as read_token
+from appliance.integrators.api_keys import words
+from appliance.keys.signing_password import normalize
+from appliance.pki.ocsp_responder import _parse as read_ocsp_request
+from appliance.pki.tsa.tsp_messages import read_question
+from appliance.pki.validation.certificate_rules import read_one, read_pem
+from appliance.web import content_negotiation, i18n
+from appliance.web.server.client_address import Proxies
 from embed.wire import file_name
 from tests.fakes import NOON, MovingClock
 from tests.parts.long_term import LongTermPki
-from worker.outside.crl_check import checked_list
-from worker.outside.ocsp_check import checked_answer
-from worker.outside.revocation_check import BadStatusError
-from worker.timestamps.check import BadTimestampError, checked_token
+from worker.network.crl import checked_list
+from worker.network.ocsp import checked_answer
+from worker.network.revocation_check import BadStatusError
+from worker.network.tsa_response import BadTimestampError, checked_token
 
 _MARKS: Final = "\u0301\u0316"
 """Combining marks that canonical ordering has to change places of."""
@@ -220,7 +221,9 @@ def _texts() -> Iterator[tuple[str, Reader]]:
     yield (
         "signing command",
         Reader(
-            _refusing(lambda fields: wire.sign_command(fields, wire.Conditions())),
+            _refusing(
+                lambda fields: requests.sign_command(fields, requests.Conditions())
+            ),
             lambda n: {"solicitudId": 1, "password": "a" + _MARKS * n},
             8000,
         ),
@@ -243,8 +246,10 @@ def _texts() -> Iterator[tuple[str, Reader]]:
 
 
 def _heads() -> Iterator[tuple[str, Reader]]:
-    languages = _of_request(language.requested)
-    accepts = _of_request(lambda: negotiate.prefers("application/pdf", "text/html"))
+    languages = _of_request(i18n.requested)
+    accepts = _of_request(
+        lambda: content_negotiation.prefers("application/pdf", "text/html")
+    )
     kinds = _of_request(lambda: (request.mimetype, request.mimetype_params))
     cookies = _of_request(lambda: dict(request.cookies))
     listing = _of_request(query.list_query)

@@ -21,7 +21,7 @@ from typing import Final
 from tests.parts.loaded import program
 from tests.parts.started import Running, Started, Stream
 
-_MAIN: Final = "from appliance.commands import main; import sys; sys.exit(main())"
+_MAIN: Final = "from appliance.cli import main; import sys; sys.exit(main())"
 _AT_LOAD: Final = ("LD_", "GLIBC_", "MALLOC_", "LC_", "OPENSSL_", "PYTHON", "COVERAGE_")
 _ALSO_AT_LOAD: Final = ("LANG", "LANGUAGE", "TZ")
 """Variables, or what they begin with, that are read before a program runs."""

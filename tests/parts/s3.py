@@ -18,8 +18,8 @@ from typing import Any, Final, Self
 
 import httpx
 
+from appliance.documents.s3.bucket import Bucket
 from appliance.settings import DocumentSettings
-from appliance.storage.bucket import Bucket
 from tests.parts.harm import until
 from tests.parts.places import free_port
 from tests.parts.plain_http import NO_TLS

@@ -12,8 +12,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.sandbox import encode
-from appliance.storage.sandbox import SandboxClient
 from tests.parts.places import short_folder
 from worker.sandbox.limits import SandboxLimits
 

@@ -18,11 +18,11 @@ from typing import IO, Final
 
 import httpx
 
-from appliance.commands.database import roles_sql
+from appliance.cli.installation.database import roles_sql
+from appliance.core.database.rights import OWNER, Role
+from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.errors import ApplianceError
 from appliance.settings import Settings
-from appliance.storage.rights import OWNER, Role
-from appliance.storage.sandbox import SandboxClient
 from tests.parts.appliance import Appliance
 from tests.parts.installed import Installed
 from tests.parts.places import short_folder

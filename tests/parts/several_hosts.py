@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from appliance.core.database.engines import open_engines
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.clock import SystemClock
-from appliance.services.health import signing_workers
-from appliance.services.signing_hosts import slot_host
+from appliance.keys.health import signing_workers
+from appliance.keys.signing_hosts import slot_host
 from appliance.settings import load_settings
-from appliance.storage.engines import open_engines
-from appliance.storage.store import SqlStore
 from tests.parts.appliance import Appliance
 from tests.parts.database_host import USER, DatabaseHost
 from tests.parts.document_places import BucketPlace

@@ -11,18 +11,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from appliance.domain.command import SignParameters
+from appliance.core.background import Shielded
+from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, RequestId
-from appliance.domain.key_ring import KeyRing
+from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.domain.records.people import SigningSecret
-from appliance.domain.records.tasks import WorkerStatus
-from appliance.domain.request import SignCommand, Signer, SignOutcome
-from appliance.services.passwords import HashSlots
-from appliance.services.shielding import Shielded
-from appliance.services.signing import Signing
-from appliance.services.signing_password import SigningPasswords
+from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.secrets import KeyRing
+from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
+from appliance.signing.sign import Signing
 from tests.core_parts import (
     CERTIFICATE,
     DIGEST,

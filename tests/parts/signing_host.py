@@ -15,22 +15,22 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from appliance.appearance.content import Stamping
+from appliance.core.background import Shielded
+from appliance.core.secrets.password_hashing import Passwords
 from appliance.domain.activation import ActivationKey, epoch_at, key_statement
 from appliance.domain.clock import Clock
-from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.records import Store
-from appliance.domain.records.tasks import WorkerStatus
-from appliance.services.attempts import Attempts
-from appliance.services.authorizing import Authorizing
-from appliance.services.issuing import Issuing
-from appliance.services.passwords import Passwords
-from appliance.services.revocation import Revocations
-from appliance.services.shielding import Shielded
-from appliance.services.signing_hosts import SigningHosts
-from appliance.services.signing_password import SigningPasswords
-from appliance.services.stamping import Stamping
+from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.keys.password_attempts import Attempts
+from appliance.keys.signing_hosts import SigningHosts
+from appliance.keys.signing_password import SigningPasswords
+from appliance.keys.worker_identities import PinnedIdentities
+from appliance.pki.issuance import Issuing
+from appliance.pki.revocation import Revocations
 from appliance.settings import SigningSettings
-from appliance.storage.identities import PinnedIdentities
+from appliance.signing.activation import Authorizing
 from tests.core_parts import CoreParts
 
 INSTALLATION: Final = "rubrica"

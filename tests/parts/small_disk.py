@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from appliance.storage.document_mark import FILE
+from appliance.documents.local.folder_mark import FILE
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from typing import Final
 
 import httpx
 
-from appliance.core.dead_links import OPTIONS
+from appliance.core.system.dead_connections import OPTIONS
 from tests.parts.appliance import TestPerson
 from tests.parts.plain_http import NO_TLS
 from tests.parts.several_hosts import Site

@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from appliance.core.database.engines import open_engines
+from appliance.core.secrets.password_hashing import HashSlots, Passwords
+from appliance.core.secrets.sealed_box import LookupKey, SecretBox
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.audit import AuditEvent
-from appliance.domain.key_ring import KeyRing, KeySource
+from appliance.domain.secrets import KeyRing, KeySource
 from appliance.domain.vocab import EventKind
+from appliance.embedding.session import Sessions
+from appliance.embedding.session_steps import Progress
+from appliance.identity.console_login import ConsoleLogin
 from appliance.identity.console_users import ConsoleUsers
-from appliance.services.console import ConsoleLogin
-from appliance.services.enrolment import Enrolment
-from appliance.services.integrators import Integrators
-from appliance.services.invitations import Invitations
-from appliance.services.passwords import HashSlots, Passwords
-from appliance.services.progress import Progress
-from appliance.services.revocation_pins import RevocationPins
-from appliance.services.sessions import Sessions
-from appliance.services.signing_password import SigningPasswords
+from appliance.identity.enrolment import Enrolment
+from appliance.identity.invitations import Invitations
+from appliance.integrators.integrators import Integrators
+from appliance.keys.signing_password import SigningPasswords
+from appliance.pki.revocation_pins import RevocationPins
 from appliance.settings import Settings
-from appliance.storage.engines import open_engines
-from appliance.storage.secretbox import LookupKey, SecretBox
-from appliance.storage.store import SqlStore
 from tests.fakes import MovingClock
 from tests.parts.migrated import lay_tables
 from tests.parts.signing_host import SigningHost, issuing

@@ -25,9 +25,9 @@ import psutil
 from redis import Redis
 from sqlalchemy import Executable, Row, Table, select
 
+from appliance.core.database import tables
+from appliance.core.database.engines import open_engines
 from appliance.settings import Settings
-from appliance.storage import tables
-from appliance.storage.engines import open_engines
 from tests.parts.appliance import Appliance
 from tests.parts.loops import run_apart
 

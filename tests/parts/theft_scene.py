@@ -17,11 +17,11 @@ from typing import Any, Final
 import httpx
 from sqlalchemy import Executable, Row, update
 
+from appliance.core.database import tables
 from appliance.domain.activation import ActivationBinding, BoundItem
-from appliance.domain.command import SignParameters
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
-from appliance.services.envelope import seal_to
-from appliance.storage import tables
+from appliance.keys.key_encryption import seal_to
 from tests import pdfs
 from tests.functional.calls import at_once, code_of, log_in, sign
 from tests.parts.appliance import Appliance, TestPerson

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 
 from sqlalchemy import insert, select
 
+from appliance.core.database import tables
+from appliance.core.database.engines import open_engines
 from appliance.domain.clock import Clock
-from appliance.domain.hsm import (
+from appliance.domain.ids import new_id
+from appliance.domain.keys import (
     KeyAlgorithm,
     SignatureScheme,
     WrapMethod,
     WrappedKey,
 )
-from appliance.domain.ids import new_id
 from appliance.settings import Settings
-from appliance.storage import tables
-from appliance.storage.engines import open_engines
 
 _BATCH = 500
 

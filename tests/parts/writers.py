@@ -12,12 +12,12 @@ import sys
 import time
 from typing import Final
 
+from appliance.core.database.engines import open_engines
+from appliance.core.unit_of_work import SqlStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.vocab import EventKind
 from appliance.settings import Settings
-from appliance.storage.engines import open_engines
-from appliance.storage.store import SqlStore
 
 _EVENT: Final = AuditEvent(EventKind.REQUEST_VIEWED, "system")
 _HOLD_S: Final = 0.005

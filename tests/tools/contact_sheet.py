@@ -18,26 +18,26 @@ from typing import Final
 import pypdfium2
 from PIL import Image, ImageChops, ImageDraw, ImageFont
 
-from appliance.domain.command import SignParameters
-from appliance.domain.document import PageBox
-from appliance.domain.stamp_colors import NAMED_COLORS
-from appliance.domain.stamp_details import (
+from appliance.documents.sandbox_client import _logo_picture
+from appliance.domain.appearance.colors import NAMED_COLORS
+from appliance.domain.appearance.details import (
     PLAIN,
     SAMPLE_CODE,
     Logo,
     LogoPicture,
     StampDetails,
 )
-from appliance.domain.stamp_field import lay_out
-from appliance.domain.stamp_words import StampSigner
+from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.text import StampSigner
+from appliance.domain.documents import PageBox
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 from appliance.settings import Settings
-from appliance.storage.sandbox import _logo_picture
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
-from worker.pdf import SignaturePlan, method_for, prepare
-from worker.sandbox.inspect import inspect
-from worker.sandbox.picture import logo_rows
-from worker.stamp import StampFonts, load_fonts
+from worker.pades import SignaturePlan, method_for, prepare
+from worker.pades.appearance.fonts import StampFonts, load_fonts
+from worker.sandbox.inspect.inspect import inspect
+from worker.sandbox.logo_pixels import logo_rows
 
 SIGNER: Final = make_signer()
 WHO: Final = StampSigner("María José Ñandú Güiráldez", "20267565393", "es")

@@ -1,4 +1,4 @@
-"""Write `appliance/domain/font_metrics.py` from the Liberation 2 font files.
+"""Write `appliance/domain/appearance/font_metrics.py` from the Liberation 2 font files.
 
     python tests/tools/generate_font_metrics.py FONTS_DIR > .../font_metrics.py
 

@@ -10,11 +10,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from appliance.domain.document import PageBox
-from appliance.domain.hsm import DigestAlgorithm, KeyAlgorithm, SignatureScheme
-from appliance.domain.stamp import StampLayout
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.documents import PageBox
+from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
 from appliance.domain.vocab import Restriction
-from worker.pdf import (
+from worker.pades import (
     PreparedSignature,
     SignatureMethod,
     SignaturePlan,
@@ -23,7 +23,7 @@ from worker.pdf import (
     method_for,
     prepare,
 )
-from worker.stamp import StampFonts
+from worker.pades.appearance.fonts import StampFonts
 
 SIGNED_AT = dt.datetime(2026, 11, 20, 17, 3, 11, tzinfo=dt.UTC)
 

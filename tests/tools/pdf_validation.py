@@ -37,7 +37,7 @@ from pyhanko_certvalidator.registry import SimpleTrustManager
 
 from tests.parts.loops import run_apart
 from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner
-from worker.pdf.token import read_token
+from worker.pades.timestamp_token import read_token
 
 
 def read_pdf(pdf: bytes) -> PdfFileReader:

@@ -26,9 +26,8 @@ from appliance.domain.activation import (
     key_statement,
     newest_of_each,
 )
-from appliance.domain.command import SignParameters
+from appliance.domain.appearance.details import Logo, StampDetails
 from appliance.domain.errors import ActivationInvalidError
-from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -36,7 +35,8 @@ from appliance.domain.ids import (
     RequestId,
     TaskId,
 )
-from appliance.domain.stamp_details import Logo, StampDetails
+from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import (
     CuilDisplay,
     FontName,
@@ -44,7 +44,7 @@ from appliance.domain.vocab import (
     Restriction,
     VouchedBy,
 )
-from appliance.services.envelope import lock_outer, open_outer, open_seal, seal_to
+from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, seal_to
 
 NOON = datetime(2026, 5, 25, 12, 0, 0, tzinfo=UTC)
 PLAIN = SignParameters()

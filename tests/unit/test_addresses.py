@@ -1,6 +1,6 @@
 """The networks around an address."""
 
-from appliance.domain.addresses import wider
+from appliance.domain.text.ip_networks import wider
 
 
 def test_wider() -> None:

@@ -2,8 +2,8 @@
 
 import re
 
-from appliance.domain.api_keys import new_api_key, read_api_key
-from appliance.domain.integration import NewKey
+from appliance.domain.integrators.api_keys import new_api_key, read_api_key
+from appliance.domain.integrators.integrators import NewKey
 from appliance.domain.vocab import Environment
 
 PREPROD, PROD = Environment.PREPROD, Environment.PROD

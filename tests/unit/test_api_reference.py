@@ -10,17 +10,16 @@ from appliance.api import (
     auth,
     clave,
     credenciales,
-    fields,
     lotes,
     pki,
     public,
     sessions,
     solicitudes,
     tsa,
-    wire,
 )
-from appliance.domain.command import SignParameters
+from appliance.api.wire import fields, requests
 from appliance.domain.errors import SENTENCES, ErrorCode
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 from appliance.web.app import Digits
 from appliance.web.problems import ANSWERS
@@ -70,7 +69,7 @@ def test_reference_lists_every_field_of_firmar() -> None:
     absent |= dict.fromkeys(("cuil", "qr", "logo"), "by setting")
 
     expected = []
-    for name in wire.SIGN_FIELDS:
+    for name in requests.SIGN_FIELDS:
         default = str(defaults.get(name, absent.get(name, "required")))
         expected.append((name, shown.get(default, default)))
     assert sorted(told) == sorted(expected)
@@ -78,8 +77,8 @@ def test_reference_lists_every_field_of_firmar() -> None:
 
 def test_batch_has_the_fields_of_firmar() -> None:
     """All of them, for every request of it."""
-    assert wire.BATCH_FIELDS[0] == "solicitudIds"
-    assert wire.BATCH_FIELDS[1:] == wire.SIGN_FIELDS[1:]
+    assert requests.BATCH_FIELDS[0] == "solicitudIds"
+    assert requests.BATCH_FIELDS[1:] == requests.SIGN_FIELDS[1:]
 
 
 @pytest.mark.parametrize(

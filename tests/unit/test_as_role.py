@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.commands import EX_CONFIG, main
-from appliance.commands.as_role import (
+from appliance.cli import EX_CONFIG, main
+from appliance.cli.as_role import (
     ROLES,
     credentials_of,
     pins_command,
@@ -19,7 +19,7 @@ from appliance.commands.as_role import (
     ways_of,
     with_settings,
 )
-from appliance.commands.as_role import main as as_role
+from appliance.cli.as_role import main as as_role
 from tests.parts.manual import blocks
 
 _ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.commands import EX_CONFIG, main
+from appliance.cli import EX_CONFIG, main
 from appliance.operations.backup import command, fetching
 from appliance.operations.backup import work_folder as work_folder_module
 from appliance.operations.backup.destinations import FolderDestination

@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.web.body.budget import Budget
+from appliance.web.body.memory_budget import Budget
 
 SESSION = {"session a": 4, "integrator x": 2}
 

@@ -11,9 +11,14 @@ from typing import cast
 
 import pytest
 
-from appliance.storage import bucket_parts
-from appliance.storage.bucket_parts import PartedUpload
-from appliance.storage.bucket_requests import Answer, Body, BucketRequests, RefusedError
+from appliance.documents.s3 import multipart_upload
+from appliance.documents.s3.multipart_upload import PartedUpload
+from appliance.documents.s3.signed_requests import (
+    Answer,
+    Body,
+    BucketRequests,
+    RefusedError,
+)
 
 
 class Store:
@@ -54,9 +59,9 @@ def upload_to(store: Store, retry_s: float = 0) -> PartedUpload:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two bytes a part, two more after each three, eight parts at most."""
-    monkeypatch.setattr(bucket_parts, "PART_BYTES", 2)
-    monkeypatch.setattr(bucket_parts, "_GROWS_EACH", 3)
-    monkeypatch.setattr(bucket_parts, "_MOST_PARTS", 8)
+    monkeypatch.setattr(multipart_upload, "PART_BYTES", 2)
+    monkeypatch.setattr(multipart_upload, "_GROWS_EACH", 3)
+    monkeypatch.setattr(multipart_upload, "_MOST_PARTS", 8)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 6, 17, 29, 30])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.call_watch import CallWatch
+from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import SettingsError
 
 SECOND = 1_000_000_000

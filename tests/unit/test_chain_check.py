@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.services.chain_check import Expected, check_chain, check_root
+from appliance.pki.validation.path_validation import Expected, check_chain, check_root
 from tests.fakes import NOON
 from tests.parts.outside_ca import (
     Form,

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from admin_ui import times
-from appliance.domain.civil_time import day_and_time, with_zone
 from appliance.domain.errors import ApplianceError
+from appliance.domain.text.civil_time import day_and_time, with_zone
 
 FIRST = datetime.min.replace(tzinfo=UTC)
 LAST = datetime.max.replace(tzinfo=UTC)

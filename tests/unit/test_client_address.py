@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.web.client_address import Proxies, counted, read_typed
+from appliance.web.server.client_address import Proxies, counted, read_typed
 
 PROXY = "10.0.0.1"
 XFF = "x-forwarded-for"

@@ -17,8 +17,8 @@ from appliance.domain.vocab import (
     PersonState,
     RequestState,
 )
-from appliance.services.turns import PROCESS_ENDED
-from appliance.web import language
+from appliance.signing.signing_order import PROCESS_ENDED
+from appliance.web import i18n
 
 CODE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 _RAW = {
@@ -28,7 +28,7 @@ _RAW = {
     "kinds": "javascript",
 }
 _WIRE = re.compile(r"\b(en_proceso|en_espera|vouched_by|[a-z]+_[a-z_]+)\b")
-LANGUAGES = sorted(language.LANGUAGES)
+LANGUAGES = sorted(i18n.LANGUAGES)
 
 
 @pytest.fixture(params=LANGUAGES)

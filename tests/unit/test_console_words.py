@@ -7,11 +7,11 @@ from enum import StrEnum
 import pytest
 
 from admin_ui import assets, story, times, words
-from appliance.domain.civil_time import day_and_time, with_zone
-from appliance.domain.document import FindingKind
+from appliance.domain.documents import FindingKind
 from appliance.domain.errors import ApplianceError
-from appliance.domain.integration import FlagReason
-from appliance.domain.trust import ExpiringKind
+from appliance.domain.integrators.integrators import FlagReason
+from appliance.domain.text.civil_time import day_and_time, with_zone
+from appliance.domain.trust_store import ExpiringKind
 from appliance.domain.vocab import (
     ActivationState,
     CredentialState,
@@ -22,8 +22,8 @@ from appliance.domain.vocab import (
     TaskKind,
     VouchedBy,
 )
-from appliance.services.login import FACTORS
-from appliance.services.signing_rules import SIGNING_PASSWORD
+from appliance.identity.login import FACTORS
+from appliance.signing.signing_rules import SIGNING_PASSWORD
 from appliance.web import brand
 from tests.tools import messages
 

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from typing import Final
 
-_ASK: Final = "from appliance.core.cores import usable_cores; print(usable_cores())"
+_ASK: Final = (
+    "from appliance.core.system.cpu_count import usable_cores; print(usable_cores())"
+)
 
 
 def test_part_of_the_processors_is_all_there_is() -> None:

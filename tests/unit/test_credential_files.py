@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from appliance.core.secrets.key_files import KeyFile, read_key_ring
+from appliance.core.secrets.password_files import read_password
 from appliance.settings import SettingsError
-from appliance.storage.key_files import KeyFile, read_key_ring
-from appliance.storage.password_files import read_password
 
 _ONE, _TWO = "11" * 32, "22" * 32
 

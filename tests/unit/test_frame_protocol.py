@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from appliance.web import language
+from appliance.web import i18n
 from embed import generate
 from embed.assets import sentences
 from embed.fields import Field, Kind, first_fault
@@ -174,7 +174,7 @@ def test_schemas_are_strict_about_what_is_required() -> None:
 @pytest.mark.parametrize("sentence", sentences())
 def test_every_sentence_of_the_frame_has_spanish(sentence: str) -> None:
     """Whatever the page says, it says in Spanish, with the same places."""
-    spanish = language.translate("es", sentence)
+    spanish = i18n.translate("es", sentence)
 
     assert spanish != sentence or sentence == "CUIL"
     places = re.compile(r"{(\w+)}")

@@ -7,10 +7,10 @@ from typing import Final
 import pytest
 
 from admin_ui import health_words
-from appliance.domain.trust import ExpiringKind
+from appliance.domain.trust_store import ExpiringKind
 from appliance.operations.metrics import facts, installation
 from appliance.operations.metrics.verdicts import SEVERITIES, State
-from appliance.services.upkeep import OVERDUE
+from appliance.signing.level_maintenance import OVERDUE
 
 _DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 _RULES: Final = (_DOCS / "samples" / "rubrica-alerts.yaml").read_text("utf-8")

@@ -4,7 +4,7 @@ import pkcs11
 import pytest
 from pkcs11 import exceptions
 
-from hsm_config.faults import FAULTS, HsmFault, classify
+from hsm_config.pkcs11.errors import FAULTS, HsmFault, classify
 
 
 def test_each_exception_of_the_binding_has_one_kind() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from appliance.domain.vocab import Environment
 from appliance.settings import SettingsError, TokenSettings
-from hsm_config.module import login_refusal
-from hsm_config.pin import (
+from hsm_config.pkcs11.module import login_refusal
+from hsm_config.pkcs11.pin import (
     Pin,
     is_given,
     make_pin,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.key_ring import KeyRing
+from appliance.core.secrets.key_files import KeyFile, read_key_ring, write_key_ring
+from appliance.domain.secrets import KeyRing
 from appliance.settings import SettingsError
-from appliance.storage.key_files import KeyFile, read_key_ring, write_key_ring
 
 ONE, TWO, THREE = (bytes([each]) * 32 for each in (0xAB, 0xCD, 0xEF))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from appliance.storage import tables
+from appliance.core.database import tables
 from tests.ledger import Ledger, _certificate_at
 
 DAY = timedelta(days=1)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.web.lingering import Pace
+from appliance.web.server.early_response import Pace
 
 RATE = 1_000_000.0
 PIECE = 16_384

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from appliance import logs
-from appliance.web import log as web_log
+from appliance.runtime import logging
+from appliance.web import request_log as web_log
 
 PROGRAM = """
 import logging, sys
 import structlog
-from appliance.logs import configure_logging
+from appliance.runtime.logging import configure_logging
 from appliance.settings import LogSettings
 configure_logging(LogSettings(format=sys.argv[1], level="debug"), "api")
 log = structlog.get_logger("x")
@@ -79,7 +79,7 @@ _PACKAGES = ("appliance", "worker", "admin_ui", "embed", "hsm_config")
 _METHODS = {"debug", "info", "warning", "error", "exception", "tell"}
 UNLISTED = """
 import structlog
-from appliance.logs import configure_logging
+from appliance.runtime.logging import configure_logging
 from appliance.settings import LogSettings
 configure_logging(LogSettings(format="json"), "api")
 structlog.contextvars.bind_contextvars(requestId="r1", password="no")
@@ -118,8 +118,8 @@ def test_every_field_of_our_lines_is_listed() -> None:
     """None is lost for want of a place in the list."""
     found = set(_fields())
     assert len(found) > 50
-    assert [each for each in found if each[0] not in logs.FIELDS] == []
+    assert [each for each in found if each[0] not in logging.FIELDS] == []
     # These are the line's own: what else is given by such a name is written over.
     own = {"level", "timestamp", "role"}
     assert [each for each in found if each[0] in own] == []
-    assert web_log.FIELDS <= logs.FIELDS
+    assert web_log.FIELDS <= logging.FIELDS

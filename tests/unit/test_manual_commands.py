@@ -18,7 +18,7 @@ from typing import Final
 
 import pytest
 
-from appliance.commands import command_parser
+from appliance.cli import command_parser
 from tests.parts.manual import DOCS, fenced, script, scripts, typed_lines
 
 TESTS: Final = DOCS.parent / "tests"

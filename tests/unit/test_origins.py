@@ -3,9 +3,9 @@
 import pytest
 
 from appliance.domain.errors import DomainInvalidError, ErrorCode
-from appliance.domain.origins import parse_origin
+from appliance.domain.integrators.origins import parse_origin
 from appliance.domain.vocab import Environment
-from appliance.web import language
+from appliance.web import i18n
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_trick_is_refused(typed: str) -> None:
 
     assert refused.value.code is ErrorCode.DOMAIN_INVALID
     reason = refused.value.reason
-    assert language.translate("es", reason) != reason
+    assert i18n.translate("es", reason) != reason

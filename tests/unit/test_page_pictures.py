@@ -8,10 +8,10 @@ import pytest
 from appliance.core.work_owner import WorkOwner, work_owner, working_for
 from appliance.documents import page_pictures
 from appliance.documents.page_pictures import PagePictures, PageWanted
+from appliance.domain.appearance.details import LogoPicture
+from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.domain.stamp import StampLayout
-from appliance.domain.stamp_details import LogoPicture
 from tests.parts.played_sandbox import PlayedSandbox
 
 ACME, BETA = IntegratorId("acme"), IntegratorId("beta")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from appliance.api import revocar
-from appliance.web import language
+from appliance.web import i18n
 
 TEMPLATES = Path(revocar.__file__).parent / "templates"
 SAID = re.compile(r"""\bt\((?P<quote>["'])(?P<text>.+?)(?P=quote)\)""")
@@ -25,4 +25,4 @@ SAID = re.compile(r"""\bt\((?P<quote>["'])(?P<text>.+?)(?P=quote)\)""")
 )
 def test_sentence_has_its_spanish(text: str) -> None:
     """A page never falls back to English in the middle."""
-    assert language.translate("es", text) != text
+    assert i18n.translate("es", text) != text

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.domain.document import Inspection, PageBox, SignatureMark
+from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.presets import Corner, preset
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.appearance.text import StampSigner
+from appliance.domain.documents import Inspection, PageBox, SignatureMark
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.presets import Corner, preset
-from appliance.domain.stamp import StampLayout
-from appliance.domain.stamp_field import lay_out
-from appliance.domain.stamp_words import StampSigner
 
 ANA = StampSigner("Ana Pérez", "20267565393", "es")
 AT = dt.datetime(2026, 11, 20, 17, 3, 11, tzinfo=dt.UTC)

@@ -5,7 +5,7 @@ import re
 import pytest
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, RequestEntityTooLarge
 
-from appliance.domain.document import FindingKind
+from appliance.domain.documents import FindingKind
 from appliance.domain.errors import (
     SENTENCES,
     ApplianceError,
@@ -13,9 +13,9 @@ from appliance.domain.errors import (
     ErrorCode,
     FieldInvalidError,
 )
-from appliance.web import language, problems
-from appliance.web.allowed import PHRASES
-from appliance.web.findings import FINDINGS
+from appliance.web import i18n, problems
+from appliance.web.allowed_values import PHRASES
+from appliance.web.document_warnings import FINDINGS
 
 _PLACES = re.compile(r"{(\w+)}")
 
@@ -35,7 +35,7 @@ def test_every_code_has_spanish_sentence(code: ErrorCode) -> None:
     """Each sentence is there in Spanish, with the same places."""
     english = SENTENCES[code]
 
-    spanish = language.translate("es", english)
+    spanish = i18n.translate("es", english)
 
     assert spanish != english
     assert sorted(_PLACES.findall(spanish)) == sorted(_PLACES.findall(english))
@@ -47,8 +47,8 @@ def test_every_code_has_spanish_sentence(code: ErrorCode) -> None:
 )
 def test_titles_and_findings_have_spanish(msgid: str) -> None:
     """Titles and what is told of documents are there in Spanish."""
-    assert language.translate("es", msgid)
-    assert msgid == "Conflict" or language.translate("es", msgid) != msgid
+    assert i18n.translate("es", msgid)
+    assert msgid == "Conflict" or i18n.translate("es", msgid) != msgid
 
 
 @pytest.mark.parametrize("phrase", sorted(PHRASES))
@@ -60,7 +60,7 @@ def test_phrases_of_what_a_field_may_be_have_spanish(phrase: str) -> None:
     spanish = problems.members(error, "es")["allowed"]
     english = problems.members(error, "en")["allowed"]
 
-    expected = re.sub("#", "7", language.translate("es", phrase))
+    expected = re.sub("#", "7", i18n.translate("es", phrase))
     assert spanish == [expected, "1..3", "#RRGGBB"]
     assert english == [numbered, "1..3", "#RRGGBB"]
     assert phrase == "#..# bytes" or expected != numbered

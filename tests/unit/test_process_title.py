@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from appliance.process_title import short_name
+from appliance.runtime.process_title import short_name
 
 PROGRAM = """\
 import os, subprocess, sys
-from appliance.process_title import set_title
+from appliance.runtime.process_title import set_title
 set_title(sys.argv[1])
 shown = subprocess.run(
     ["ps", "-o", "args=", "-o", "comm=", "-ww", "-p", str(os.getpid())],

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
-MIGRATIONS: Final = ROOT / "appliance/storage/migrations/versions"
+MIGRATIONS: Final = ROOT / "appliance/core/database/migrations/versions"
 
 
 def releases() -> list[dict[str, Any]]:

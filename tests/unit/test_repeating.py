@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from worker.repeating import attempt, repeat
+from worker.periodic_jobs import attempt, repeat
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ Source: decisions "estados", "GET /solicitudes".
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.request import LISTED, check_move
+from appliance.domain.requests.request import LISTED, check_move
 from appliance.domain.vocab import RequestState
 
 # Word for word the row of decisions.

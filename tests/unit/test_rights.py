@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Table
 
-from appliance.commands.as_role import ROLES
-from appliance.storage.granting import Right, rights_of, undeclared
-from appliance.storage.rights import OWNER, RIGHTS, Role
-from appliance.storage.tables import metadata
+from appliance.cli.as_role import ROLES
+from appliance.core.database.grants import Right, rights_of, undeclared
+from appliance.core.database.rights import OWNER, RIGHTS, Role
+from appliance.core.database.tables import metadata
 
 _WORDS = re.compile(
     r"(SELECT( \([a-z0-9_, ]+\))?|INSERT|UPDATE \([a-z0-9_, ]+\)|DELETE)"

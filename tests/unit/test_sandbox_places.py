@@ -13,7 +13,7 @@ from appliance.domain.sandbox import (
     job_caller,
     socket_name,
 )
-from worker.sandbox.places import Places
+from worker.sandbox.job_queue import Places
 
 _PEERS_NAME_BYTES = 108
 DRAW, EXAMINE, PING = JobKind.DRAW, JobKind.EXAMINE, JobKind.PING

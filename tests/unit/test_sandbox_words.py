@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from appliance.domain import sandbox
-from appliance.domain.document import (
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.documents import (
     FindingKind,
     Inspection,
     PageBox,
@@ -17,7 +18,6 @@ from appliance.domain.document import (
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import LENGTH, MessageInvalidError
 from appliance.domain.signature_fields import EmptyField, SigningFacts
-from appliance.domain.stamp import StampLayout
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import FontName, FontStyle
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from appliance.core.secrets.sealed_box import LookupKey, SecretBox
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.key_ring import KeyRing
-from appliance.storage.secretbox import LookupKey, SecretBox
+from appliance.domain.secrets import KeyRing
 
 PLACE = {"table": "login_secret", "row": "p1", "column": "totp_sealed"}
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from appliance.domain.sentences import fill
-from appliance.web import language
+from appliance.domain.text.sentences import fill
+from appliance.web import i18n
 
 NAME = "Mi Tienda S.A."
 FILES = ("rubrica", "frame")
@@ -31,12 +31,12 @@ def test_name_that_ends_with_a_dot_brings_the_full_stop(
 
 
 @pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("lang", language.LANGUAGES)
+@pytest.mark.parametrize("lang", i18n.LANGUAGES)
 def test_no_sentence_of_ours_doubles_it(lang: str, file: str) -> None:
     """Every sentence of the catalogues that has places, filled as pages fill them."""
     seen = 0
     for msgid in known(file):
-        told = language.translate(lang, msgid, file)
+        told = i18n.translate(lang, msgid, file)
         places = dict.fromkeys(re.findall(r"\{(\w+)\}", told), NAME)
         if places:
             seen += 1
@@ -46,6 +46,6 @@ def test_no_sentence_of_ours_doubles_it(lang: str, file: str) -> None:
 
 def known(file: str) -> list[str]:
     """The msgids of a catalogue that are filled by name."""
-    found = language.catalogue("es", file)
+    found = i18n.catalogue("es", file)
     listed = getattr(found, "_catalog", {})
     return [key for key in listed if isinstance(key, str) and key]

@@ -6,7 +6,7 @@ import struct
 from pkcs11 import Mechanism
 from pkcs11.mechanisms import GCMParams
 
-from hsm_config.session_calls import _mechanism
+from hsm_config.pkcs11.raw_pkcs11 import _mechanism
 
 
 def test_parameters_of_gcm_lie_in_memory_as_ck_gcm_params() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from appliance.commands import main
+from appliance.cli import main
 from appliance.operations.setup import steps, system
 from appliance.operations.setup.answers import Answers, settings_text
 from tests.unit.test_setup_answers import GIVEN

@@ -10,12 +10,12 @@ from argon2.low_level import Type, hash_secret_raw
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import CredentialId
-from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.people import SigningSecret
-from appliance.services.passwords import HashSlots
-from appliance.services.signing_password import SigningPasswords, normalize
+from appliance.domain.secrets import KeyRing
+from appliance.keys.signing_password import SigningPasswords, normalize
 
 PEPPER = b"p" * 32
 WORDS = "contraseña única"

@@ -6,11 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.domain.command import SignParameters
-from appliance.domain.document import PageBox
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.font_metrics import FONTS
-from appliance.domain.stamp import (
+from appliance.domain.appearance.font_metrics import FONTS
+from appliance.domain.appearance.stamp import (
     MIN_TEXT_PT,
     StampLayout,
     natural_size,
@@ -18,6 +15,9 @@ from appliance.domain.stamp import (
     place,
     stamp_lines,
 )
+from appliance.domain.documents import PageBox
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle
 
 AT = dt.datetime(2026, 11, 20, 17, 3, 11, 999_999, tzinfo=dt.UTC)

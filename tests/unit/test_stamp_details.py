@@ -7,11 +7,7 @@ import segno
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.domain.command import SignParameters
-from appliance.domain.document import Inspection, PageBox, SignatureMark
-from appliance.domain.font_metrics import CHARACTERS, FONTS
-from appliance.domain.stamp import MIN_TEXT_PT, PADDING_PT, StampLayout, natural_size
-from appliance.domain.stamp_details import (
+from appliance.domain.appearance.details import (
     CODE_CHARACTERS,
     CODE_LENGTH,
     CONTENT_AT_MOST,
@@ -22,9 +18,18 @@ from appliance.domain.stamp_details import (
     qr_modules,
     qr_version,
 )
-from appliance.domain.stamp_field import lay_out
-from appliance.domain.stamp_places import as_seen, to_user_space
-from appliance.domain.stamp_words import StampSigner, mask_cuil, mask_name, wrap
+from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.font_metrics import CHARACTERS, FONTS
+from appliance.domain.appearance.layout import as_seen, to_user_space
+from appliance.domain.appearance.stamp import (
+    MIN_TEXT_PT,
+    PADDING_PT,
+    StampLayout,
+    natural_size,
+)
+from appliance.domain.appearance.text import StampSigner, mask_cuil, mask_name, wrap
+from appliance.domain.documents import Inspection, PageBox, SignatureMark
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle
 
 AT = dt.datetime(2026, 11, 20, 17, 3, 11, tzinfo=dt.UTC)

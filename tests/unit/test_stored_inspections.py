@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from appliance.domain.document import FindingKind, Inspection, PageBox, SignatureMark
+from appliance.documents.inspection_json import inspection_from_json, inspection_to_json
+from appliance.domain.documents import FindingKind, Inspection, PageBox, SignatureMark
 from appliance.domain.signature_fields import SigningFacts
-from appliance.storage.inspections import inspection_from_json, inspection_to_json
 
 A4 = PageBox(0, 0, 595.28, 841.89, 0)
 TURNED = replace(A4, rotate=90)

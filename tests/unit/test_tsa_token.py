@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from asn1crypto import algos, core, tsp
 
-from appliance.domain.hsm import DigestAlgorithm, SignatureScheme
+from appliance.domain.keys import DigestAlgorithm, SignatureScheme
 from appliance.domain.timestamps import TIMESTAMP_POLICY, TimestampQuestion
 from tests.fakes import NOON
 from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
 from tests.parts.timestamps import imprint, info, signed
-from worker.pdf.cms import signed_attributes
-from worker.pdf.method import SignatureMethod
-from worker.timestamps.making import token, token_parts, tst_info
+from worker.pades.algorithms import SignatureMethod
+from worker.pades.cms import signed_attributes
+from worker.pki.tsp_encoding import token, token_parts, tst_info
 
 CA = OutsideCa(NOON)
 CERTIFICATE = der(CA.certify(spki_of(ec_key()), "20267565393"))

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from appliance.commands.verify import told
-from appliance.domain.document import SignatureReport, VerificationReport
+from appliance.cli.verify import told
+from appliance.domain.documents import SignatureReport, VerificationReport
 
 GOOD = SignatureReport(
     field="Firma-7",

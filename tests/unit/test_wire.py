@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.api import fields, wire
-from appliance.api.wire import Conditions
-from appliance.domain.command import SignParameters
+from appliance.api.wire import fields, requests
+from appliance.api.wire.requests import Conditions
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 
 LEAST: dict[str, Any] = {"solicitudId": 7, "password": "clave de firma"}
@@ -20,13 +20,13 @@ NOTHING = Conditions()
 def refused(body: dict[str, Any]) -> ApplianceError:
     """The error that a body gives."""
     with pytest.raises(ApplianceError) as caught:
-        wire.sign_command(body, NOTHING)
+        requests.sign_command(body, NOTHING)
     return caught.value
 
 
 def test_command_filled_with_defaults() -> None:
     """Only solicitudId and password are required."""
-    command = wire.sign_command(LEAST, Conditions("ab", "k1"))
+    command = requests.sign_command(LEAST, Conditions("ab", "k1"))
 
     assert (command.request, command.params) == (7, SignParameters())
     assert command.password == b"clave de firma"
@@ -49,7 +49,7 @@ def test_command_of_every_field() -> None:
         "visible": False,
     }
 
-    command = wire.sign_command(body, NOTHING)
+    command = requests.sign_command(body, NOTHING)
 
     assert command.params == SignParameters(
         font_color="#A0B1C2",
@@ -68,7 +68,7 @@ def test_command_of_every_field() -> None:
 @pytest.mark.parametrize("color", fields.COLORS)
 def test_color_accepted_by_name(color: str) -> None:
     """Every java.awt.Color name is a colour."""
-    command = wire.sign_command({**LEAST, "fontColor": color}, NOTHING)
+    command = requests.sign_command({**LEAST, "fontColor": color}, NOTHING)
 
     assert command.params.font_color == color
 
@@ -151,7 +151,7 @@ def test_unknown_field_left_aside_in_options() -> None:
     """Options of a multipart body may have more than is known."""
     body = {**LEAST, "certificateOptions": {"a": 1}}
 
-    command = wire.sign_command(body, NOTHING, lenient=True)
+    command = requests.sign_command(body, NOTHING, lenient=True)
 
     assert command.request == 7
 
@@ -160,7 +160,7 @@ def test_password_normalised() -> None:
     """A password typed as NFD is the one typed as NFC."""
     decomposed = unicodedata.normalize("NFD", "contraseña")
 
-    command = wire.sign_command({**LEAST, "password": decomposed}, NOTHING)
+    command = requests.sign_command({**LEAST, "password": decomposed}, NOTHING)
 
     assert command.password == "contraseña".encode()
 
@@ -168,7 +168,7 @@ def test_password_normalised() -> None:
 @pytest.mark.parametrize("password", ["a" * 8, "a" * 1024, "ñandú ñ"])
 def test_password_accepted_by_bytes(password: str) -> None:
     """8 to 1024 bytes, not characters."""
-    command = wire.sign_command({**LEAST, "password": password}, NOTHING)
+    command = requests.sign_command({**LEAST, "password": password}, NOTHING)
 
     assert command.password == password.encode()
 
@@ -176,8 +176,8 @@ def test_password_accepted_by_bytes(password: str) -> None:
 def test_password_never_shown() -> None:
     """Neither a refusal nor a repr shows a password."""
     error = refused({**LEAST, "password": "secreto\0secreto"})
-    credentials = wire.credentials({"usuario": "ana", "password": "secreto"})
-    command = wire.sign_command({**LEAST, "password": "secreto secreto"}, NOTHING)
+    credentials = requests.credentials({"usuario": "ana", "password": "secreto"})
+    command = requests.sign_command({**LEAST, "password": "secreto secreto"}, NOTHING)
 
     shown = f"{error} {error.extras} {credentials!r} {command!r}"
 
@@ -188,7 +188,7 @@ def test_password_never_shown() -> None:
 def test_reason_refused(motivo: object) -> None:
     """A reason is 1 to 500 characters without control characters."""
     with pytest.raises(ApplianceError) as caught:
-        wire.rejection({"motivo": motivo})
+        requests.rejection({"motivo": motivo})
 
     assert caught.value.extras["field"] == "motivo"
 
@@ -197,7 +197,7 @@ def test_reason_refused(motivo: object) -> None:
 def test_request_id_of_address_refused(text: str) -> None:
     """What can be no id is as absent as an id that is not there."""
     with pytest.raises(ApplianceError) as caught:
-        wire.request_id(text)
+        requests.request_id(text)
 
     assert caught.value.code is ErrorCode.SOLICITUD_NOT_FOUND
 
@@ -211,12 +211,12 @@ _JSON = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(wire.SIGN_FIELDS), _JSON))
+@given(st.dictionaries(st.sampled_from(requests.SIGN_FIELDS), _JSON))
 def test_command_never_fails_otherwise(body: dict[str, Any]) -> None:
     """Any object gives a command, or a field at fault."""
     code = None
     try:
-        wire.sign_command(body, NOTHING)
+        requests.sign_command(body, NOTHING)
     except ApplianceError as exc:
         code = exc.code
 

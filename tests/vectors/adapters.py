@@ -13,6 +13,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from appliance.core.database.types import JsonText
+from appliance.core.rate_limit import known_indexes
+from appliance.core.secrets import key_files
+from appliance.core.secrets.password_hashing import HashSlots, Passwords
+from appliance.core.secrets.sealed_box import LookupKey, SecretBox
+from appliance.documents import inspection_json
+from appliance.documents.document_files import associated, name_of, named_document
+from appliance.documents.encrypted_files import SealedReader, seal
 from appliance.domain import signature_fields
 from appliance.domain.activation import (
     ActivationBinding,
@@ -24,19 +32,17 @@ from appliance.domain.activation import (
     epoch_start,
     key_statement,
 )
-from appliance.domain.api_keys import checksum, new_api_key, read_api_key
+from appliance.domain.appearance.details import StampDetails
 from appliance.domain.audit import AuditEvent, AuditRow, chain, first_break
-from appliance.domain.batch import SignBatch
-from appliance.domain.command import SignParameters
 from appliance.domain.consent import NewItem
-from appliance.domain.document import (
+from appliance.domain.documents import (
     FindingKind,
     Inspection,
     PageBox,
     SignatureMark,
     signed_name,
 )
-from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.identity import Credential
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -45,12 +51,14 @@ from appliance.domain.ids import (
     RequestId,
     TaskId,
 )
-from appliance.domain.key_ring import KeyRing
-from appliance.domain.person import Credential
+from appliance.domain.integrators.api_keys import checksum, new_api_key, read_api_key
+from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.records.activations import Claim, Item
 from appliance.domain.records.people import SigningSecret
-from appliance.domain.request import Signer
-from appliance.domain.stamp_details import StampDetails
+from appliance.domain.requests.batch import SignBatch
+from appliance.domain.requests.request import Signer
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import (
     ActivationState,
     Environment,
@@ -58,20 +66,19 @@ from appliance.domain.vocab import (
     ItemState,
     VouchedBy,
 )
-from appliance.services import console, console_tries, invitations, login, totp
-from appliance.services.api_keys import key_purpose
-from appliance.services.envelope import lock_outer, open_outer, open_seal, seal_to
-from appliance.services.passwords import HashSlots, Passwords
-from appliance.services.revocation_pins import plain
-from appliance.services.signing_password import SigningPasswords, normalize
-from appliance.services.signing_rules import bind
-from appliance.services.throttle import known_indexes
-from appliance.storage import inspections, key_files
-from appliance.storage.document_files import associated, name_of, named_document
-from appliance.storage.login_records import _lock_key
-from appliance.storage.sealed_files import SealedReader, seal
-from appliance.storage.secretbox import LookupKey, SecretBox
-from appliance.storage.types import JsonText
+from appliance.identity import (
+    console_login,
+    console_login_attempts,
+    invitations,
+    login,
+    totp,
+)
+from appliance.identity.login_store import _lock_key
+from appliance.integrators.api_keys import key_purpose
+from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, seal_to
+from appliance.keys.signing_password import SigningPasswords, normalize
+from appliance.pki.revocation_pins import plain
+from appliance.signing.signing_rules import bind
 from embed import wire as frame_wire
 from tests.parts.loops import run_apart
 from tests.vectors.kept import Given
@@ -340,8 +347,10 @@ def lookup_indexes(given: Given) -> dict[str, Any]:
         "email": login.email_indexes(key, email),
         "login-account": login.account_indexes(key, cuil, email),
         "known-address": known_indexes(key, given["person"], given["address"]),
-        "console-account": console_tries.account_indexes(key, given["administrator"]),
-        "console-session": console.session_indexes(key, environment, token),
+        "console-account": console_login_attempts.account_indexes(
+            key, given["administrator"]
+        ),
+        "console-session": console_login.session_indexes(key, environment, token),
         "enrolment": invitations.code_indexes(key, token),
         "api-key": key.indexes(key_purpose(environment), given["apiKey"]),
         "plain": key.indexes(given["purpose"], given["value"]),
@@ -494,11 +503,11 @@ def inspection_of(given: Mapping[str, Any]) -> Inspection:
 
 def stored_inspection(given: Given) -> str:
     """An inspection as it stands in its column."""
-    value = inspections.inspection_to_json(inspection_of(given))
+    value = inspection_json.inspection_to_json(inspection_of(given))
     return str(JsonText().process_bind_param(value, cast("Any", None)))
 
 
 def read_inspection(given: Given, written: str) -> bool:
     """Whether the same inspection is read back."""
     value = cast("Any", JsonText().process_result_value(written, cast("Any", None)))
-    return inspections.inspection_from_json(value) == inspection_of(given)
+    return inspection_json.inspection_from_json(value) == inspection_of(given)

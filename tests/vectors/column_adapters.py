@@ -8,23 +8,23 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
+from appliance.core import pagination
+from appliance.core.database import packing
+from appliance.core.database.types import Instant, JsonText
 from appliance.core.work_owner import WorkOwner
 from appliance.domain.generation import Generation
-from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import TaskId
-from appliance.domain.records.tasks import TaskClaim
+from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import TaskKind
+from appliance.keys.hsm_task_store import _share
 from appliance.operations.backup import fingerprints, names
 from appliance.operations.backup.archive import Tally
-from appliance.services import cursors
-from appliance.services.timestamps import TimestampWork, _given
-from appliance.storage import packing
-from appliance.storage.tasks import _share
-from appliance.storage.types import Instant, JsonText
+from appliance.pki.tsa.authority import TimestampWork, _given
 from tests.vectors.adapters import at, raw
 from tests.vectors.kept import Given
-from worker.tasks import cka_id_of
+from worker.pki.hsm_tasks import cka_id_of
 
 # -- what stands in columns ----------------------------------------------------
 
@@ -61,15 +61,15 @@ def console_cursor(given: Given) -> dict[str, str]:
     """Where the next page of a list of the console begins."""
     place_of = SimpleNamespace(at=at(given["at"]), writer=given["writer"], n=given["n"])
     return {
-        "instant": cursors.instant(at(given["at"]), given["id"]),
-        "place": cursors.place(cast("Any", place_of)),
+        "instant": pagination.instant(at(given["at"]), given["id"]),
+        "place": pagination.place(cast("Any", place_of)),
     }
 
 
 def console_cursor_read(_given: Given, written: Mapping[str, str]) -> dict[str, Any]:
     """What is read of them."""
-    instant = cursors.read_instant(written["instant"])
-    place_of = cursors.read_place(written["place"])
+    instant = pagination.read_instant(written["instant"])
+    place_of = pagination.read_place(written["place"])
     assert instant is not None
     assert place_of is not None
     return {

@@ -26,45 +26,43 @@ from sqlalchemy.types import TypeDecorator
 
 import appliance
 from admin_ui import story
-from appliance.asgi import create_api
-from appliance.commands import _EX_PIPE, EX_CONFIG, EX_TEMPFAIL, command_parser
+from appliance.api.app import create_api
+from appliance.cli import _EX_PIPE, EX_CONFIG, EX_TEMPFAIL, command_parser
+from appliance.core import installation_store, messaging
+from appliance.core.database import rights as granted
+from appliance.core.database import table_version
+from appliance.core.database.tables import metadata
 from appliance.core.metrics import FAMILIES
+from appliance.documents.local import folder_mark
+from appliance.documents.s3 import blob_store
 from appliance.domain import (
-    document,
-    frame,
-    hsm,
-    integration,
+    documents,
+    embedding,
+    keys,
     sandbox,
     timestamps,
-    trust,
+    trust_store,
     vocab,
 )
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.generation import Generation
-from appliance.domain.records import login, outside
-from appliance.logs import FIELDS
+from appliance.domain.integrators import integrators
+from appliance.domain.records import external_status, login
 from appliance.operations.metrics.exposition import OF_FILES
+from appliance.runtime.logging import FIELDS
 from appliance.settings import Settings
-from appliance.storage import (
-    bucket_documents,
-    document_mark,
-    installation,
-    redis,
-    table_version,
-)
-from appliance.storage import rights as granted
-from appliance.storage.tables import metadata
-from appliance.web import language, problems
+from appliance.web import i18n, problems
 from embed.assets import load_assets
 from embed.machine import TABLE
 from embed.protocol import MESSAGES, PROTOCOL_VERSION
-from hsm_config import generation, masters, objects, templates, tsa_keys
+from hsm_config.pkcs11 import master_keys, objects, templates
+from hsm_config.provisioning import generation, tsa_keys
 from tests.parts.console import open_site
 from tests.parts.frame_role import open_frame
 from tests.parts.loops import run_apart
 from tests.web_parts import open_parts
-from worker import crash_points
-from worker.sandbox.child import EXIT_PROTOCOL
+from worker import failpoints as crash_points
+from worker.sandbox.job import EXIT_PROTOCOL
 
 _ROOT: Final = Path(appliance.__file__).resolve().parents[1]
 _PACKAGES: Final = ("appliance", "worker", "hsm_config", "embed", "admin_ui")
@@ -129,11 +127,11 @@ def table_versions() -> dict[str, Any]:
         "known": sorted(table_version.known()),
         "newest": table_version.newest(),
         "installation": [
-            installation.DOCUMENTS,
-            installation.GENERATION,
-            installation.BACKUP,
+            installation_store.DOCUMENTS,
+            installation_store.GENERATION,
+            installation_store.BACKUP,
         ],
-        "restored": str(installation.RESTORED),
+        "restored": str(installation_store.RESTORED),
     }
 
 
@@ -173,23 +171,23 @@ def words() -> dict[str, list[Any]]:
         "timestamp_policy": vocab.TimestampPolicy,
         "hsm_task.kind": vocab.TaskKind,
         "hsm_task.state": vocab.TaskState,
-        "embed_session.state": integration.SessionState,
-        "api_key.flag_reason": integration.FlagReason,
+        "embed_session.state": integrators.SessionState,
+        "api_key.flag_reason": integrators.FlagReason,
         "login_attempt.kind": login.AttemptKind,
         "login_attempt.outcome": login.AttemptOutcome,
-        "outside_status.kind": outside.StatusKind,
-        "document.findings": document.FindingKind,
-        "document_repair.damage": document.Damage,
-        "frame states": frame.FrameState,
-        "frame legal words": frame.LegalWord,
-        "trust_anchor.purpose": trust.AnchorPurpose,
-        "expiry_notice.kind": trust.ExpiringKind,
-        "tokens": hsm.TokenRole,
-        "credential.key_mode": hsm.KeyMode,
-        "credential.algorithm": hsm.KeyAlgorithm,
-        "signature schemes": hsm.SignatureScheme,
-        "digest": hsm.DigestAlgorithm,
-        "credential.method_w": hsm.WrapMethod,
+        "outside_status.kind": external_status.StatusKind,
+        "document.findings": documents.FindingKind,
+        "document_repair.damage": documents.Damage,
+        "frame states": embedding.FrameState,
+        "frame legal words": embedding.LegalWord,
+        "trust_anchor.purpose": trust_store.AnchorPurpose,
+        "expiry_notice.kind": trust_store.ExpiringKind,
+        "tokens": keys.TokenRole,
+        "credential.key_mode": keys.KeyMode,
+        "credential.algorithm": keys.KeyAlgorithm,
+        "signature schemes": keys.SignatureScheme,
+        "digest": keys.DigestAlgorithm,
+        "credential.method_w": keys.WrapMethod,
         "timestamp failures": timestamps.TimestampRefusal,
         "sandbox operations": sandbox.Operation,
         "sandbox jobs": sandbox.JobKind,
@@ -222,9 +220,7 @@ def errors() -> dict[str, Any]:
             "status": answer.status.value,
             "category": answer.category.value,
             "retryAfter": answer.retry_after_s,
-            **{
-                lang: language.translate(lang, SENTENCES[code]) for lang in ("es", "en")
-            },
+            **{lang: i18n.translate(lang, SENTENCES[code]) for lang in ("es", "en")},
         }
     return told
 
@@ -456,10 +452,10 @@ def domain_labels() -> list[str]:
 def redis_names() -> dict[str, str]:
     """The queue and its channels."""
     return {
-        "queue": redis.QUEUE,
-        "bell": redis.BELL,
-        "news": redis.NEWS,
-        "job": redis.RING_JOB,
+        "queue": messaging.QUEUE,
+        "bell": messaging.BELL,
+        "news": messaging.NEWS,
+        "job": messaging.RING_JOB,
     }
 
 
@@ -488,7 +484,7 @@ def hsm_objects() -> dict[str, Any]:
             name: [key.token.value, key.cka_id.decode(), label]
             for name, (key, label) in own.items()
         },
-        "master 3": masters.label_of(3),
+        "master 3": master_keys.label_of(3),
         "tsa generation 2": [
             tsa_keys.reference(2).cka_id.decode(),
             tsa_keys.label_of(2),
@@ -507,9 +503,9 @@ def hsm_objects() -> dict[str, Any]:
 def document_places() -> dict[str, str]:
     """Files beside the documents, in a folder and in a bucket."""
     return {
-        "mark": document_mark.FILE,
-        "again": bucket_documents.AGAIN,
-        "leaving": bucket_documents.LEAVING,
+        "mark": folder_mark.FILE,
+        "again": blob_store.AGAIN,
+        "leaving": blob_store.LEAVING,
     }
 
 

@@ -21,8 +21,11 @@ from pkcs11 import Attribute, KeyType, ObjectClass
 from redis import Redis
 
 from appliance.bootstrap import open_core
+from appliance.core.messaging import RedisDoorbell, RedisOutcomes, deserialize
+from appliance.core.messaging import redis_settings as settings_of
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm import (
+from appliance.domain.ids import ActivationId
+from appliance.domain.keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     TokenRole,
@@ -30,20 +33,17 @@ from appliance.domain.hsm import (
     WrappedKey,
     scheme_for,
 )
-from appliance.domain.ids import ActivationId
 from appliance.operations.backup.archive import reading, writing
 from appliance.settings import RedisSettings, Settings
-from appliance.storage.redis import RedisDoorbell, RedisOutcomes, deserialize
-from appliance.storage.redis import redis_settings as settings_of
-from hsm_config import pairs, signatures, templates
-from hsm_config.masters import label_of
+from hsm_config.pkcs11 import key_pairs, signatures, templates
+from hsm_config.pkcs11.master_keys import label_of
 from tests.core_parts import core_settings
 from tests.parts.hsm import HsmInstallation, until
 from tests.parts.places import short_folder
 from tests.parts.redis import RedisServer
 from tests.vectors.adapters import raw
 from tests.vectors.kept import Given
-from worker.bell import hear_rings
+from worker.work_notifications import hear_rings
 
 # -- wrapped keys --------------------------------------------------------------
 
@@ -114,7 +114,7 @@ async def use_wrapped_keys(folder: Path, kept: Given) -> dict[str, Any]:
 
 async def _used(session: Any, key: WrappedKey) -> dict[str, Any]:
     scheme = scheme_for(key.algorithm)
-    public = pairs.load_spki(key.spki)
+    public = key_pairs.load_spki(key.spki)
     signature = await session.sign(key, _DIGEST, scheme)
     signatures.verify(public, signature, _DIGEST, scheme, DigestAlgorithm.SHA256)
     blob, method = await session.rewrap(key.blob_w, key.method_w, 8, 7)

@@ -7,16 +7,17 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from appliance.call_watch import CallWatch, watch_path
 from appliance.core import metrics_file
-from appliance.domain.command import SignParameters
-from appliance.domain.document import (
+from appliance.domain.appearance.details import Logo, LogoPicture, StampDetails
+from appliance.domain.appearance.stamp import place, stamp_lines
+from appliance.domain.documents import (
     Damage,
     PageBox,
     SignatureReport,
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.sandbox import (
     JobCaller,
     JobKind,
@@ -39,10 +40,9 @@ from appliance.domain.sandbox import (
     revoked_to_json,
     socket_name,
 )
-from appliance.domain.stamp import place, stamp_lines
-from appliance.domain.stamp_details import Logo, LogoPicture, StampDetails
 from appliance.domain.timestamps import RevokedTsa
-from appliance.pulse import pulse_path
+from appliance.runtime.hang_watchdog import CallWatch, watch_path
+from appliance.runtime.liveness_file import pulse_path
 from tests.vectors.adapters import at, inspection_of, raw
 from tests.vectors.kept import Given
 

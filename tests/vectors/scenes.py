@@ -12,9 +12,10 @@ from typing import Any, Final, cast
 
 import pyotp
 
-from appliance.asgi import create_api
+from appliance.api.app import create_api
+from appliance.core.background import Shielded
+from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.certificates import CertificateRecord
-from appliance.domain.command import SignParameters
 from appliance.domain.errors import (
     ApplianceError,
     CheckDigitError,
@@ -24,9 +25,10 @@ from appliance.domain.errors import (
     PageOutOfRangeError,
     TsaUnavailableError,
 )
-from appliance.domain.hsm import DigestAlgorithm, KeyAlgorithm
 from appliance.domain.ids import CredentialId, PersonId, RequestId, TaskId, new_id
-from appliance.domain.key_ring import KeyRing
+from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.secrets import KeyRing
 from appliance.domain.timestamps import IssuedTimestamp
 from appliance.domain.vocab import (
     CertificateKind,
@@ -35,17 +37,15 @@ from appliance.domain.vocab import (
     TaskKind,
     VouchedBy,
 )
-from appliance.services.attempts import Attempts
-from appliance.services.certificates import Certificates
-from appliance.services.csr import CsrWork, SigningRequests
-from appliance.services.hsm_tasks import HsmTasks, issue_binding, submit_issue
-from appliance.services.integrators import Integrators
-from appliance.services.passwords import HashSlots
-from appliance.services.publishing import Publishing
-from appliance.services.revocation import Revocations
-from appliance.services.shielding import Shielded
-from appliance.services.signing_password import SigningPasswords
-from appliance.services.timestamps import Timestamps, TimestampWork
+from appliance.integrators.integrators import Integrators
+from appliance.keys.hsm_tasks import HsmTasks, issue_binding, submit_issue
+from appliance.keys.password_attempts import Attempts
+from appliance.keys.signing_password import SigningPasswords
+from appliance.pki.certificates import Certificates
+from appliance.pki.csr import CsrWork, SigningRequests
+from appliance.pki.publication import Publishing
+from appliance.pki.revocation import Revocations
+from appliance.pki.tsa.authority import Timestamps, TimestampWork
 from appliance.settings import SigningSettings
 from appliance.web import problems
 from embed.assets import load_assets

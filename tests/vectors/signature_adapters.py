@@ -15,13 +15,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from appliance.domain.appearance.details import StampDetails
+from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.text import StampSigner
 from appliance.domain.certificates import AnswerDraft, CrlDraft, RevokedEntry
-from appliance.domain.command import SignParameters
-from appliance.domain.document import Inspection, PageBox
-from appliance.domain.hsm import DigestAlgorithm, SignatureScheme
-from appliance.domain.stamp_details import StampDetails
-from appliance.domain.stamp_field import lay_out
-from appliance.domain.stamp_words import StampSigner
+from appliance.domain.documents import Inspection, PageBox
+from appliance.domain.keys import DigestAlgorithm, SignatureScheme
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import (
     CertificateState,
@@ -31,13 +31,13 @@ from appliance.domain.vocab import (
 )
 from tests.vectors.adapters import at, raw
 from tests.vectors.kept import FOLDER, Given, read
-from worker.authority import certificate_profile
-from worker.authority.csr import _body
-from worker.authority.publisher import _crl_builder, _status
-from worker.pdf import SignatureMethod, SignaturePlan, assemble, check, prepare
-from worker.pdf.cms import SignerParts, signed_attributes, signed_data, signer_parts
-from worker.stamp import StampFonts, load_fonts
-from worker.timestamps.making import TST_INFO, token, token_parts, tst_info
+from worker.pades import SignatureMethod, SignaturePlan, assemble, check, prepare
+from worker.pades.appearance.fonts import StampFonts, load_fonts
+from worker.pades.cms import SignerParts, signed_attributes, signed_data, signer_parts
+from worker.pki import certificate_profiles
+from worker.pki.csr import _body
+from worker.pki.publisher import _crl_builder, _status
+from worker.pki.tsp_encoding import TST_INFO, token, token_parts, tst_info
 
 KEYS: Final = FOLDER / "keys.json"
 _FONTS: Final = Path("/usr/share/fonts/truetype/liberation2")
@@ -163,20 +163,20 @@ def certificate_fields(given: Given) -> dict[str, Any]:
     key, _, (ca_der, *_) = _keys()
     ca = x509.load_der_x509_certificate(ca_der)
     settings = cast("Any", SimpleNamespace(web=SimpleNamespace(base_url=given["url"])))
-    public = certificate_profile.signer_key(
+    public = certificate_profiles.signer_key(
         key.public_key().public_bytes(
             Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
     )
     vouched_by = VouchedBy(given["vouchedBy"])
     kinds = {
-        "signer": certificate_profile.signer_extensions(
+        "signer": certificate_profiles.signer_extensions(
             settings, ca, public, vouched_by
         ),
-        "tsa": certificate_profile.tsa_extensions(settings, ca, public),
-        "responder": certificate_profile.responder_extensions(ca, public),
+        "tsa": certificate_profiles.tsa_extensions(settings, ca, public),
+        "responder": certificate_profiles.responder_extensions(ca, public),
     }
-    name = certificate_profile.signer_name(given["name"], given["cuil"])
+    name = certificate_profiles.signer_name(given["name"], given["cuil"])
     return {
         "subject": name.public_bytes().hex(),
         **{

@@ -6,7 +6,7 @@ takes and returns is plain data: no handle of the binding leaves the thread.
 
 from appliance.domain.errors import HsmRefusedError
 from appliance.domain.generation import Generation
-from appliance.domain.hsm import (
+from appliance.domain.keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
@@ -15,11 +15,12 @@ from appliance.domain.hsm import (
     WrapMethod,
     WrappedKey,
 )
-from hsm_config import generation, objects
-from hsm_config.pairs import spki
+from hsm_config.pkcs11 import objects
+from hsm_config.pkcs11.key_pairs import spki
+from hsm_config.provisioning import generation
 from worker.hsm import wrapped_keys
 from worker.hsm.connection import HsmConnection
-from worker.hsm.own_keys import HsmOwnKeys
+from worker.hsm.installation_keys import HsmOwnKeys
 
 
 class HsmCalls(HsmOwnKeys):

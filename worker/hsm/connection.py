@@ -16,7 +16,6 @@ import pkcs11
 import structlog
 from pkcs11 import exceptions as p11
 
-from appliance.call_watch import CallWatch
 from appliance.core import metrics
 from appliance.domain.errors import (
     ErrorCode,
@@ -24,12 +23,13 @@ from appliance.domain.errors import (
     HsmUnavailableError,
     KeyNotFoundError,
 )
-from appliance.domain.hsm import KeyReference, SignatureScheme, TokenRole
+from appliance.domain.keys import KeyReference, SignatureScheme, TokenRole
+from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import HsmSettings
-from hsm_config import objects, signatures
-from hsm_config.faults import HsmFault, classify
-from hsm_config.masters import Masters
-from hsm_config.module import (
+from hsm_config.pkcs11 import objects, signatures
+from hsm_config.pkcs11.errors import HsmFault, classify
+from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.module import (
     PinRefusedError,
     describe,
     find_token,
@@ -37,7 +37,7 @@ from hsm_config.module import (
     login_refusal,
     starting,
 )
-from hsm_config.pin import Pin
+from hsm_config.pkcs11.pin import Pin
 from hsm_config.profile import HsmProfile
 from worker.hsm.module import HsmModule
 

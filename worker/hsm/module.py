@@ -9,7 +9,7 @@ from typing import Protocol
 
 from appliance.domain.errors import HsmUnavailableError
 from appliance.settings import HsmSettings
-from hsm_config.module import Library, start, stop
+from hsm_config.pkcs11.module import Library, start, stop
 from hsm_config.profile import HsmProfile
 
 

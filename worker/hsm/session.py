@@ -4,21 +4,21 @@
         signature = await session.sign(key, digest, SignatureScheme.RSA_PKCS1)
 
 One thread makes every PKCS#11 call, with one session a token; how a lost session
-heals, and when callers are told that the HSM is away, is `worker.hsm.thread`.
+heals, and when callers are told that the HSM is away, is `worker.hsm.executor`.
 """
 
 from collections.abc import Callable
 from typing import Self, TypeVar
 
-from appliance.call_watch import CallWatch
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.hsm import TokenRole
+from appliance.domain.keys import TokenRole
 from appliance.domain.vocab import Environment
+from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import HsmSettings
 from hsm_config.profile import HsmProfile
 from worker.hsm.calls import HsmCalls
 from worker.hsm.connection import HsmConnection, HsmStatus
-from worker.hsm.thread import PROBE_S, HsmThread
+from worker.hsm.executor import PROBE_S, HsmThread
 from worker.hsm.tokens import make_connections
 
 _T = TypeVar("_T")

@@ -6,12 +6,12 @@ Worker n prefers member n, so that all of them work while all are there.
 
 from pathlib import Path
 
-from appliance.call_watch import CallWatch
-from appliance.domain.hsm import TokenRole
+from appliance.domain.keys import TokenRole
 from appliance.domain.vocab import Environment
+from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import HsmSettings, SettingsError
-from hsm_config.module import members, module_path, token_settings
-from hsm_config.pin import obtain_pin
+from hsm_config.pkcs11.module import members, module_path, token_settings
+from hsm_config.pkcs11.pin import obtain_pin
 from hsm_config.profile import HsmProfile
 from worker.hsm.connection import HsmConnection, HsmToken
 from worker.hsm.module import HsmModule

@@ -16,8 +16,8 @@ from typing import Final
 
 import structlog
 
-from appliance.call_watch import CallWatch
-from appliance.service_manager import ServiceManager
+from appliance.runtime.hang_watchdog import CallWatch
+from appliance.runtime.systemd_notify import ServiceManager
 
 _log: Final = structlog.get_logger(__name__)
 _LOOK_S: Final = 1.0

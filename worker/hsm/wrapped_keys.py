@@ -7,7 +7,7 @@ how callers reach them.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from appliance.domain.hsm import (
+from appliance.domain.keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
@@ -16,10 +16,10 @@ from appliance.domain.hsm import (
     WrapMethod,
     WrappedKey,
 )
-from hsm_config import signatures
-from hsm_config.one_use import OneUse
-from hsm_config.session_calls import SessionCalls
-from hsm_config.wrapping import DoesNotUnwrapError, Wrapping
+from hsm_config.pkcs11 import signatures
+from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError, Wrapping
+from hsm_config.pkcs11.raw_pkcs11 import SessionCalls
+from hsm_config.pkcs11.unwrap_and_sign import OneUse
 from worker.hsm.connection import HsmConnection
 
 

@@ -17,7 +17,7 @@ class SandboxLimits:
     wall_s: float
     """Wall time of one job, in seconds, from its start."""
     jobs: int
-    """Jobs that run at the same time; more wait (see `worker.sandbox.places`)."""
+    """Jobs that run at the same time; more wait (see `worker.sandbox.job_queue`)."""
     render_cpu_s: int
     """CPU time of a job that draws, in seconds."""
     render_wall_s: float

@@ -9,10 +9,11 @@ from typing import Final
 
 import pypdfium2
 
+from appliance.domain.appearance.details import LogoPicture
+from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.stamp import StampLayout
-from appliance.domain.stamp_details import LogoPicture
-from worker.stamp import StampFonts, draw_on_page
+from worker.pades.appearance.fonts import StampFonts
+from worker.pades.appearance.form_xobject import draw_on_page
 
 _POINTS_PER_INCH: Final = 72
 _SIDE_PX_MAX: Final = 4000

@@ -13,12 +13,12 @@ from typing import Final
 import pikepdf
 import pypdfium2
 
-from appliance.domain.document import Damage, RepairedCopy
+from appliance.domain.documents import Damage, RepairedCopy
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import BINARY_BYTES_MAX
-from worker.sandbox.mending_form import FormMender, mend_annotations
-from worker.sandbox.mending_metadata import mend_metadata
-from worker.sandbox.tail import is_well_ended
+from worker.sandbox.form_repair import FormMender, mend_annotations
+from worker.sandbox.inspect.trailer_checks import is_well_ended
+from worker.sandbox.metadata_repair import mend_metadata
 
 _HEADER: Final = b"%PDF-"
 _ORIGIN: Final = "/OriginalSha256"

@@ -26,12 +26,13 @@ from appliance.core import metrics
 from appliance.core.metrics_file import EVERY_S, MetricsFile
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import JobCaller, JobKind, caller_of
-from worker.sandbox import child, confine, warm
-from worker.sandbox.child import EXIT_PROTOCOL, Probe, Tools
+from worker.pades.appearance.fonts import load_fonts
+from worker.sandbox import confinement, prewarm
+from worker.sandbox import job as child
+from worker.sandbox.job import EXIT_PROTOCOL, Probe, Tools
+from worker.sandbox.job_protocol import answer_bytes
+from worker.sandbox.job_queue import Places
 from worker.sandbox.limits import SandboxLimits
-from worker.sandbox.places import Places
-from worker.sandbox.protocol import answer_bytes
-from worker.stamp import load_fonts
 
 __all__ = ["SandboxLimits", "serve"]
 
@@ -104,16 +105,16 @@ def serve(
     tools = Tools(
         limits=limits,
         fonts=load_fonts(fonts_dir),
-        rules=confine.job_filter(),
+        rules=confinement.job_filter(),
         null=os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC),
         template=os.getpid(),
         probes=probes or {},
     )
-    warm.warm(tools)
+    prewarm.warm(tools)
     _demand_room(limits)
     if metrics_file is not None:
         _open(metrics_file)
-    confine.confine_template()
+    confinement.confine_template()
     gc.collect()
     gc.freeze()  # or a collection in a job would copy what it shares with us
     _Server(listener, tools, metrics_file).run()
@@ -122,7 +123,7 @@ def serve(
 def _open(metrics_file: MetricsFile) -> None:
     """Open the folder of figures, which is out of reach afterwards."""
     try:
-        metrics_file.open(confine.NOBODY if os.geteuid() == 0 else None)
+        metrics_file.open(confinement.NOBODY if os.geteuid() == 0 else None)
     except OSError as exc:
         # It is looked for again at each writing.
         _log.warning("no folder for figures: %s", exc.strerror)

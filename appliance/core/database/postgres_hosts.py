@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from appliance.core.dead_links import NOTICED_S, notice_dead_link
+from appliance.core.system.dead_connections import NOTICED_S, notice_dead_link
 
 _REST_S: Final = 0.5
 """Time that hosts none of which answered are left alone, in seconds."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from appliance.domain.errors.codes import ErrorCode
 from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
-from appliance.domain.sentences import fill
+from appliance.domain.text.sentences import fill
 
 
 class ApplianceError(Exception):

@@ -10,7 +10,7 @@ from appliance.domain.ports.documents import (
     DocumentUpkeep,
 )
 from appliance.domain.ports.inspection import PdfInspector
-from appliance.domain.ports.news import Doorbell, Expectation, Outcomes
+from appliance.domain.ports.notifications import Doorbell, Expectation, Outcomes
 from appliance.domain.ports.secrets import LookupIndex, Sealer, WorkerIdentities
 from appliance.domain.ports.timestamps import TimestampAuthority
 

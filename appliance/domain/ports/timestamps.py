@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.keys import DigestAlgorithm
 
 
 class TimestampAuthority(Protocol):

@@ -1,7 +1,7 @@
 """What services read and write: one protocol a table group.
 
-A `Store` gives `Records` for the length of a transaction. Adapters stand in
-`appliance.storage`; each protocol has one contract test on both databases.
+A `Store` gives `Records` for the length of a transaction. Adapters are the
+`*_store` modules; each protocol has one contract test on both databases.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -18,6 +18,12 @@ from appliance.domain.records.certificates import (
 from appliance.domain.records.console import ConsoleRecords, EnrolmentRecords
 from appliance.domain.records.console_views import ConsoleViewRecords
 from appliance.domain.records.document_keys import DocumentKeyRecords
+from appliance.domain.records.external_status import OutsideStatusRecords
+from appliance.domain.records.hsm_tasks import (
+    ActivationKeyRecords,
+    TaskRecords,
+    WorkerRecords,
+)
 from appliance.domain.records.idempotency import IdempotencyRecords
 from appliance.domain.records.installation import InstallationRecords
 from appliance.domain.records.integration import IntegratorRecords, SessionRecords
@@ -28,19 +34,13 @@ from appliance.domain.records.login import (
     LoginRecords,
 )
 from appliance.domain.records.logos import LogoRecords
-from appliance.domain.records.masters import MasterRecords
-from appliance.domain.records.outside import OutsideStatusRecords
+from appliance.domain.records.master_keys import MasterRecords
+from appliance.domain.records.password_attempts import SlotRecords
 from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
 from appliance.domain.records.revocations import RevocationRecords
 from appliance.domain.records.secret_versions import SecretVersionRecords
 from appliance.domain.records.session_documents import SessionDocumentRecords
-from appliance.domain.records.slots import SlotRecords
-from appliance.domain.records.tasks import (
-    ActivationKeyRecords,
-    TaskRecords,
-    WorkerRecords,
-)
 from appliance.domain.records.trust import (
     ExpiryRecords,
     FormerCertificateRecords,

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from appliance.domain.activation import ActivationBinding, BoundItem, Seal
-from appliance.domain.command import SignParameters
+from appliance.domain.appearance.details import PLAIN, StampDetails
 from appliance.domain.consent import NewActivation
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
-from appliance.domain.stamp_details import PLAIN, StampDetails
+from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 
 

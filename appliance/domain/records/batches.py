@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Protocol
 
-from appliance.domain.batch import BatchRow
 from appliance.domain.ids import BatchId
+from appliance.domain.requests.batch import BatchRow
 
 
 class BatchRecords(Protocol):

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from appliance.domain.ids import PersonId
-from appliance.domain.integration import ConsoleUser, ConsoleUserView
+from appliance.domain.integrators.integrators import ConsoleUser, ConsoleUserView
 
 
 @dataclass(frozen=True, slots=True)

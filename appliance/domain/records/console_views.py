@@ -23,7 +23,7 @@ from appliance.domain.console import (
     WriterRow,
 )
 from appliance.domain.ids import IntegratorId, PersonId, RequestId
-from appliance.domain.integration import IntegratorView
+from appliance.domain.integrators.integrators import IntegratorView
 from appliance.domain.vocab import PersonState
 
 PersonPlace = tuple[datetime, PersonId]

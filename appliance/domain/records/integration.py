@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId
-from appliance.domain.integration import (
+from appliance.domain.integrators.integrators import (
     BlockedView,
     DomainView,
     EmbedSession,

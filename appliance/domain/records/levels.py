@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from appliance.domain.ids import IntegratorId, RequestId
-from appliance.domain.levels import Upkeep, UpkeepClaim, UpkeepCount
+from appliance.domain.requests.levels import Upkeep, UpkeepClaim, UpkeepCount
 
 
 class UpkeepRecords(Protocol):

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Protocol
 
-from appliance.domain.stamp_details import Logo, LogoPicture
+from appliance.domain.appearance.details import Logo, LogoPicture
 
 INSTALLATION = ""
 """The scope of those whose integrator has no logo of its own."""

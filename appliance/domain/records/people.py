@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId, IntegratorId, PersonId
-from appliance.domain.person import Credential, Person
 from appliance.domain.vocab import CredentialState, VouchedBy
 
 

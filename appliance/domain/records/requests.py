@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from appliance.domain.document import Inspection, Repair
+from appliance.domain.documents import Inspection, Repair
 from appliance.domain.ids import (
     ActivationId,
     DocumentId,
@@ -14,8 +14,12 @@ from appliance.domain.ids import (
     ProcessId,
     RequestId,
 )
-from appliance.domain.levels import NO_WISHES, ProfileWishes
-from appliance.domain.request import RequestView, SignedDocumentView, SignedVersion
+from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
+from appliance.domain.requests.request import (
+    RequestView,
+    SignedDocumentView,
+    SignedVersion,
+)
 from appliance.domain.vocab import RequestState
 
 FRAME_ORIGIN: Final = "sesion"

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Protocol
 
+from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId
-from appliance.domain.person import Credential
-from appliance.domain.trust import Anchor, AnchorPurpose, Expiring, ExpiringKind
+from appliance.domain.trust_store import Anchor, AnchorPurpose, Expiring, ExpiringKind
 
 
 class TrustRecords(Protocol):

@@ -5,8 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from appliance.domain import signature_fields
-from appliance.domain.distrusted_json import docmdp, integer, rect
-from appliance.domain.document import (
+from appliance.domain.documents import (
     Damage,
     FindingKind,
     Inspection,
@@ -15,6 +14,7 @@ from appliance.domain.document import (
 )
 from appliance.domain.sandbox.messages import MessageInvalidError
 from appliance.domain.signature_fields import SigningFacts
+from appliance.domain.text.untrusted_json import docmdp, integer, rect
 
 
 def inspection_to_json(inspection: Inspection) -> dict[str, Any]:

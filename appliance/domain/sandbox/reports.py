@@ -5,9 +5,9 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from appliance.domain.distrusted_json import boolean, docmdp, integer, text
-from appliance.domain.document import SignatureReport, VerificationReport
+from appliance.domain.documents import SignatureReport, VerificationReport
 from appliance.domain.sandbox.messages import MessageInvalidError
+from appliance.domain.text.untrusted_json import boolean, docmdp, integer, text
 from appliance.domain.timestamps import RevokedTsa
 
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from appliance.domain.distrusted_json import integer, text
+from appliance.domain.appearance.details import Logo, LogoPicture
+from appliance.domain.appearance.geometry import LogoFigure, QrFigure
+from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.sandbox.messages import MessageInvalidError
-from appliance.domain.stamp import StampLayout
-from appliance.domain.stamp_details import Logo, LogoPicture
-from appliance.domain.stamp_parts import LogoFigure, QrFigure
+from appliance.domain.text.untrusted_json import integer, text
 from appliance.domain.vocab import FontName, FontStyle
 
 

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import IO, Final
 from xml.etree import ElementTree as ET
 
-from appliance.commands.terminal import say
+from appliance.cli.terminal import say
+from appliance.documents.s3.abandoned_uploads import UnfinishedUploads
+from appliance.documents.s3.multipart_upload import PartedUpload, TakenError, patiently
+from appliance.documents.s3.signed_requests import (
+    Answer,
+    BucketRequests,
+    RefusedError,
+    parsed,
+)
 from appliance.operations.backup.archive import Writer, sending
 from appliance.operations.backup.buckets import BackupBucket, refuse_shared
 from appliance.operations.backup.config import BackupConfig
@@ -30,14 +38,6 @@ from appliance.operations.backup.destinations import (
 from appliance.operations.backup.names import SUM_SUFFIX, BackupName
 from appliance.operations.backup.work_folder import DEAD
 from appliance.settings import Settings, SettingsError
-from appliance.storage.bucket_parts import PartedUpload, TakenError, patiently
-from appliance.storage.bucket_requests import (
-    Answer,
-    BucketRequests,
-    RefusedError,
-    parsed,
-)
-from appliance.storage.bucket_uploads import UnfinishedUploads
 
 _BEGINS: Final = "rubrica-"
 _DEAD_UPLOAD: Final = timedelta(days=7)

@@ -89,7 +89,7 @@ def bucket_of(url: str, table: Mapping[str, Any], at: str) -> BackupBucket:
     Raises:
         SettingsError: each fault in a line.
     """
-    from appliance.storage.tls import read_authorities  # noqa: PLC0415 (heavy)
+    from appliance.core.tls import read_authorities  # noqa: PLC0415 (heavy)
 
     faults = [*table_faults(table, at)]
     faults += [
@@ -200,7 +200,7 @@ def _refuse_same(at: str, bucket: BackupBucket, of: str, other: BackupBucket) ->
     Raises:
         SettingsError: it is, or the key cannot be read.
     """
-    from appliance.storage.bucket_access import read_access  # noqa: PLC0415 (heavy)
+    from appliance.documents.s3.credentials import read_access  # noqa: PLC0415 (heavy)
 
     if bucket.store != other.store:
         return

@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from appliance.commands.terminal import say
+from appliance.cli.terminal import say
 from appliance.domain.clock import SystemClock
 from appliance.operations.backup.buckets import read_where
 from appliance.operations.backup.config import TABLES, BackupConfig

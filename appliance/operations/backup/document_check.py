@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from appliance.documents.document_files import contents, hashed, named_document
+from appliance.documents.encrypted_files import DamagedError
+from appliance.documents.local.folder_mark import FILE
 from appliance.domain.ids import IntegratorId
 from appliance.operations.backup.archive import copied
-from appliance.storage.document_files import contents, hashed, named_document
-from appliance.storage.document_mark import FILE
-from appliance.storage.sealed_files import DamagedError
 
 SHOWN: Final = 20
 """Faults of one kind that are told one by one."""

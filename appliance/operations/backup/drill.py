@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from appliance.commands.own_sandbox import sandbox_at_hand
+from appliance.cli.own_sandbox import sandbox_at_hand
+from appliance.core.database.table_version import newest
+from appliance.core.durable_files import write_durably
+from appliance.core.secrets.key_files import read_key_ring
 from appliance.operations.backup import places, scratch
 from appliance.operations.backup.archive import copied
 from appliance.operations.backup.document_check import DocumentCheck
@@ -32,9 +35,6 @@ from appliance.settings import (
     TokenSettings,
     load_settings,
 )
-from appliance.storage.durable import write_durably
-from appliance.storage.key_files import read_key_ring
-from appliance.storage.table_version import newest
 
 _PASS_THROUGH: Final = 0o711
 """PostgreSQL's user has a folder in it; nobody may list it."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from appliance.core.secrets.key_files import read_key_ring
 from appliance.settings import Settings, SettingsError
-from appliance.storage.key_files import read_key_ring
 
 KEYS: Final = "keys"
 """Member of what a backup says of itself."""

@@ -8,6 +8,8 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any, Final
 
+from appliance.documents.document_files import name_of
+from appliance.documents.local.folder_mark import mark_in
 from appliance.domain.ids import IntegratorId
 from appliance.operations.backup import places, record
 from appliance.operations.backup.archive import CONTENTS, Writer
@@ -22,8 +24,6 @@ from appliance.operations.backup.names import (
 )
 from appliance.operations.backup.work_folder import WORK, remove_dead, work_folder
 from appliance.settings import Settings, SettingsError
-from appliance.storage.document_files import name_of
-from appliance.storage.document_mark import mark_in
 
 ABOUT: Final = "about.json"
 _WORK_PREFIX: Final = "rubrica-backup-"

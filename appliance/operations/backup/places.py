@@ -7,14 +7,14 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from appliance.core.database.rights import Role
+from appliance.core.secrets.password_files import password_file_of
+from appliance.documents.document_files import name_of, named_document
+from appliance.documents.local.folder_mark import FILE
+from appliance.documents.s3.bucket import Bucket
 from appliance.domain.ids import IntegratorId
 from appliance.operations.sample import person_file
 from appliance.settings import Settings, TokenSettings
-from appliance.storage.bucket import Bucket
-from appliance.storage.document_files import name_of, named_document
-from appliance.storage.document_mark import FILE
-from appliance.storage.password_files import password_file_of
-from appliance.storage.rights import Role
 
 SETTINGS: Final = "settings.toml"
 DUMP: Final = "database"

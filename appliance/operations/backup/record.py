@@ -16,12 +16,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from appliance.core.database.engines import database_url
+from appliance.core.database.rights import OWNER
+from appliance.core.installation_store import BACKUP, DOCUMENTS, GENERATION, RESTORED
 from appliance.domain.vocab import EventKind
 from appliance.operations.libpq import libpq_variables
 from appliance.settings import Settings, SettingsError
-from appliance.storage.engines import database_url
-from appliance.storage.installation import BACKUP, DOCUMENTS, GENERATION, RESTORED
-from appliance.storage.rights import OWNER
 
 _LOCKED_S: Final = 30.0
 """How long SQLite's file is waited for, in seconds."""

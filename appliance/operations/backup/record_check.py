@@ -7,22 +7,22 @@ from typing import Final
 
 from appliance.bootstrap import Core, open_core, open_trust
 from appliance.bootstrap.core import data_sealer, document_sealer
-from appliance.commands.verify import report_on
+from appliance.cli.verify import report_on
+from appliance.core.audit_check import AuditChains
+from appliance.core.database.migrate import migrate
+from appliance.core.secrets.key_files import KeyFile
+from appliance.core.secrets.sealed_box import LookupKey
+from appliance.documents.document_keys import IntegratorDocumentKeys
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
 from appliance.domain.records import Store
-from appliance.domain.trust import AnchorPurpose
+from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import SecretName
+from appliance.identity.login import email_indexes
 from appliance.operations.backup import record
 from appliance.operations.backup.document_check import SHOWN, Kept, Named
-from appliance.services.audit_chains import AuditChains
-from appliance.services.document_keys import IntegratorDocumentKeys
-from appliance.services.login import email_indexes
 from appliance.settings import Settings, SettingsError
-from appliance.storage.key_files import KeyFile
-from appliance.storage.migrate import migrate
-from appliance.storage.secretbox import LookupKey
 
 _TRIED: Final = 20
 """Values of each column that the data key is tried on."""

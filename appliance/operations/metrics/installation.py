@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.domain.levels import UpkeepCount
-from appliance.domain.trust import ExpiringKind
+from appliance.console.installation_state import Publication, Queue
+from appliance.domain.requests.levels import UpkeepCount
+from appliance.domain.trust_store import ExpiringKind
 from appliance.operations.metrics.verdicts import (
     GOOD,
     State,
     Verdict,
     alarm,
 )
-from appliance.services.installation_state import Publication, Queue
 
 BACKUP: Final = timedelta(hours=36)
 ENDS: Final = timedelta(days=30)

@@ -18,7 +18,7 @@ from appliance.operations.metrics.reading import own, read_all
 from appliance.settings import METRICS, Settings
 from appliance.web.app import create_app
 from appliance.web.auth import public
-from appliance.web.server import serve_app
+from appliance.web.server.server import serve_app
 
 blueprint = Blueprint("metrics", __name__)
 _KEY: Final = "rubrica.figures"

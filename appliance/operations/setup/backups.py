@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from appliance.commands.terminal import say
+from appliance.cli.terminal import say
 from appliance.operations.backup.bucket_destination import places_of
 from appliance.operations.backup.buckets import FILES, BackupBucket
 from appliance.operations.backup.config import FILE, BackupConfig

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from appliance.commands.terminal import say
+from appliance.cli.terminal import say
 from appliance.operations.setup import proxy, system
 from appliance.operations.setup.answers import Answers, settings_text
 from appliance.settings import SettingsError, load_settings

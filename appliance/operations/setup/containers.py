@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from appliance.commands.database import roles_sql
+from appliance.cli.installation.database import roles_sql
 from appliance.operations.setup import system
 from appliance.operations.setup.answers import Answers, Layout, settings_text
 from appliance.settings import SettingsError
@@ -174,7 +174,7 @@ def _make_keys(folder: Path, *, is_new: bool) -> None:
 
 def _make_passwords(folder: Path) -> dict[str, str]:
     """Make Redis's password and one of each user of the database; all, by user."""
-    from appliance.storage.rights import OWNER, Role  # noqa: PLC0415 (heavy)
+    from appliance.core.database.rights import OWNER, Role  # noqa: PLC0415 (heavy)
 
     users = {role.value: f"database-{role.value.split('-')[1]}" for role in Role}
     found = {}

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from appliance.commands.terminal import say
+from appliance.cli.terminal import say
+from appliance.core.secrets.password_files import read_password
+from appliance.core.tls import read_authorities
 from appliance.domain.errors import ApplianceError
 from appliance.operations.setup.answers import (
     BUCKET_SETTINGS_OF,
@@ -35,8 +37,6 @@ from appliance.operations.setup.public_names import (
 from appliance.operations.setup.system import psql
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
-from appliance.storage.password_files import read_password
-from appliance.storage.tls import read_authorities
 
 _CONNECT_S: Final = 10
 _DATABASE_PORT: Final = 5432
@@ -303,8 +303,8 @@ def _look_at_documents(answers: Answers) -> Iterator[str]:
 
 def _look_at_bucket(answers: Answers) -> Iterator[str]:
     """Write, read and remove an object."""
+    from appliance.documents.s3.bucket import Bucket  # noqa: PLC0415 (heavy)
     from appliance.settings import DocumentSettings  # noqa: PLC0415 (heavy)
-    from appliance.storage.bucket import Bucket  # noqa: PLC0415 (heavy)
 
     if not answers.has_bucket:
         return

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from appliance.commands.as_role import credentials_of, unit_text
-from appliance.commands.terminal import read_file, say
+from appliance.cli.as_role import credentials_of, unit_text
+from appliance.cli.terminal import read_file, say
 from appliance.domain.vocab import Environment
 from appliance.operations.looks import (
     look_at_service,

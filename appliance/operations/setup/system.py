@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from appliance.commands.terminal import say
+from appliance.cli.terminal import say
 from appliance.settings import SettingsError
 
 SETTINGS: Final = Path("/etc/rubrica/settings.toml")

@@ -5,7 +5,6 @@ limit, never waited for beyond its time, and never read as two things. It is tak
 from the connection only while a view reads it, which is after who asks was let in.
 """
 
-from appliance.web.body.budget import GROUP_PART, PARTY_PART, Budget
 from appliance.web.body.limits import (
     BoundedRequest,
     Limits,
@@ -15,6 +14,7 @@ from appliance.web.body.limits import (
     json_limit,
     release,
 )
+from appliance.web.body.memory_budget import GROUP_PART, PARTY_PART, Budget
 from appliance.web.body.multipart import (
     MULTIPART,
     Form,

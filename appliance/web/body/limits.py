@@ -6,10 +6,10 @@ from typing import Final, TypeVar
 
 from quart import Request, current_app, g, request
 
-from appliance.domain.request import Signer
+from appliance.domain.requests.request import Signer
 from appliance.web import auth
-from appliance.web.body.arriving import ArrivingBody
-from appliance.web.body.budget import (
+from appliance.web.body.flow_control import ArrivingBody
+from appliance.web.body.memory_budget import (
     ADDRESS_PART,
     ANYONE,
     GROUP_PART,
@@ -17,7 +17,7 @@ from appliance.web.body.budget import (
     Budget,
     Held,
 )
-from appliance.web.client_address import counted, full_address
+from appliance.web.server.client_address import counted, full_address
 
 PUBLIC_JSON: Final = 16_384
 """Largest JSON body of who has not said who they are, in bytes."""

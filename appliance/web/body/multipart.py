@@ -22,8 +22,8 @@ from appliance.domain.errors import (
     FieldInvalidError,
     FieldMissingError,
 )
-from appliance.web.body.decoder import BoundedDecoder, is_boundary
 from appliance.web.body.limits import face_limits
+from appliance.web.body.multipart_decoder import BoundedDecoder, is_boundary
 from appliance.web.body.reading import as_object, check_type, chunks
 
 MULTIPART: Final = "multipart/form-data"

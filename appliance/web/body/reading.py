@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from quart import request
 from werkzeug.http import parse_options_header
 
-from appliance.domain import strict_json
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.text import strict_json
 from appliance.web.body.limits import ceiling, face_limits, held, json_limit
-from appliance.web.response import PDF, SLOWEST
+from appliance.web.responses import PDF, SLOWEST
 
 _JSON = "application/json"
 

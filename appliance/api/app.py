@@ -1,0 +1,74 @@
+"""The `api` role as an ASGI application.
+
+async with open_core(settings, clock) as core:
+    await serve(create_api(core), config)
+"""
+
+from dataclasses import replace
+
+from quart import Quart
+
+from appliance.api import (
+    auth,
+    clave,
+    credenciales,
+    enrolment,
+    home,
+    lotes,
+    pages,
+    pki,
+    public,
+    revocar,
+    sessions,
+    solicitudes,
+    tsa,
+    verificar,
+)
+from appliance.api.core import KEY, ApiCore
+from appliance.web.app import create_app, rest_face
+from appliance.web.rate_limit import AddressRate
+from appliance.web.server.public_path import PublicPaths, paths_of
+
+
+def create_api(core: ApiCore) -> Quart:
+    """Make the REST API over an open core.
+
+    Args:
+        core: services and settings; outlives the application.
+
+    Returns:
+        The application, for Hypercorn.
+    """
+    app = create_app(
+        "appliance.api",
+        settings=core.settings,
+        authenticate=core.tokens.verify,
+        face=replace(rest_face(core.settings), refuse=pages.refuse_anybody),
+    )
+    app.extensions[KEY] = core
+    web = core.settings.web
+    if prefixes := paths_of(web.base_url, web.web_url):
+        under = PublicPaths(app.asgi_app, prefixes)
+        app.asgi_app = under  # type: ignore[method-assign]  # as Quart says
+    per_minute = core.settings.pki.requests_per_minute_address
+    app.extensions[pki.RATE] = AddressRate(per_minute, core.clock)
+    per_minute = core.settings.timestamps.requests_per_minute_address
+    app.extensions[tsa.RATE] = AddressRate(per_minute, core.clock)
+    app.register_blueprint(solicitudes.blueprint)
+    app.register_blueprint(lotes.blueprint)
+    app.register_blueprint(credenciales.blueprint)
+    app.register_blueprint(clave.blueprint)
+    app.register_blueprint(auth.blueprint)
+    app.register_blueprint(sessions.blueprint)
+    app.register_blueprint(enrolment.blueprint)
+    app.extensions[verificar.RATE] = AddressRate(
+        core.settings.stamp.looks_per_minute_address, core.clock
+    )
+    app.register_blueprint(home.blueprint)
+    app.register_blueprint(revocar.blueprint)
+    app.register_blueprint(verificar.blueprint)
+    app.register_blueprint(pages.files)
+    app.register_blueprint(public.blueprint)
+    app.register_blueprint(pki.blueprint)
+    app.register_blueprint(tsa.blueprint)
+    return app

@@ -1,0 +1,1 @@
+"""What the API reads and answers, field by field."""

@@ -1,0 +1,138 @@
+"""The words of the REST API for credentials, in and out."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from appliance.api.wire.fields import Fields
+from appliance.api.wire.representations import instant
+from appliance.domain.credentials import CredentialView
+from appliance.domain.errors import FieldInvalidError
+from appliance.domain.vocab import CredentialState, RevocationReason, VouchedBy
+from appliance.pki.validation.certificate_rules import BYTES_AT_MOST
+
+REASONS: Final = {
+    "sin_especificar": RevocationReason.UNSPECIFIED,
+    "clave_comprometida": RevocationReason.KEY_COMPROMISE,
+    "cambio_de_datos": RevocationReason.AFFILIATION_CHANGED,
+    "reemplazo": RevocationReason.SUPERSEDED,
+    "cese_de_uso": RevocationReason.CESSATION_OF_OPERATION,
+}
+"""`motivo`: the reasons that a person may give. Source: RFC 5280, 5.3.1."""
+STATES: Final = {
+    CredentialState.ACTIVE: "vigente",
+    CredentialState.SUPERSEDED: "reemplazada",
+    CredentialState.REVOKING: "en_revocacion",
+    CredentialState.REVOKED: "revocada",
+}
+"""`estado`; `vencida` where a credential in use is past its end."""
+EXPIRED: Final = "vencida"
+MODES: Final = {"wrapped": "envuelta", "resident": "residente"}
+VOUCHED: Final = {
+    VouchedBy.VOUCHED: "integrador",
+    VouchedBy.OFFICER: "oficial",
+    VouchedBy.EXTERNAL: "externa",
+    VouchedBy.DEMO: "demo",
+}
+"""`acreditacion` (decisions "who may be certified")."""
+
+
+def element(view: CredentialView, now: datetime) -> dict[str, object]:
+    """An element of `GET /credenciales`.
+
+    Args:
+        view: the credential.
+        now: the time.
+    """
+    over = view.state is CredentialState.ACTIVE and now >= view.not_after
+    reasons = {reason: word for word, reason in REASONS.items()}
+    return {
+        "id": view.id,
+        "estado": EXPIRED if over else STATES[view.state],
+        "modo": MODES.get(view.mode, view.mode),
+        "algoritmo": view.algorithm,
+        "titular": view.holder,
+        "cuil": view.cuil,
+        "emisor": view.issuer,
+        "ca": "externa" if view.outside else "interna",
+        "numeroDeSerie": view.serial,
+        "desde": instant(view.not_before),
+        "hasta": instant(view.not_after),
+        "acreditacion": VOUCHED[view.vouched_by],
+        "huella": view.sha256,
+        "revocada": instant(view.revoked_at) if view.revoked_at else None,
+        "motivo": None
+        if view.reason is None
+        else reasons.get(view.reason, "sin_especificar"),
+    }
+
+
+def revocation(body: Mapping[str, object]) -> RevocationReason:
+    """Read the body of revocar.
+
+    Args:
+        body: the JSON object.
+
+    Raises:
+        FieldInvalidError: `motivo` is none of the words.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    fields = Fields(body)
+    fields.only(("motivo",))
+    return reason(fields.text("motivo", 40))
+
+
+def reason(word: str) -> RevocationReason:
+    """Read `motivo`.
+
+    Args:
+        word: as it came.
+
+    Raises:
+        FieldInvalidError: none of the words.
+    """
+    if word not in REASONS:
+        raise FieldInvalidError("motivo", list(REASONS))
+    return REASONS[word]
+
+
+def chain(body: Mapping[str, object]) -> bytes:
+    """Read the body of cadena.
+
+    Args:
+        body: the JSON object.
+
+    Raises:
+        FieldInvalidError: `cadena` is no text, or longer than a chain may be.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    fields = Fields(body)
+    fields.only(("cadena",))
+    return fields.lines("cadena", BYTES_AT_MOST).encode()
+
+
+def password(body: Mapping[str, object]) -> bytes:
+    """Read the body of csr.
+
+    Args:
+        body: the JSON object.
+
+    Raises:
+        FieldInvalidError: `password` is none.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    fields = Fields(body)
+    fields.only(("password",))
+    return fields.password("password")
+
+
+def nothing(body: Mapping[str, object]) -> None:
+    """Read a body that has to be `{}`.
+
+    Args:
+        body: the JSON object.
+
+    Raises:
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    Fields(body).only(())

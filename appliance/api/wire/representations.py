@@ -1,0 +1,234 @@
+"""What the REST API says of a request: JSON members, in the contract's words."""
+
+import base64
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.documents import Repair
+from appliance.domain.ids import RequestId
+from appliance.domain.requests.batch import BatchItem, BatchOutcome
+from appliance.domain.requests.request import (
+    Preview,
+    RequestView,
+    SignedDocumentView,
+    SignedVersion,
+)
+from appliance.domain.signature_fields import EmptyField
+from appliance.web import i18n, problems
+from appliance.web.document_warnings import DAMAGES, FINDINGS
+
+PREVIEW_DPI: Final = 96
+_SIGNED: Final = "success"
+_REFUSED: Final = "error"
+_GOING_ON: Final = "en_proceso"
+
+
+def element(view: RequestView) -> dict[str, object]:
+    """An element of `GET /solicitudes`.
+
+    Args:
+        view: the request.
+
+    Source: spec "Signature request"; decisions "GET /solicitudes".
+    """
+    return {
+        "solicitudId": view.id,
+        "documento": view.document_name,
+        "estado": view.state.value,
+        "paginas": len(view.inspection.pages),
+        "tamano": view.inspection.size_bytes,
+        "sha256": view.sha256,
+        "creada": instant(view.created),
+        "vence": instant(view.expires) if view.expires else None,
+        "integrador": view.integrator_name,
+    }
+
+
+def detail(
+    view: RequestView, lang: str, versions: Sequence[SignedVersion] = ()
+) -> dict[str, object]:
+    """The whole of one request.
+
+    Args:
+        view: the request.
+        lang: of what is told about the document.
+        versions: of its signed document, oldest first.
+
+    Source: decisions "seeing before signing", "PDFs".
+    """
+    inspection = view.inspection
+    return {
+        **element(view),
+        "motivo": view.reason or None,
+        "firmas": inspection.signatures,
+        "certificacion": inspection.docmdp,
+        "campos": [_field(field) for field in inspection.signing.empty],
+        "medidas": [
+            {"ancho": _points(page.width_pt), "alto": _points(page.height_pt)}
+            for page in inspection.pages
+        ],
+        "avisos": [
+            {
+                "codigo": finding.value,
+                "texto": i18n.translate(lang, FINDINGS[finding]),
+            }
+            for finding in inspection.findings
+        ],
+        "reparacion": _repair(view.repair, lang) if view.repair else None,
+        "nivel": versions[-1].level if versions else None,
+        "versiones": [
+            {
+                "version": version.number,
+                "nivel": version.level,
+                "sha256": version.sha256,
+                "tamano": version.size_bytes,
+                "creada": instant(version.made),
+            }
+            for version in versions
+        ],
+    }
+
+
+def _repair(repair: Repair, lang: str) -> dict[str, object]:
+    return {
+        "sha256Original": repair.original_sha256,
+        "danos": [
+            {
+                "codigo": damage.value,
+                "texto": i18n.translate(lang, DAMAGES[damage]),
+            }
+            for damage in repair.damage
+        ],
+    }
+
+
+def document_url(base_url: str, request: RequestId, clave: str | None = None) -> str:
+    """Where a signed document is downloaded.
+
+    Args:
+        base_url: of this API.
+        request: whose.
+        clave: of a link; without one the address is for the signer's bearer.
+    """
+    url = f"{base_url}/solicitudes/{request}/documento"
+    return url if clave is None else f"{url}?clave={clave}"
+
+
+def _field(field: EmptyField) -> dict[str, object]:
+    """An empty signature field that the document has."""
+    return {"nombre": field.name, "pagina": field.page, "firmable": field.usable}
+
+
+def signed(view: SignedDocumentView, url: str) -> dict[str, object]:
+    """The answer of firmar when the document is signed.
+
+    Args:
+        view: the signed document.
+        url: where it is downloaded.
+
+    Source: spec "Signing command response"; decisions "answer".
+    """
+    return {
+        "status": _SIGNED,
+        "documentoFirmado": url,
+        "solicitudId": view.request,
+        "sha256": view.sha256,
+        "nivel": view.level,
+    }
+
+
+def batch(
+    outcome: BatchOutcome, urls: Mapping[RequestId, str], lang: str
+) -> dict[str, object]:
+    """The answer of firmar/lote, and how a batch stands.
+
+    Args:
+        outcome: of every request, in their order.
+        urls: where the signed ones are downloaded.
+        lang: of what is told of the refused ones.
+
+    Source: decisions "several at once".
+    """
+    told = Counter(_batch_state(item) for item in outcome.items)
+    if told[_GOING_ON]:
+        status = _GOING_ON
+    elif told[_REFUSED] and told[_SIGNED]:
+        status = "parcial"
+    else:
+        status = _REFUSED if told[_REFUSED] else _SIGNED
+    return {
+        "status": status,
+        # What ended by itself is kept by nobody: its requests are.
+        **({"loteId": outcome.id} if told[_GOING_ON] else {}),
+        "total": len(outcome.items),
+        "firmadas": told[_SIGNED],
+        "fallidas": told[_REFUSED],
+        "enProceso": told[_GOING_ON],
+        "resultados": [_batch_item(item, urls, lang) for item in outcome.items],
+    }
+
+
+def _batch_state(item: BatchItem) -> str:
+    if item.problem is not None:
+        return _REFUSED
+    return _GOING_ON if item.document is None else _SIGNED
+
+
+def _batch_item(
+    item: BatchItem, urls: Mapping[RequestId, str], lang: str
+) -> dict[str, object]:
+    if item.document is not None:
+        return signed(item.document, urls[item.request])
+    known: dict[str, object] = {
+        "status": _batch_state(item),
+        "solicitudId": item.request,
+    }
+    if item.problem is None:
+        return known
+    return {**problems.members(item.problem, lang), **known}
+
+
+def preview(made: Preview, page: int) -> dict[str, object]:
+    """The answer of vista-previa.
+
+    Args:
+        made: the stamp's place and the picture.
+        page: the page drawn, 1-based.
+
+    Source: decisions "seeing before signing".
+    """
+    return {
+        "pagina": page,
+        "sello": _stamp(made.layout) if made.layout else None,
+        "dpi": PREVIEW_DPI,
+        "png": base64.b64encode(made.png).decode("ascii"),
+    }
+
+
+def _stamp(layout: StampLayout) -> dict[str, object]:
+    return {
+        "x": _points(layout.x),
+        "y": _points(layout.y),
+        "ancho": _points(layout.width),
+        "alto": _points(layout.height),
+        "texto": list(layout.lines),
+        "tamanoLetra": _points(layout.font_size_pt),
+    }
+
+
+def _points(value: float) -> float:
+    """Points to a thousandth; whole ones without a fraction."""
+    rounded = round(value, 3)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def instant(at: datetime) -> str:
+    """ISO 8601 in UTC, to the second.
+
+    Args:
+        at: aware.
+    """
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,1 @@
+"""The visible signature: what it shows, and previews of it."""

@@ -1,0 +1,102 @@
+"""What the stamps of an integrator would look like, with a signer made up."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from appliance.appearance.content import Stamping, picture_of
+from appliance.appearance.preview import draw_stamp
+from appliance.domain.appearance.details import Logo
+from appliance.domain.appearance.stamp import StampLayout, place
+from appliance.domain.appearance.text import StampSigner, all_lines
+from appliance.domain.clock import Clock
+from appliance.domain.documents import PageBox
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ports import PdfInspector
+from appliance.domain.records import Store
+from appliance.domain.records.logos import INSTALLATION
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.integrators.api_keys import integrator_of
+
+_A4: Final = PageBox(0.0, 0.0, 595.0, 842.0, 0)
+_NAME: Final = "María de los Ángeles Núñez"
+_CUIL: Final = "20267565393"
+
+
+@dataclass(frozen=True, slots=True)
+class StampSample:
+    """A stamp as an A4 page would have it."""
+
+    layout: StampLayout
+    png: bytes | None = field(repr=False)
+    """None while nothing can be drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogoInUse:
+    """The logo on an integrator's stamps."""
+
+    logo: Logo
+    is_own: bool
+    """Its own; else the installation's."""
+
+
+class StampSamples:
+    """Draws samples.
+
+    Args:
+        store: the record.
+        inspector: draws them.
+        clock: the time.
+        stamping: what stamps show.
+    """
+
+    def __init__(
+        self, store: Store, inspector: PdfInspector, clock: Clock, stamping: Stamping
+    ) -> None:
+        self._store = store
+        self._inspector = inspector
+        self._clock = clock
+        self._stamping = stamping
+
+    async def draw(self, code: str, params: SignParameters, locale: str) -> StampSample:
+        """Draw what a signing command would.
+
+        Args:
+            code: of the integrator.
+            params: of the command, visible.
+            locale: of the signer.
+
+        Raises:
+            FieldInvalidError: not a colour.
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        async with self._store.read() as records:
+            integrator = await integrator_of(records, code)
+            details = await self._stamping.details(records, params, integrator.id)
+            picture = await picture_of(records, details)
+        lines = all_lines(
+            params,
+            StampSigner(_NAME, _CUIL, locale),
+            self._clock.now(),
+            is_cuil_masked=details.is_cuil_masked,
+        )
+        layout = place(params, lines, (_A4,), (), details)
+        if layout is None:
+            raise ApplianceError(ErrorCode.INTERNAL)
+        try:
+            png = await draw_stamp(self._inspector, layout, picture)
+        except ApplianceError:
+            png = None
+        return StampSample(layout, png)
+
+    async def logo(self, code: str) -> LogoInUse | None:
+        """The logo on an integrator's stamps.
+
+        Raises:
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        async with self._store.read() as records:
+            integrator = await integrator_of(records, code)
+            own = await records.logos.own(integrator.id)
+            logo = own or await records.logos.own(INSTALLATION)
+        return None if logo is None else LogoInUse(logo, own is not None)

@@ -1,0 +1,133 @@
+"""The `rubrica` command line.
+
+    rubrica --settings var/settings.toml check-config
+
+Each package brings its own sub-commands by the entry point group
+`rubrica.commands`, so that nothing here imports upward.
+"""
+
+import argparse
+import os
+import sys
+from importlib.metadata import entry_points, version
+from pathlib import Path
+from typing import Final, cast
+
+from appliance.cli.as_role import role_of
+from appliance.domain.errors import SENTENCES, ApplianceError, ErrorCode
+from appliance.domain.vocab import Environment
+from appliance.settings import SettingsError, load_settings
+
+SETTINGS_VARIABLE: Final = "RUBRICA_SETTINGS"
+_PLACES: Final = (Path("var/settings.toml"), Path("/etc/rubrica/settings.toml"))
+EX_CONFIG: Final = 78
+"""Exit status of an unusable settings file. Source: sysexits(3)."""
+EX_TEMPFAIL: Final = 75
+"""Exit status of what passes by itself: the database is away. Source: sysexits(3)."""
+_EX_PIPE: Final = 128 + 13
+"""As a shell tells of a process that SIGPIPE ended."""
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """What reads a command line: of the core, and of every package's commands."""
+    parser = argparse.ArgumentParser(
+        prog="rubrica",
+        description="Sign PDF documents remotely with keys that an HSM protects.",
+        # Whose work a command is, is told before it is parsed: by whole words.
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--settings",
+        type=Path,
+        default=_settings_path(),
+        help=f"settings file (default: ${SETTINGS_VARIABLE}, var/settings.toml "
+        "here, or /etc/rubrica/settings.toml)",
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"rubrica {version('rubrica')}"
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for point in sorted(entry_points(group="rubrica.commands")):
+        point.load()(commands)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; the process's exit status."""
+    args = command_parser().parse_args(arguments)
+    _close_to_others()
+    try:
+        _refuse_root(args.settings, sys.argv[1:] if arguments is None else arguments)
+        status: int = args.run(args)
+        # What is left in the buffer may be what cannot be written.
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read it, as `head` does, has read enough.
+        _close_output()
+        return _EX_PIPE
+    except EOFError:
+        sys.stderr.write("the input ended before it was all answered\n")
+        return 1
+    except SettingsError as exc:
+        sys.stderr.write(f"{exc}\n")
+        return EX_CONFIG
+    except ApplianceError as exc:
+        sys.stderr.write(f"{_told(exc)}\n")
+        return EX_TEMPFAIL if exc.code is ErrorCode.STORE_UNAVAILABLE else 1
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _refuse_root(settings_file: Path, arguments: list[str]) -> None:
+    """Have nothing be made by root that a role of an installation could not read.
+
+    Raises:
+        SettingsError: root runs what is a role's work, in PROD.
+    """
+    role = role_of(arguments)
+    if os.geteuid() != 0 or role is None or not settings_file.exists():
+        return
+    if load_settings(settings_file).environment is Environment.PROD:
+        msg = (
+            f"PROD: this is the work of the user rubrica-{role}, and what root makes "
+            "it cannot read; run rubrica-as-role, or be that user"
+        )
+        raise SettingsError(msg)
+
+
+def _told(exc: ApplianceError) -> str:
+    """An error for a terminal: what may be written, and why it is so."""
+    told = str(exc)
+    allowed = exc.extras.get("allowed")
+    if allowed and exc.sentence == SENTENCES[exc.code]:
+        told += f" Allowed: {', '.join(map(str, cast('list[str]', allowed)))}."
+    reason = str(getattr(exc, "reason", ""))
+    # The sandbox tells what a parser stumbled over by the name of its exception.
+    is_name = reason.isidentifier() and reason.endswith(("Error", "Exception"))
+    return f"{told} ({reason})" if reason and not is_name else told
+
+
+def _close_output() -> None:
+    """Let nothing be written any more, so that the interpreter's end is silent."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _settings_path() -> Path:
+    named = os.environ.get(SETTINGS_VARIABLE)
+    if named:
+        return Path(named)
+    return next((path for path in _PLACES if path.exists()), _PLACES[-1])
+
+
+def _close_to_others() -> None:
+    """Have every file that is made be its owner's alone.
+
+    A umask that shuts others out already was chosen, as by the systemd units,
+    whose roles share files by their group; it stays.
+    """
+    chosen = os.umask(0o077)
+    if chosen & 0o007 == 0o007:  # noqa: PLR2004 (all that others may be given)
+        os.umask(chosen)

@@ -1,0 +1,1 @@
+"""`rubrica demo`: a trial's people, site and signatures."""

@@ -1,0 +1,89 @@
+"""`rubrica demo otp`: stands in for a person's telephone; in trials only."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from appliance.cli.fronts import operators_front
+from appliance.cli.terminal import run_async, say
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.identity import Person, parse_cuil
+from appliance.settings import Settings
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
+
+
+def register(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `otp`.
+
+    Args:
+        parts: of the `demo` parser.
+    """
+    otp = parts.add_parser("otp", help="the next code of a demo person, not yet used")
+    otp.add_argument("user", help="CUIL, e-mail address, or a console user's name")
+    otp.set_defaults(run=_otp)
+
+
+def _otp(args: argparse.Namespace) -> int:
+    async def work(settings: Settings) -> int:
+        if not settings.trial:
+            raise ApplianceError(ErrorCode.NOT_A_TRIAL)
+        async with operators_front(settings) as front:
+            code = await _console_code(front, args.user)
+            say(code or await next_code(front, args.user))
+        return 0
+
+    return run_async(work, args)
+
+
+async def _console_code(front: "Front", name: str) -> str | None:
+    """The present code of a console user, or None for any other name."""
+    import pyotp  # noqa: PLC0415 (heavy)
+
+    async with front.core.store.read() as records:
+        secret = await records.console.by_name(name)
+    if secret is None:
+        return None
+    seed = front.sealer.open(
+        secret.totp_sealed,
+        table="console_user",
+        row=secret.user.id,
+        column="totp_sealed",
+    )
+    return pyotp.TOTP(seed.decode()).at(front.clock.now())
+
+
+async def next_code(front: "Front", user: str) -> str:
+    """The next code that sign-in takes and that was not used yet.
+
+    Args:
+        front: opens the person's seed.
+        user: CUIL or e-mail address.
+    """
+    import asyncio  # noqa: PLC0415 (heavy)
+
+    person = await _find(front, user)
+    while True:
+        code, wait_s = await front.login.next_code(person.id)
+        if wait_s <= 0:
+            return code
+        await asyncio.sleep(wait_s)
+
+
+async def _find(front: "Front", user: str) -> Person:
+    """A person by CUIL or e-mail address.
+
+    Raises:
+        ApplianceError: `PERSON_NOT_FOUND`.
+    """
+    from appliance.identity.login import email_indexes  # noqa: PLC0415 (heavy)
+
+    async with front.core.store.read() as records:
+        try:
+            person = await records.people.by_cuil(parse_cuil(user))
+        except FieldInvalidError:
+            indexes = email_indexes(front.lookup, user)
+            person = await records.people.by_email_index(indexes)
+    if person is None:
+        raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+    return person

@@ -1,0 +1,155 @@
+"""What a trial needs once: integrator, people, console user, demo site.
+
+Passwords are kept in files of the data folder that only its owner may read, so
+that a second run finds what the first one made.
+"""
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from appliance.cli.demo.host_files import (
+    DemoHostFiles,
+    has_key,
+    host_address,
+    keep_key,
+)
+from appliance.cli.demo.people import ensure_person, keep, load, new_person
+from appliance.cli.demo.sample import sample_pdf
+from appliance.cli.fronts import operators_front
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import format_cuil
+from appliance.domain.vocab import VouchedBy
+from appliance.settings import Settings
+from appliance.settings.web import origin_of
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
+
+INTEGRATOR: Final = "demo"
+PEOPLE: Final = (
+    ("20055361682", "Ana María Núñez", "ana@demo.example"),
+    ("20267565393", "Bruno Díaz", "bruno@demo.example"),
+)
+CONSOLE_USER: Final = "admin"
+
+
+async def set_up(settings: Settings) -> int:
+    """Make what is missing; the exit status.
+
+    Args:
+        settings: of a trial.
+
+    Raises:
+        ApplianceError: `NOT_A_TRIAL`, or what stands in the way.
+    """
+    refuse_outside_trial(settings)
+    async with operators_front(settings) as front:
+        async with front.core.store.read() as records:
+            integrator = await records.people.integrator(INTEGRATOR)
+        if integrator is None:
+            await front.integrators.create(
+                "operator", INTEGRATOR, "Integrador de prueba"
+            )
+        people = load_people(settings)
+        for cuil, name, email in PEOPLE:
+            if cuil not in people:
+                people[cuil] = new_person(name, email)
+                # Kept before the person is made: a kill between the two leaves
+                # a password without a person, and not the other way round.
+                keep(_people_file(settings), people)
+            await ensure_person(front, cuil, people[cuil], VouchedBy.DEMO)
+        await _ensure_console_user(front, settings)
+        await _ensure_site(front, settings)
+    _write_env(settings, people)
+    (settings.data_dir / "demo.pdf").write_bytes(sample_pdf())
+    return 0
+
+
+async def _ensure_console_user(front: "Front", settings: Settings) -> None:
+    if any(user.name == CONSOLE_USER for user in await front.console.users()):
+        return
+    password = load_console(settings).get("clave") or secrets.token_urlsafe(12)
+    keep(_console_file(settings), {"usuario": CONSOLE_USER, "clave": password})
+    await front.console.create_user("operator", CONSOLE_USER, password)
+
+
+async def _ensure_site(front: "Front", settings: Settings) -> None:
+    """Register the demo site as an integrator's page, with a key of its own."""
+    folder = settings.data_dir
+    listen = host_address(folder)
+    origin = f"http://{listen}"
+    integrator = await front.integrators.get(INTEGRATOR)
+    domains = await front.integrators.domains(INTEGRATOR)
+    if all(domain.origin != origin for domain in domains):
+        await front.integrators.add_domain("operator", INTEGRATOR, origin)
+    if not has_key(folder):
+        made = await front.integrators.create_key(
+            "operator", INTEGRATOR, "demo site", None
+        )
+        keep_key(folder, made.secret)
+    cuil, name, email = PEOPLE[0]
+    DemoHostFiles(
+        listen=listen,
+        web_url=settings.web.web_url,
+        iframe_url=settings.web.iframe_url,
+        integrator_id=INTEGRATOR,
+        event_prefix=integrator.event_prefix or settings.event_prefix,
+        download_origins=(origin_of(settings.web.base_url), settings.web.iframe_url),
+        user={"cuil": format_cuil(cuil), "email": email, "name": name},
+    ).write(folder)
+
+
+def _write_env(settings: Settings, people: dict[str, dict[str, str]]) -> None:
+    """Keep the first person's access as shell variables, for a try with curl."""
+    cuil = PEOPLE[0][0]
+    values = {
+        "BASE_URL": settings.web.base_url,
+        "USUARIO": format_cuil(cuil),
+        "PASSWORD": people[cuil]["clave"],
+        "SIGN_PASSWORD": people[cuil]["claveDeFirma"],
+    }
+    path = settings.data_dir / "demo.env"
+    path.touch(mode=0o600)
+    path.write_text("".join(f"{key}='{value}'\n" for key, value in values.items()))
+
+
+def _people_file(settings: Settings) -> Path:
+    return settings.data_dir / "demo.json"
+
+
+def _console_file(settings: Settings) -> Path:
+    return settings.data_dir / "demo-console.json"
+
+
+def load_people(settings: Settings) -> dict[str, dict[str, str]]:
+    """The demo people's passwords by CUIL; empty before `set_up`.
+
+    Args:
+        settings: of a trial.
+    """
+    people: dict[str, dict[str, str]] = load(_people_file(settings))
+    return people
+
+
+def load_console(settings: Settings) -> dict[str, str]:
+    """The console user's name and password; empty before `set_up`.
+
+    Args:
+        settings: of a trial.
+    """
+    told: dict[str, str] = load(_console_file(settings))
+    return told
+
+
+def refuse_outside_trial(settings: Settings) -> None:
+    """Refuse what is for trials alone.
+
+    Args:
+        settings: of the installation.
+
+    Raises:
+        ApplianceError: `NOT_A_TRIAL`.
+    """
+    if not settings.trial:
+        raise ApplianceError(ErrorCode.NOT_A_TRIAL)

@@ -1,0 +1,104 @@
+"""Sub-commands of the core: settings, tables, roles, and operators' work."""
+
+import argparse
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from appliance.runtime.process_title import set_title
+from appliance.settings import load_settings
+
+if TYPE_CHECKING:
+    from appliance.runtime.supervisor import RunRole
+
+Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
+
+
+def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
+    """Add the core's commands.
+
+    Args:
+        commands: of the `rubrica` parser; handlers get the parsed arguments.
+    """
+    from appliance.cli import (  # noqa: PLC0415 (heavy)
+        audit,
+        certificates,
+        documents,
+        integrators,
+        levels,
+        logos,
+        operators,
+        trust,
+        verify,
+    )
+    from appliance.cli.demo import commands as demo  # noqa: PLC0415 (heavy)
+    from appliance.cli.installation import (  # noqa: PLC0415 (heavy)
+        check_config,
+        check_ports,
+        database,
+        health,
+        init,
+        migrate,
+        ready,
+        secret_keys,
+    )
+
+    check_config.register(commands)
+    migrate.register(commands)
+    database.register(commands)
+    up = commands.add_parser("up", help="run all roles on this machine, for a trial")
+    up.set_defaults(run=_up)
+    serve = commands.add_parser("serve", help="run one HTTP role")
+    serve.add_argument("face", choices=["api", "embed", "admin", "metrics"])
+    serve.set_defaults(run=_serve)
+    init.register(commands)
+    ready.register(commands)
+    health.register(commands)
+    check_ports.register(commands)
+    integrators.register(commands)
+    audit.register(commands)
+    levels.register(commands)
+    logos.register(commands)
+    operators.register(commands)
+    trust.register(commands)
+    secret_keys.register(commands)
+    documents.register(commands)
+    certificates.register(commands)
+    demo.register(commands)
+    verify.register(commands)
+
+
+def load_role(name: str) -> "RunRole":
+    """A role's entry point, of the group `rubrica.roles`."""
+    (point,) = entry_points(group="rubrica.roles", name=name)
+    role: RunRole = point.load()
+    return role
+
+
+def _up(args: argparse.Namespace) -> int:
+    from appliance.runtime import supervisor  # noqa: PLC0415 (heavy)
+    from appliance.runtime.logging import configure_logging  # noqa: PLC0415 (heavy)
+
+    settings = load_settings(args.settings)
+    set_title("up")
+    configure_logging(settings.log, "up")
+    roles = {point.name: point.load() for point in entry_points(group="rubrica.roles")}
+    preloads = [point.load() for point in entry_points(group="rubrica.preloads")]
+    return supervisor.up(settings, roles, preloads)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    import structlog  # noqa: PLC0415 (heavy)
+
+    from appliance.runtime.logging import configure_logging  # noqa: PLC0415 (heavy)
+    from appliance.runtime.processes import bind  # noqa: PLC0415 (heavy)
+
+    settings = load_settings(args.settings)
+    set_title(args.face)
+    configure_logging(settings.log, args.face)
+    if not settings.listen(args.face):
+        # Of the figures' role alone: the others' settings say where.
+        log = structlog.get_logger(__name__)
+        log.info("metrics.not_served", reason="metrics.listen is empty")
+        return 0
+    listener = bind(settings.listen(args.face), settings.web.backlog)
+    return load_role(args.face)(settings, 1, listener)

@@ -1,0 +1,1 @@
+"""Commands around one installation: made, migrated, checked."""

@@ -1,0 +1,251 @@
+"""Operators' commands around integrators and the console's users.
+
+rubrica integrator key create demo "backend"
+rubrica integrator domain add demo https://app.example
+"""
+
+import argparse
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from appliance.cli import arguments, console_users
+from appliance.cli.fronts import handle
+from appliance.cli.signature_options import add_profile, wishes_of
+from appliance.cli.terminal import say, show_totp, table
+from appliance.domain.integrators.integrators import KeyView, NewKey
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
+
+_ACTOR = "operator"
+_Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
+
+
+def register(commands: "_Subparsers[argparse.ArgumentParser]") -> None:
+    """Add `integrator` and `console-user`.
+
+    Args:
+        commands: of the `rubrica` parser.
+    """
+    integrator = commands.add_parser("integrator", help="who sends documents")
+    parts = integrator.add_subparsers(dest="part", required=True)
+    create = parts.add_parser("create", help="record an integrator")
+    create.add_argument("code", help="a-z, 0-9 and -, up to 40")
+    create.add_argument("name")
+    handle(create, _create)
+    profile = parts.add_parser(
+        "profile", help="how signatures for it are made; sets all three"
+    )
+    profile.add_argument("code")
+    add_profile(profile, "the installation's")
+    handle(profile, _set_profile)
+    prefix = parts.add_parser(
+        "prefix", help="what its frames' messages begin with: svc in svc.ready"
+    )
+    prefix.add_argument("code")
+    chosen = prefix.add_mutually_exclusive_group()
+    chosen.add_argument("prefix", nargs="?", help="none: show the present one")
+    chosen.add_argument(
+        "--default", action="store_true", help="that of the setting event_prefix"
+    )
+    handle(prefix, _set_prefix)
+    listing = parts.add_parser("list", help="every integrator")
+    handle(listing, _list)
+    _register_keys(parts)
+    _register_domains(parts)
+    users = commands.add_parser("console-user", help="who administers")
+    user_parts = users.add_subparsers(dest="action", required=True)
+    user = user_parts.add_parser(
+        "create", help="record a user of the console; shows the TOTP once"
+    )
+    user.add_argument("name", help="a-z, 0-9, . - and _, 2 to 40")
+    user.add_argument(
+        "--password-file", type=Path, help="file with the password, of 12 bytes or more"
+    )
+    handle(user, _create_user)
+    console_users.register(user_parts)
+
+
+def _register_keys(parts: "_Subparsers[argparse.ArgumentParser]") -> None:
+    key = parts.add_parser("key", help="API keys of an integrator")
+    actions = key.add_subparsers(dest="action", required=True)
+    create = actions.add_parser("create", help="make a key; it is shown this once")
+    create.add_argument("code", help="of the integrator")
+    create.add_argument("label", help="what tells it from others")
+    create.add_argument(
+        "--days", type=arguments.days, help="days until it expires, 1 to 3650"
+    )
+    handle(create, _create_key)
+    rotate = actions.add_parser(
+        "rotate", help="make a successor; the old key works on for a while"
+    )
+    rotate.add_argument("key", help="its id (`key list` shows it)")
+    rotate.add_argument(
+        "--overlap",
+        type=arguments.hours(168),
+        default=24.0,
+        help="hours that both work, 0 to 168",
+    )
+    handle(rotate, _rotate_key)
+    revoke = actions.add_parser(
+        "revoke", help="end a key at once, and its unfinished sessions"
+    )
+    revoke.add_argument("key", help="its id")
+    handle(revoke, _revoke_key)
+    listing = actions.add_parser("list", help="an integrator's keys")
+    listing.add_argument("code")
+    handle(listing, _list_keys)
+
+
+def _register_domains(parts: "_Subparsers[argparse.ArgumentParser]") -> None:
+    domain = parts.add_parser("domain", help="origins whose pages may show the frame")
+    actions = domain.add_subparsers(dest="action", required=True)
+    add = actions.add_parser("add", help="allow an origin")
+    add.add_argument("code", help="of the integrator")
+    add.add_argument("origin", help="exact: https://app.example")
+    handle(add, _add_domain)
+    remove = actions.add_parser("remove", help="take an origin back")
+    remove.add_argument("code")
+    remove.add_argument("origin")
+    handle(remove, _remove_domain)
+    listing = actions.add_parser("list", help="origins allowed, and blocked ones seen")
+    listing.add_argument("code")
+    handle(listing, _list_domains)
+
+
+async def _create(front: "Front", args: argparse.Namespace) -> int:
+    made = await front.integrators.create(_ACTOR, args.code, args.name)
+    say(f"integrator {made.code}: {made.id}")
+    return 0
+
+
+async def _set_profile(front: "Front", args: argparse.Namespace) -> int:
+    wishes = wishes_of(args, front.settings.tsa_names)
+    view = await front.integrators.set_profile(_ACTOR, args.code, wishes)
+    inherited = "(the installation's)"
+    say(f"level {view.level or inherited}")
+    say(f"timestamp policy {view.timestamp_policy or inherited}")
+    say(f"digest {view.digest or inherited}")
+    say(f"tsa {', '.join(view.tsa) if view.tsa else inherited}")
+    return 0
+
+
+async def _set_prefix(front: "Front", args: argparse.Namespace) -> int:
+    if args.prefix is None and not args.default:
+        view = await front.integrators.get(args.code)
+    else:
+        view = await front.integrators.change(
+            _ACTOR, args.code, event_prefix=args.prefix or ""
+        )
+    usual = f"{front.settings.event_prefix} (the installation's)"
+    say(f"prefix {view.event_prefix or usual}")
+    return 0
+
+
+async def _list(front: "Front", args: argparse.Namespace) -> int:
+    del args
+    rows = [
+        (
+            view.code,
+            view.name,
+            view.id,
+            "yes" if view.may_vouch else "no",
+            view.event_prefix or front.settings.event_prefix,
+        )
+        for view in await front.integrators.list()
+    ]
+    say(table(("code", "name", "id", "may vouch", "prefix"), rows))
+    return 0
+
+
+async def _create_key(front: "Front", args: argparse.Namespace) -> int:
+    expires = None
+    if args.days is not None:
+        expires = front.clock.now() + timedelta(days=args.days)
+    _show(await front.integrators.create_key(_ACTOR, args.code, args.label, expires))
+    return 0
+
+
+async def _rotate_key(front: "Front", args: argparse.Namespace) -> int:
+    overlap_s = round(args.overlap * 3600)
+    _show(await front.integrators.rotate_key(_ACTOR, args.key, overlap_s))
+    return 0
+
+
+def _show(made: NewKey) -> None:
+    say(f"key {made.key.id}; shown this once:")
+    say(made.secret)
+
+
+async def _revoke_key(front: "Front", args: argparse.Namespace) -> int:
+    ended = await front.integrators.revoke_key(_ACTOR, args.key)
+    say(f"revoked; {ended} unfinished sessions ended")
+    return 0
+
+
+async def _list_keys(front: "Front", args: argparse.Namespace) -> int:
+    now = front.clock.now()
+    rows = [
+        (
+            key.id,
+            key.hint,
+            key.label,
+            "works" if key.usable(now) else "over",
+            _minute(key.expires),
+            _minute(key.ends),
+            _minute(key.last_used),
+            _flag(key),
+        )
+        for key in await front.integrators.keys(args.code)
+    ]
+    head = ("id", "key", "label", "state", "expires", "ends", "last used", "flagged")
+    say(table(head, rows))
+    return 0
+
+
+def _minute(at: object) -> str:
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M}"
+
+
+def _flag(key: KeyView) -> str:
+    if key.flag_reason is None:
+        return ""
+    return f"{key.flag_reason.value} {_minute(key.flagged)}"
+
+
+async def _add_domain(front: "Front", args: argparse.Namespace) -> int:
+    added = await front.integrators.add_domain(_ACTOR, args.code, args.origin)
+    say(f"allowed: {added.origin}")
+    return 0
+
+
+async def _remove_domain(front: "Front", args: argparse.Namespace) -> int:
+    for domain in await front.integrators.domains(args.code):
+        if domain.origin == args.origin:
+            await front.integrators.remove_domain(_ACTOR, domain.id)
+            say(f"removed: {domain.origin}")
+            return 0
+    say(f"not allowed anyway: {args.origin}")
+    return 1
+
+
+async def _list_domains(front: "Front", args: argparse.Namespace) -> int:
+    allowed = [
+        ("allowed", domain.origin, _minute(domain.seen), "")
+        for domain in await front.integrators.domains(args.code)
+    ]
+    blocked = [
+        ("blocked", origin.origin, _minute(origin.last), str(origin.count))
+        for origin in await front.integrators.blocked_origins(args.code)
+    ]
+    say(table(("state", "origin", "last seen", "tries"), [*allowed, *blocked]))
+    return 0
+
+
+async def _create_user(front: "Front", args: argparse.Namespace) -> int:
+    password = console_users.read_password(args.password_file)
+    made = await front.console.create_user(_ACTOR, args.name, password)
+    say(f"console user {made.user.name}: {made.user.id}")
+    show_totp(made.totp_uri)
+    return 0

@@ -1,0 +1,317 @@
+"""Operators' commands: people, requests, the audit.
+
+They act as `api` does: on the record and the sandbox, never on the HSM; keys
+and certificates come by HSM tasks that a running signing worker does.
+"""
+
+import argparse
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from appliance.cli import arguments, people
+from appliance.cli.console_users import add_address, read_address
+from appliance.cli.fronts import handle
+from appliance.cli.signature_options import add_profile, wishes_of
+from appliance.cli.terminal import ask, say, show_totp, table
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import format_cuil, parse_cuil
+from appliance.domain.ids import RequestId, TaskId
+from appliance.domain.integrators.integrators import Invitation
+from appliance.domain.requests.request import Signer
+from appliance.domain.vocab import VouchedBy
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
+
+_TASK_WAIT_S: Final = 60.0
+
+
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `person` and `request`.
+
+    Args:
+        commands: of the `rubrica` parser.
+    """
+    _register_person(commands)
+    _register_request(commands)
+
+
+def _register_person(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    person = commands.add_parser("person", help="who signs")
+    parts = person.add_subparsers(dest="part", required=True)
+    create = parts.add_parser(
+        "create", help="record a person; asks for both passwords, shows the TOTP once"
+    )
+    create.add_argument("--cuil", required=True)
+    create.add_argument("--name", required=True)
+    create.add_argument("--email", required=True)
+    _add_recorded(create)
+    create.add_argument(
+        "--passwords-file",
+        type=Path,
+        help="file with the login and the signing password, a line each",
+    )
+    handle(create, _create_person)
+    issue = parts.add_parser(
+        "issue", help="a key and a certificate for a person who has none"
+    )
+    issue.add_argument("--cuil", required=True)
+    issue.add_argument(
+        "--forgotten",
+        action="store_true",
+        help="set a new signing password; what the forgotten one locked is superseded",
+    )
+    issue.add_argument(
+        "--password-file",
+        type=Path,
+        help="file with the signing password on its first line; else it is asked for",
+    )
+    handle(issue, _issue)
+    invite = parts.add_parser(
+        "invite", help="record a person who chooses the passwords behind a link"
+    )
+    invite.add_argument("--cuil", required=True)
+    invite.add_argument("--name", help="leave out to renew the link of one invited")
+    invite.add_argument("--email")
+    _add_recorded(invite)
+    handle(invite, _invite_person)
+    people.register(parts)
+    unblock = parts.add_parser(
+        "unblock", help="forget the wrong tries at signing in as a person"
+    )
+    unblock.add_argument("who", metavar="CUIL-or-email")
+    add_address(unblock)
+    handle(unblock, _unblock_person)
+
+
+def _add_recorded(parser: argparse.ArgumentParser) -> None:
+    """Add what is recorded of every new person."""
+    parser.add_argument("--locale", choices=["es", "en"], default="es")
+    parser.add_argument(
+        "--vouched-by",
+        choices=[VouchedBy.OFFICER.value, VouchedBy.DEMO.value],
+        default=VouchedBy.OFFICER.value,
+        help="`officer`: you answer for the identity; `demo`: a trial's people",
+    )
+
+
+def _register_request(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    request = commands.add_parser("request", help="what is to be signed")
+    parts = request.add_subparsers(dest="part", required=True)
+    create = parts.add_parser(
+        "create", help="ask a person, or several in turn, to sign a PDF"
+    )
+    create.add_argument("file", type=Path)
+    create.add_argument("--integrator", required=True, help="its code")
+    create.add_argument(
+        "--person",
+        required=True,
+        action="append",
+        help="the signer's CUIL; once more for each who signs after, in order",
+    )
+    create.add_argument("--name", help="file name to show (default: the file's)")
+    create.add_argument(
+        "--days", type=arguments.days, help="days until it lapses, 1 to 3650"
+    )
+    add_profile(create, "the integrator's")
+    handle(create, _create_request)
+    listing = parts.add_parser("list", help="the newest requests of everybody")
+    listing.add_argument("--limit", type=arguments.rows, default=50)
+    handle(listing, _list_requests)
+    cancel = parts.add_parser(
+        "cancel", help="take a request back, and those that wait for it"
+    )
+    cancel.add_argument("id", type=arguments.number)
+    handle(cancel, _cancel_request)
+    audit = parts.add_parser("audit", help="everything recorded of a request")
+    audit.add_argument("id", type=arguments.number)
+    handle(audit, _audit_request)
+
+
+async def _issue(front: "Front", args: argparse.Namespace) -> int:
+    cuil = parse_cuil(args.cuil)
+    async with front.core.store.read() as records:
+        person = await records.people.by_cuil(cuil)
+    if person is None:
+        raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+    if args.forgotten:
+        task = await front.issuing.replace_password(
+            person.id, _password(args.password_file, "new signing password"), "operator"
+        )
+    else:
+        signer = Signer(person.id, "operator", ("operator",), front.clock.now())
+        task = await front.issuing.again(
+            signer, _password(args.password_file, "signing password")
+        )
+    return await _await_credential(front, task)
+
+
+def _password(path: Path | None, what: str) -> str:
+    """One password, from the first line of a file or the terminal."""
+    if path is None:
+        return ask(what)
+    return path.read_text(encoding="utf-8").partition("\n")[0]
+
+
+async def _await_credential(front: "Front", task: TaskId) -> int:
+    say("waiting for key and certificate…")
+    output = await front.tasks.wait(task, _TASK_WAIT_S)
+    say(f"credential: {output['credential']}")
+    return 0
+
+
+async def _create_person(front: "Front", args: argparse.Namespace) -> int:
+    from appliance.identity.people import NewPersonOrder  # noqa: PLC0415 (heavy)
+
+    login, signing = _passwords(args.passwords_file)
+    created = await front.people.create_person(
+        NewPersonOrder(
+            cuil=args.cuil,
+            name=args.name,
+            email=args.email,
+            login_password=login,
+            signing_password=signing,
+            vouched_by=VouchedBy(args.vouched_by),
+            locale=args.locale,
+        )
+    )
+    say(f"person {format_cuil(parse_cuil(args.cuil))}: {created.id}")
+    show_totp(created.totp_uri)
+    say(f"revocation PIN (shown once): {created.revocation_pin}")
+    return await _await_credential(front, created.task)
+
+
+async def _invite_person(front: "Front", args: argparse.Namespace) -> int:
+    if (args.name is None) != (args.email is None):
+        raise SystemExit("--name and --email come together")
+    if args.name is None:
+        made = await _renew_invitation(front, args.cuil)
+    else:
+        made = await front.invitations.invite(
+            "operator",
+            args.cuil,
+            args.name,
+            args.email,
+            VouchedBy(args.vouched_by),
+            args.locale,
+        )
+    say(made.url)
+    say(f"works once, until {made.until.isoformat(timespec='minutes')}")
+    return 0
+
+
+async def _renew_invitation(front: "Front", cuil: str) -> Invitation:
+    try:
+        return await front.invitations.renew("operator", cuil)
+    except ApplianceError as exc:
+        hints = {
+            ErrorCode.PERSON_NOT_FOUND: "nobody has this CUIL: "
+            "give --name and --email to invite them",
+            ErrorCode.PERSON_STATE: "has enrolled already; for lost passwords "
+            'begin anew in the console ("Empezar de nuevo" on the person\'s page)',
+        }
+        if exc.code not in hints:
+            raise
+        raise SystemExit(f"{exc.code}: {cuil}: {hints[exc.code]}") from exc
+
+
+async def _unblock_person(front: "Front", args: argparse.Namespace) -> int:
+    address = read_address(args.address)
+    person = await front.failed_tries.find(args.who)
+    tries = await front.failed_tries.forget_person("operator", person.id, address)
+    say(f"{format_cuil(person.cuil)}: wrong tries forgotten: {tries}")
+    return 0
+
+
+def _passwords(path: Path | None) -> tuple[str, str]:
+    """Both passwords, from a file or the terminal."""
+    if path is not None:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if len(lines) != 2:  # noqa: PLR2004 (login and signing)
+            raise SystemExit(f"{path}: must hold two lines, login and signing password")
+        return lines[0], lines[1]
+    return ask("login password"), ask("signing password")
+
+
+async def _create_request(front: "Front", args: argparse.Namespace) -> int:
+    from appliance.documents.intake import IntakeOrder  # noqa: PLC0415 (heavy)
+
+    try:
+        pdf = args.file.read_bytes()
+    except OSError as exc:
+        raise SystemExit(f"{args.file}: cannot be read ({exc.strerror})") from exc
+    expires = None
+    if args.days is not None:
+        expires = front.clock.now() + timedelta(days=args.days)
+    first, *others = (parse_cuil(cuil, "--person") for cuil in args.person)
+    requests = await front.intake.create_requests(
+        IntakeOrder(
+            integrator_code=args.integrator,
+            cuil=first,
+            file_name=args.name or args.file.name,
+            expires=expires,
+            origin="operador",
+            actor="operator",
+            then=tuple(others),
+            wishes=wishes_of(args, front.settings.tsa_names),
+        ),
+        pdf,
+    )
+    for request in requests:
+        say(f"solicitud {request}")
+    return 0
+
+
+async def _cancel_request(front: "Front", args: argparse.Namespace) -> int:
+    view = await front.requests.cancel(RequestId(args.id), "operator")
+    say(f"solicitud {view.id}: {view.state.value}")
+    return 0
+
+
+async def _list_requests(front: "Front", args: argparse.Namespace) -> int:
+    async with front.core.store.read() as records:
+        views = await records.requests.all(args.limit)
+        people = {view.person for view in views}
+        found = [await records.people.get(person) for person in people]
+    cuils = {person.id: format_cuil(person.cuil) for person in found if person}
+    rows = [
+        (
+            str(view.id),
+            view.state.value,
+            view.reason,
+            cuils.get(view.person, ""),
+            view.integrator_name,
+            view.document_name,
+            view.created.isoformat(timespec="seconds"),
+        )
+        for view in views
+    ]
+    head = ("id", "estado", "reason", "signer", "integrator", "document", "created")
+    say(table(head, rows))
+    return 0
+
+
+async def _audit_request(front: "Front", args: argparse.Namespace) -> int:
+    async with front.core.store.read() as records:
+        if await records.requests.get(RequestId(args.id)) is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        rows = await records.audit.of_request(args.id)
+    lines = [
+        (
+            row.at.isoformat(timespec="milliseconds"),
+            row.event.event.value,
+            row.event.actor,
+            str(row.event.attempt or ""),
+            " ".join(f"{key}={value}" for key, value in row.event.detail.items()),
+        )
+        for row in rows
+    ]
+    say(table(("at", "event", "actor", "attempt", "detail"), lines))
+    return 0

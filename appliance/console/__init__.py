@@ -1,0 +1,1 @@
+"""What the administration console reads."""

@@ -1,0 +1,425 @@
+"""Lists of the console, with filters and cursors, in SQL that both databases take."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Text,
+    and_,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    type_coerce,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.audit_store import audit_row
+from appliance.core.database.tables import (
+    audit_event,
+    audit_writer,
+    certificate,
+    console_user,
+    credential,
+    integrator,
+    person,
+    signature_request,
+)
+from appliance.domain.audit import AuditRow
+from appliance.domain.console import (
+    AuditFilter,
+    AuditPlace,
+    Named,
+    Names,
+    RequestFilter,
+    RequestRow,
+    Search,
+    WriterRow,
+    read_search,
+)
+from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.vocab import RequestState
+
+_ACCENTS: Final = (
+    ("á", "a"), ("é", "e"), ("í", "i"), ("ó", "o"), ("ú", "u"), ("ü", "u"), ("ñ", "n"),
+)  # fmt: skip
+_ESCAPE: Final = "\\"
+_HOLDERS: Final = 20
+"""People of one serial number: different CAs may give the same."""
+
+
+class SqlConsoleLists:
+    """Lists of requests and of the audit."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def requests(
+        self,
+        wanted: RequestFilter,
+        limit: int,
+        after: RequestId | None,
+        floor: RequestId | None = None,
+    ) -> list[RequestRow]:
+        """Requests, newest first, after a number and down to another."""
+        request = signature_request.c
+        query = (
+            _requests(wanted)
+            .where(*_request_text(wanted))
+            .order_by(request.id.desc())
+            .limit(limit)
+        )
+        if after is not None:
+            query = query.where(request.id < after)
+        if floor is not None:
+            query = query.where(request.id >= floor)
+        return [_request(row) for row in await self._connection.execute(query)]
+
+    async def requests_floor(
+        self, wanted: RequestFilter, after: RequestId | None, count: int
+    ) -> RequestId | None:
+        """Where so many requests end, whatever their names; None for fewer."""
+        request = signature_request.c
+        query = (
+            _requests(wanted)
+            .with_only_columns(request.id)
+            .order_by(request.id.desc())
+            .offset(count - 1)
+            .limit(1)
+        )
+        if after is not None:
+            query = query.where(request.id < after)
+        found = (await self._connection.execute(query)).scalar_one_or_none()
+        return None if found is None else RequestId(found)
+
+    async def numbered(
+        self, wanted: RequestFilter, number: RequestId
+    ) -> RequestRow | None:
+        """The request of that number, where the other filters let it through."""
+        query = _requests(wanted).where(signature_request.c.id == number)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _request(row)
+
+    async def holders(self, search: Search) -> tuple[PersonId, ...]:
+        """Whose CUIL that is, or the serial number of a certificate."""
+        found = []
+        if search.cuil:
+            found.append(select(person.c.id).where(person.c.cuil == search.cuil))
+        if search.serial:
+            found.append(
+                select(credential.c.person)
+                .join(certificate, certificate.c.credential == credential.c.id)
+                .where(certificate.c.serial == search.serial)
+            )
+            # Of what outside CAs issued no serial stands beside the certificate.
+            found.append(
+                select(credential.c.person).where(
+                    _has_bytes(self._connection, credential.c.certificate, search)
+                )
+            )
+        for query in found:
+            rows = (await self._connection.execute(query.limit(_HOLDERS))).scalars()
+            if people := tuple(PersonId(row) for row in rows):
+                return people
+        return ()
+
+    async def named(self, search: Search, limit: int) -> Named:
+        """People and administrators that a text names, at most so many of each."""
+        text = fold(search.text)
+        people: Sequence[str] = await self.holders(search) if search.is_key else ()
+        if not people:
+            whose = [contains(folded(person.c.name), text)]
+            if search.cuil_part:
+                whose.append(contains(person.c.cuil, search.cuil_part))
+            query = select(person.c.id).where(or_(*whose)).limit(limit)
+            people = (await self._connection.execute(query)).scalars().all()
+        query = (
+            select(console_user.c.id)
+            .where(contains(console_user.c.name, text))
+            .limit(limit)
+        )
+        administrators = (await self._connection.execute(query)).scalars().all()
+        return Named(
+            tuple(PersonId(one) for one in people),
+            tuple(administrators),
+            search.number,
+        )
+
+    async def audit(
+        self,
+        wanted: AuditFilter,
+        limit: int,
+        after: AuditPlace | None,
+        named: Named | None = None,
+        floor: AuditPlace | None = None,
+    ) -> list[AuditRow]:
+        """Audit rows, newest first, after a place and down to another."""
+        query = _audit(wanted, after).limit(limit)
+        if named is not None:
+            query = query.where(_about(named))
+        if floor is not None:
+            query = query.where(not_(_before(floor)))
+        return [audit_row(row) for row in await self._connection.execute(query)]
+
+    async def audit_floor(
+        self, wanted: AuditFilter, after: AuditPlace | None, count: int
+    ) -> AuditPlace | None:
+        """Where so many rows end, whoever they are about; None for fewer."""
+        event = audit_event.c
+        query = (
+            _audit(wanted, after)
+            .with_only_columns(event.at, event.writer, event.n)
+            .offset(count - 1)
+            .limit(1)
+        )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else AuditPlace(row.at, row.writer, row.n)
+
+    async def names(
+        self,
+        people: Collection[str],
+        administrators: Collection[str],
+        integrators: Collection[str],
+    ) -> Names:
+        """Words for ids."""
+        return Names(
+            people=await self._words(person.c.id, person.c.name, people),
+            administrators=await self._words(
+                console_user.c.id, console_user.c.name, administrators
+            ),
+            integrators=await self._words(
+                integrator.c.id, integrator.c.code, integrators
+            ),
+        )
+
+    async def _words(
+        self, ident: ColumnElement[str], word: ColumnElement[str], ids: Collection[str]
+    ) -> dict[str, str]:
+        wanted = sorted(filter(None, ids))
+        if not wanted:
+            return {}
+        rows = await self._connection.execute(
+            select(ident, word).where(ident.in_(wanted))
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def writer(self, writer: str) -> WriterRow | None:
+        """A process start that wrote to the audit."""
+        row = (
+            await self._connection.execute(
+                select(audit_writer).where(audit_writer.c.id == writer)
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return WriterRow(row.id, row.role, row.started, row.n, row.hash)
+
+    async def writers(
+        self, after: tuple[datetime, str] | None, limit: int
+    ) -> list[WriterRow]:
+        """Process starts that wrote to the audit, newest first."""
+        at = audit_writer.c
+        wanted = select(audit_writer).order_by(at.started.desc(), at.id.desc())
+        if after is not None:
+            started, ident = after
+            wanted = wanted.where(
+                or_(at.started < started, and_(at.started == started, at.id < ident))
+            )
+        rows = await self._connection.execute(wanted.limit(limit))
+        return [WriterRow(r.id, r.role, r.started, r.n, r.hash) for r in rows]
+
+    async def has_rows_beyond(self, writer: str) -> bool:
+        """Whether a writer has rows after the last that it knows of."""
+        # One statement: a row that is being written comes with its number.
+        found = await self._connection.execute(
+            select(audit_event.c.n)
+            .join(audit_writer, audit_writer.c.id == audit_event.c.writer)
+            .where(audit_writer.c.id == writer, audit_event.c.n > audit_writer.c.n)
+            .limit(1)
+        )
+        return found.first() is not None
+
+    async def writer_rows(self, writer: str, above: int, limit: int) -> list[AuditRow]:
+        """A writer's rows by number, those above a number."""
+        rows = await self._connection.execute(
+            select(audit_event)
+            .where(audit_event.c.writer == writer, audit_event.c.n > above)
+            .order_by(audit_event.c.n)
+            .limit(limit)
+        )
+        return [audit_row(row) for row in rows]
+
+
+def _requests(wanted: RequestFilter) -> Select[Any]:
+    """Requests that the filters let through, whatever the text."""
+    request = signature_request.c
+    return (
+        select(
+            signature_request,
+            person.c.name.label("person_name"),
+            integrator.c.code.label("integrator_code"),
+            integrator.c.name.label("integrator_name"),
+        )
+        .join(person, person.c.id == request.person)
+        .join(integrator, integrator.c.id == request.integrator)
+        .where(*_request_conditions(wanted))
+    )
+
+
+def _request_text(wanted: RequestFilter) -> list[ColumnElement[bool]]:
+    """Requests in which the text is found, the one of that number aside."""
+    if not wanted.text or wanted.among is not None:
+        return []
+    search, text = read_search(wanted.text), fold(wanted.text)
+    request = signature_request.c
+    found = [
+        contains(folded(request.name), text),
+        contains(folded(person.c.name), text),
+    ]
+    if search.cuil_part:
+        found.append(contains(person.c.cuil, search.cuil_part))
+    conditions: list[ColumnElement[bool]] = [or_(*found)]
+    if search.number is not None:
+        conditions.append(request.id != search.number)
+    return conditions
+
+
+def _has_bytes(
+    connection: AsyncConnection, column: ColumnElement[bytes], search: Search
+) -> ColumnElement[bool]:
+    """Whether a certificate, in DER, has that serial number."""
+    number = int(search.serial, 16)
+    # X.690, 8.3: INTEGER, its length, and a zero octet before a set first bit.
+    content = number.to_bytes(number.bit_length() // 8 + 1, "big")
+    der = literal(b"\x02" + bytes([len(content)]) + content)
+    if connection.dialect.name == "postgresql":
+        return func.position(der.op("IN")(column)) > 0
+    return func.instr(column, der) > 0
+
+
+def _audit(wanted: AuditFilter, after: AuditPlace | None) -> Select[Any]:
+    """Audit rows that the filters let through, newest first, after a place."""
+    event = audit_event.c
+    query = (
+        select(audit_event)
+        .where(*_audit_conditions(wanted))
+        .order_by(event.at.desc(), event.writer.desc(), event.n.desc())
+    )
+    return query if after is None else query.where(_before(after))
+
+
+def _before(place: AuditPlace) -> ColumnElement[bool]:
+    """Rows that are older than a place; of one instant, by writer and number."""
+    event = audit_event.c
+    return or_(
+        event.at < place.at,
+        and_(event.at == place.at, event.writer < place.writer),
+        and_(event.at == place.at, event.writer == place.writer, event.n < place.n),
+    )
+
+
+def _about(named: Named) -> ColumnElement[bool]:
+    """Rows by somebody, about them, or about a request."""
+    event = audit_event.c
+    actors = [f"person:{one}" for one in named.people]
+    actors += [f"console:{one}" for one in named.administrators]
+    found: list[ColumnElement[bool]] = [event.actor.in_(actors)]
+    # Ids stand in quotes wherever a detail has them.
+    detail = type_coerce(event.detail, Text)
+    found += [
+        detail.contains(f'"{one}"') for one in (*named.people, *named.administrators)
+    ]
+    if named.people:
+        theirs = select(signature_request.c.id).where(
+            signature_request.c.person.in_(named.people)
+        )
+        found.append(event.request.in_(theirs))
+    if named.number is not None:
+        found.append(event.request == named.number)
+    return or_(*found)
+
+
+def _request_conditions(wanted: RequestFilter) -> list[ColumnElement[bool]]:
+    request = signature_request.c
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.among is not None:
+        conditions.append(request.person.in_(wanted.among))
+    if wanted.state is not None:
+        conditions.append(request.state == wanted.state.value)
+    if wanted.integrator:
+        conditions.append(integrator.c.code == wanted.integrator)
+    if wanted.person is not None:
+        conditions.append(request.person == wanted.person)
+    if wanted.since is not None:
+        conditions.append(request.created >= wanted.since)
+    if wanted.before is not None:
+        conditions.append(request.created < wanted.before)
+    return conditions
+
+
+def _audit_conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:
+    event = audit_event.c
+    conditions = []
+    if wanted.event is not None:
+        conditions.append(event.event == wanted.event.value)
+    if wanted.actor:
+        conditions.append(event.actor == wanted.actor)
+    if wanted.request is not None:
+        conditions.append(event.request == wanted.request)
+    if wanted.integrator:
+        conditions.append(
+            event.integrator.in_(
+                select(integrator.c.id).where(integrator.c.code == wanted.integrator)
+            )
+        )
+    if wanted.writer:
+        conditions.append(event.writer == wanted.writer)
+    if wanted.since is not None:
+        conditions.append(event.at >= wanted.since)
+    if wanted.before is not None:
+        conditions.append(event.at < wanted.before)
+    return conditions
+
+
+def contains(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
+    """Whether a column has a text in it, whatever characters that is made of."""
+    for special in (_ESCAPE, "%", "_"):
+        text = text.replace(special, _ESCAPE + special)
+    return column.like(f"%{text}%", escape=_ESCAPE)
+
+
+def folded(column: ColumnElement[str]) -> ColumnElement[str]:
+    """A column as people search it: SQLite lowers ASCII alone, and has no more."""
+    made: ColumnElement[str] = column
+    for accented, bare in _ACCENTS:
+        made = func.replace(made, accented, bare)
+        made = func.replace(made, accented.upper(), bare)
+    return func.lower(made)
+
+
+def fold(text: str) -> str:
+    """What is searched for, as `folded` has it."""
+    for accented, bare in _ACCENTS:
+        text = text.replace(accented, bare).replace(accented.upper(), bare)
+    return "".join(char.lower() if char.isascii() else char for char in text)
+
+
+def _request(row: Row[Any]) -> RequestRow:
+    return RequestRow(
+        id=RequestId(row.id),
+        document_name=row.name,
+        state=RequestState(row.state),
+        reason=row.reason,
+        origin=row.origin,
+        person=PersonId(row.person),
+        person_name=row.person_name,
+        integrator_code=row.integrator_code,
+        integrator_name=row.integrator_name,
+        created=row.created,
+        expires=row.expires,
+    )

@@ -1,0 +1,294 @@
+"""What the console reads, in SQL that both databases take."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    func,
+    not_,
+    or_,
+    select,
+    update,
+)
+
+from appliance.console.list_store import SqlConsoleLists, contains, fold, folded
+from appliance.core.database.tables import (
+    api_key,
+    blocked_origin,
+    credential,
+    embed_session,
+    enrolment,
+    integrator,
+    integrator_domain,
+    person,
+    signature_request,
+    signing_secret,
+)
+from appliance.domain.console import (
+    BlockedRow,
+    HomeNumbers,
+    IntegratorFilter,
+    IntegratorNumbers,
+    PeopleQuery,
+    PersonRow,
+    StoredPerson,
+)
+from appliance.domain.ids import IntegratorId, PersonId
+from appliance.domain.integrators.integrators import IntegratorView, SessionState
+from appliance.domain.records.console_views import PersonPlace
+from appliance.domain.vocab import (
+    CredentialState,
+    PersonState,
+    RequestState,
+    VouchedBy,
+)
+from appliance.integrators.integrator_store import integrator_view, integrator_views
+
+_SOON = timedelta(days=30)
+
+
+class SqlConsoleViews(SqlConsoleLists):
+    """Reads for administrators."""
+
+    async def numbers(self, at: datetime) -> HomeNumbers:
+        """What waits for somebody."""
+        states = await self._counts(signature_request.c.state)
+        people = await self._counts(person.c.state)
+        return HomeNumbers(
+            pending=states.get(RequestState.PENDING.value, 0),
+            in_progress=states.get(RequestState.IN_PROGRESS.value, 0),
+            failed=states.get(RequestState.FAILED.value, 0),
+            invited=people.get(PersonState.INVITED.value, 0),
+            locked=await self._count(signing_secret.c.locked_at.is_not(None)),
+            blocked=await self._count(blocked_origin.c.count > 0),
+            flagged=await self._count(_usable(at), api_key.c.flagged.is_not(None)),
+            ending=await self._count(
+                credential.c.state == CredentialState.ACTIVE.value,
+                credential.c.not_after <= at + _SOON,
+            ),
+        )
+
+    async def _counts(self, column: ColumnElement[Any]) -> dict[str, int]:
+        rows = await self._connection.execute(
+            select(column, func.count()).group_by(column)
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def _count(self, *conditions: ColumnElement[bool]) -> int:
+        query = select(func.count()).where(*conditions)
+        return int((await self._connection.execute(query)).scalar_one())
+
+    async def blocked(self, limit: int) -> list[BlockedRow]:
+        """Origins that tried and are not listed, last seen first."""
+        rows = await self._connection.execute(
+            select(blocked_origin, integrator.c.code.label("code"))
+            .join(integrator, integrator.c.id == blocked_origin.c.integrator)
+            .order_by(blocked_origin.c.last.desc(), blocked_origin.c.origin)
+            .limit(limit)
+        )
+        return [
+            BlockedRow(
+                IntegratorId(row.integrator),
+                row.code,
+                row.origin,
+                row.last,
+                # `Row.count` is a method of tuples.
+                row._mapping["count"],  # noqa: SLF001 (SQLAlchemy's public name)
+            )
+            for row in rows
+        ]
+
+    async def integrator_numbers(
+        self, at: datetime
+    ) -> dict[IntegratorId, IntegratorNumbers]:
+        """How each integrator stands."""
+        keys = {
+            row.integrator: row
+            for row in await self._connection.execute(
+                select(
+                    api_key.c.integrator,
+                    func.count().filter(_usable(at)).label("usable"),
+                    func.count()
+                    .filter(_usable(at), api_key.c.flagged.is_not(None))
+                    .label("flagged"),
+                    func.max(api_key.c.last_used, type_=api_key.c.last_used.type).label(
+                        "last_used"
+                    ),
+                ).group_by(api_key.c.integrator)
+            )
+        }
+        domains = await self._counts(integrator_domain.c.integrator)
+        blocked = await self._counts(blocked_origin.c.integrator)
+        return {
+            IntegratorId(ident): IntegratorNumbers(
+                keys=keys[ident].usable if ident in keys else 0,
+                flagged=keys[ident].flagged if ident in keys else 0,
+                domains=domains.get(ident, 0),
+                blocked=blocked.get(ident, 0),
+                last_used=keys[ident].last_used if ident in keys else None,
+            )
+            for ident in {*keys, *domains, *blocked}
+        }
+
+    async def integrators(
+        self, wanted: IntegratorFilter, at: datetime, limit: int, after: str
+    ) -> list[IntegratorView]:
+        """Integrators by code, after a code."""
+        query = integrator_views().where(integrator.c.code > after)
+        if wanted.text:
+            text = fold(wanted.text)
+            query = query.where(
+                or_(
+                    contains(folded(integrator.c.name), text),
+                    contains(integrator.c.code, text),
+                )
+            )
+        if wanted.blocked:
+            tried = select(blocked_origin.c.integrator)
+            query = query.where(integrator.c.id.in_(tried))
+        if wanted.flagged:
+            keys = select(api_key.c.integrator).where(
+                _usable(at), api_key.c.flagged.is_not(None)
+            )
+            query = query.where(integrator.c.id.in_(keys))
+        rows = await self._connection.execute(query.limit(limit))
+        return [integrator_view(row) for row in rows]
+
+    async def key_sessions(self, key_id: str, at: datetime) -> int:
+        """Unfinished sessions that an API key opened."""
+        return await self._count(
+            embed_session.c.api_key == key_id,
+            embed_session.c.state == SessionState.OPEN.value,
+            embed_session.c.until > at,
+        )
+
+    async def people(
+        self,
+        query: PeopleQuery,
+        limit: int,
+        after: PersonPlace | None,
+        floor: PersonPlace | None = None,
+    ) -> list[PersonRow]:
+        """Persons, newest first, after a place and down to another."""
+        wanted = _filtered(query, after)
+        found = []
+        if query.name:
+            found.append(contains(folded(person.c.name), fold(query.name)))
+        if query.cuil:
+            found.append(contains(person.c.cuil, query.cuil))
+        if found:
+            wanted = wanted.where(or_(*found))
+        if floor is not None:
+            wanted = wanted.where(not_(_before(floor)))
+        rows = await self._connection.execute(wanted.limit(limit))
+        return [_person(row) for row in rows]
+
+    async def people_floor(
+        self, query: PeopleQuery, after: PersonPlace | None, count: int
+    ) -> PersonPlace | None:
+        """Where so many persons end, whatever their names; None for fewer."""
+        place = (
+            _filtered(query, after)
+            .with_only_columns(person.c.created, person.c.id)
+            .offset(count - 1)
+            .limit(1)
+        )
+        row = (await self._connection.execute(place)).one_or_none()
+        return None if row is None else (row.created, PersonId(row.id))
+
+    async def person(self, person_id: PersonId, at: datetime) -> StoredPerson | None:
+        """A person and what is kept beside them."""
+        row = (
+            await self._connection.execute(_people().where(person.c.id == person_id))
+        ).one_or_none()
+        if row is None:
+            return None
+        link = await self._connection.execute(
+            select(func.max(enrolment.c.until, type_=enrolment.c.until.type)).where(
+                enrolment.c.person == person_id,
+                enrolment.c.used.is_(None),
+                enrolment.c.until > at,
+            )
+        )
+        return StoredPerson(
+            row=_person(row),
+            email_sealed=row.email_sealed,
+            counted=row.counted or 0,
+            invited_until=link.scalar_one_or_none(),
+        )
+
+    async def move_person(
+        self, person_id: PersonId, now: PersonState, then: PersonState
+    ) -> bool:
+        """Change a person's state; False if they were not in state `now`."""
+        result = await self._connection.execute(
+            update(person)
+            .where(person.c.id == person_id, person.c.state == now.value)
+            .values(state=then.value)
+        )
+        return result.rowcount == 1
+
+
+def _usable(at: datetime) -> ColumnElement[bool]:
+    """Keys that open sessions at a time (`KeyView.usable`)."""
+    return and_(
+        api_key.c.revoked.is_(None),
+        or_(api_key.c.expires.is_(None), api_key.c.expires > at),
+        or_(api_key.c.ends.is_(None), api_key.c.ends > at),
+    )
+
+
+def _filtered(query: PeopleQuery, after: PersonPlace | None) -> Select[Any]:
+    """Persons that the filters let through, whatever the text, newest first."""
+    wanted = _people().order_by(person.c.created.desc(), person.c.id.desc())
+    if query.among is not None:
+        wanted = wanted.where(person.c.id.in_(query.among))
+    if query.email_indexes:
+        wanted = wanted.where(person.c.email_index.in_(query.email_indexes))
+    if query.state is not None:
+        wanted = wanted.where(person.c.state == query.state.value)
+    if query.locked:
+        wanted = wanted.where(signing_secret.c.locked_at.is_not(None))
+    return wanted if after is None else wanted.where(_before(after))
+
+
+def _before(place: PersonPlace) -> ColumnElement[bool]:
+    """Persons recorded before a place; at one instant, by id."""
+    at, ident = place
+    return or_(person.c.created < at, and_(person.c.created == at, person.c.id < ident))
+
+
+def _people() -> Select[Any]:
+    return (
+        select(
+            person,
+            signing_secret.c.counted,
+            signing_secret.c.locked_at,
+            credential.c.not_after,
+        )
+        .outerjoin(signing_secret, signing_secret.c.person == person.c.id)
+        .outerjoin(
+            credential,
+            and_(
+                credential.c.person == person.c.id,
+                credential.c.state == CredentialState.ACTIVE.value,
+            ),
+        )
+    )
+
+
+def _person(row: Row[Any]) -> PersonRow:
+    return PersonRow(
+        id=PersonId(row.id),
+        cuil=row.cuil,
+        name=row.name,
+        state=PersonState(row.state),
+        vouched_by=VouchedBy(row.vouched_by),
+        locked_at=row.locked_at,
+        not_after=row.not_after,
+        created=row.created,
+    )

@@ -1,0 +1,394 @@
+"""What the console shows: lists, one of them in full, counts, the audit's chain.
+
+Nothing here changes anything. Addresses leave masked.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from appliance.core import pagination
+from appliance.core.audit_check import AuditChains
+from appliance.domain.audit import AuditRow
+from appliance.domain.clock import Clock
+from appliance.domain.console import (
+    AuditFilter,
+    AuditPage,
+    AuditPlace,
+    BlockedRow,
+    ChainView,
+    HomeNumbers,
+    IntegratorFilter,
+    IntegratorNumbers,
+    Names,
+    Page,
+    PeopleFilter,
+    PeopleQuery,
+    PersonRow,
+    PersonView,
+    RequestFilter,
+    RequestRow,
+    Search,
+    WriterRow,
+    read_search,
+)
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.integrators.integrators import IntegratorView
+from appliance.domain.ports import LookupIndex, Sealer
+from appliance.domain.records import Records, Store
+from appliance.domain.records.console_views import ConsoleViewRecords
+from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.domain.requests.levels import Upkeep, UpkeepCount
+from appliance.domain.requests.request import RequestView, SignedDocumentView
+from appliance.domain.vocab import EventKind, TaskKind
+from appliance.identity.login import email_indexes
+from appliance.signing.level_maintenance import upkeep_overdue
+
+PAGE: Final = 50
+"""Rows of a page."""
+SPAN: Final = 20_000
+"""Rows in which a page looks for a text; the next page goes on below them."""
+_NAMED: Final = 20
+"""People, and administrators, whose rows are looked for in the audit."""
+_BLOCKED_SHOWN: Final = 5
+_Row = TypeVar("_Row")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStory:
+    """A request and all that is shown beside it."""
+
+    view: RequestView
+    signed: SignedDocumentView | None
+    signer: PersonRow
+    steps: tuple[RequestView, ...]
+    """The requests of its process, in order; itself among them."""
+    story: AuditPage
+    upkeep: Upkeep | None
+    """What the signed document still needs, by itself and later."""
+
+
+class ConsoleViews:
+    """The reading use cases of administrators.
+
+    Args:
+        store: the record.
+        sealer: opens e-mail addresses, to be masked.
+        lookup: finds people by e-mail address.
+        clock: the time.
+    """
+
+    def __init__(
+        self, store: Store, sealer: Sealer, lookup: LookupIndex, clock: Clock
+    ) -> None:
+        self._store = store
+        self._chains = AuditChains(store)
+        self._sealer = sealer
+        self._lookup = lookup
+        self._clock = clock
+
+    async def home(self) -> tuple[HomeNumbers, list[BlockedRow]]:
+        """What waits for somebody, and the latest blocked origins."""
+        async with self._store.read() as records:
+            numbers = await records.console_views.numbers(self._clock.now())
+            return numbers, await records.console_views.blocked(_BLOCKED_SHOWN)
+
+    async def listed_integrators(
+        self, wanted: IntegratorFilter, cursor: str = ""
+    ) -> Page[IntegratorView]:
+        """Integrators, by code; the cursor is the last code of the page before."""
+        async with self._store.read() as records:
+            rows = await records.console_views.integrators(
+                wanted, self._clock.now(), PAGE + 1, cursor
+            )
+        return _page(rows, lambda row: row.code)
+
+    async def integrator_code(self, text: str) -> str:
+        """The code of the one integrator that a text may mean; else the text itself.
+
+        Args:
+            text: a code, a name, or part of either.
+        """
+        meant, _ = await self.meant_integrator(text)
+        return text if meant is None else meant.code
+
+    async def meant_integrator(self, text: str) -> tuple[IntegratorView | None, bool]:
+        """The one integrator that a text may mean, and whether it names it whole.
+
+        Args:
+            text: a code, a name, or part of either; empty means nobody.
+        """
+        if not text:
+            return None, False
+        wanted = IntegratorFilter(text=text)
+        found = (await self.listed_integrators(wanted)).rows
+        named = [
+            one for one in found if text.casefold() in {one.code, one.name.casefold()}
+        ]
+        if len(named) == 1:
+            return named[0], True
+        return (found[0] if len(found) == 1 and not named else None), False
+
+    async def integrators(self) -> dict[IntegratorId, IntegratorNumbers]:
+        """How each integrator stands; one without anything is not there."""
+        async with self._store.read() as records:
+            return await records.console_views.integrator_numbers(self._clock.now())
+
+    async def key_sessions(self, key_id: str) -> int:
+        """Sessions that would end if an API key were revoked now."""
+        async with self._store.read() as records:
+            return await records.console_views.key_sessions(key_id, self._clock.now())
+
+    async def workers(self) -> list[WorkerStatus]:
+        """What every worker of the last day last said of itself."""
+        since = self._clock.now() - timedelta(days=1)
+        async with self._store.read() as records:
+            return await records.workers.alive(since)
+
+    async def overdue(self) -> list[UpkeepCount]:
+        """Signed documents that have waited too long for their level or timestamp."""
+        return await upkeep_overdue(self._store, self._clock)
+
+    async def people(self, wanted: PeopleFilter, cursor: str = "") -> Page[PersonRow]:
+        """Persons, newest first.
+
+        Raises:
+            ApplianceError: `QUERY_INVALID` for a cursor that is none.
+        """
+        after = pagination.read_instant(cursor)
+        place = None if after is None else (after[0], PersonId(after[1]))
+        async with self._store.read() as records:
+            views = records.console_views
+            query = await self._people_query(views, wanted)
+            looked = query.name or query.cuil
+            floor = await views.people_floor(query, place, SPAN) if looked else None
+            rows = await views.people(query, PAGE + 1, place, floor)
+        return _page(
+            rows,
+            lambda row: pagination.instant(row.created, row.id),
+            None if floor is None else pagination.instant(*floor),
+        )
+
+    async def _people_query(
+        self, views: ConsoleViewRecords, wanted: PeopleFilter
+    ) -> PeopleQuery:
+        """Read one box: an address, a CUIL or serial, or part of a name or CUIL."""
+        text = wanted.text.strip()
+        digits = text.replace("-", "").replace(" ", "")
+        by_cuil = digits.isascii() and digits.isdigit()
+        among = await _among(views, read_search(text))
+        by_text = among is None and "@" not in text
+        return PeopleQuery(
+            name=text if by_text and not by_cuil else "",
+            cuil=digits if by_text and by_cuil else "",
+            among=among,
+            email_indexes=email_indexes(self._lookup, text) if "@" in text else (),
+            state=wanted.state,
+            locked=wanted.locked,
+        )
+
+    async def person(self, person: PersonId) -> PersonView:
+        """A person in full.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`, `STORE_UNAVAILABLE`.
+        """
+        async with self._store.read() as records:
+            found = await records.console_views.person(person, self._clock.now())
+        if found is None:
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+        email = self._sealer.open(
+            found.email_sealed, table="person", row=person, column="email_sealed"
+        )
+        return PersonView(
+            found.row,
+            mask(email.decode()),
+            found.counted,
+            found.invited_until,
+        )
+
+    async def known(self, cuil: str, email: str) -> tuple[str, PersonRow] | None:
+        """Who has a CUIL or an e-mail address already.
+
+        Args:
+            cuil: as typed.
+            email: as typed.
+
+        Returns:
+            Which of the two it is, `cuil` or `email`, and whose.
+        """
+        async with self._store.read() as records:
+            views = records.console_views
+            for field, text in (("cuil", cuil), ("email", email)):
+                query = await self._people_query(views, PeopleFilter(text=text))
+                if query.among or query.email_indexes:
+                    for row in await views.people(query, 1, None):
+                        return field, row
+        return None
+
+    async def requests(
+        self, wanted: RequestFilter, cursor: str = ""
+    ) -> Page[RequestRow]:
+        """Requests of everybody, newest first; one that is named by its number, first.
+
+        Raises:
+            ApplianceError: `QUERY_INVALID` for a cursor that is none.
+        """
+        after = pagination.read_number(cursor)
+        place = None if after is None else RequestId(after)
+        search = read_search(wanted.text)
+        async with self._store.read() as records:
+            views = records.console_views
+            exact = None
+            if search.number is not None and place is None:
+                exact = await views.numbered(wanted, RequestId(search.number))
+            wanted = replace(wanted, among=await _among(views, search))
+            looked = wanted.text and wanted.among is None
+            floor = await views.requests_floor(wanted, place, SPAN) if looked else None
+            rows = await views.requests(wanted, PAGE + 1, place, floor)
+        page = _page(
+            rows, lambda row: str(row.id), None if floor is None else str(floor)
+        )
+        return page if exact is None else replace(page, rows=(exact, *page.rows))
+
+    async def request(self, number: RequestId) -> RequestStory:
+        """A request in full: itself, its signed document, process and story.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`.
+        """
+        async with self._store.read() as records:
+            view = await records.requests.get(number)
+            if view is None:
+                raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            signed = await records.documents.signed(number)
+            upkeep = await records.upkeep.of_request(number)
+            signer = await records.console_views.person(view.person, self._clock.now())
+            rows = await records.audit.of_request(number)
+            steps = tuple(await records.requests.of_process(view.process))
+            signers = {step.person for step in steps}
+            names = await _names(records, rows, signers)
+        if signer is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        story = AuditPage(Page(_without_leaving(rows), None), names)
+        return RequestStory(view, signed, signer.row, steps, story, upkeep)
+
+    async def audit(self, wanted: AuditFilter, cursor: str = "") -> AuditPage:
+        """Audit rows, newest first.
+
+        Raises:
+            ApplianceError: `QUERY_INVALID` for a cursor that is none.
+        """
+        after = pagination.read_place(cursor)
+        async with self._store.read() as records:
+            views = records.console_views
+            named = floor = None
+            if wanted.text:
+                named = await views.named(read_search(wanted.text), _NAMED)
+                floor = await views.audit_floor(wanted, after, SPAN)
+            rows = await views.audit(wanted, PAGE + 1, after, named, floor)
+            page = _page(
+                rows,
+                lambda row: pagination.place(AuditPlace(row.at, row.writer, row.n)),
+                None if floor is None else pagination.place(floor),
+            )
+            return AuditPage(page, await _names(records, page.rows))
+
+    async def is_key_coming(self, person: PersonId) -> bool:
+        """Whether the HSM has yet to make a key that somebody asked for."""
+        async with self._store.read() as records:
+            return bool(await records.tasks.open_for(person, TaskKind.ISSUE))
+
+    async def chains(
+        self, cursor: str = ""
+    ) -> Page[tuple[WriterRow, ChainView | None]]:
+        """The audit's chains, newest first; None of one that was not checked here.
+
+        Raises:
+            ApplianceError: `QUERY_INVALID` for a cursor that is none.
+        """
+        return await self._chains.checked_page(cursor)
+
+    async def chain(self, writer: str) -> ChainView:
+        """Read a writer's rows again and see whether they hang together.
+
+        Raises:
+            ApplianceError: `NOT_FOUND` for a writer that is none.
+        """
+        return await self._chains.one(writer)
+
+
+def _without_leaving(rows: Sequence[AuditRow]) -> tuple[AuditRow, ...]:
+    """A request's history, a rejection told once.
+
+    Sessions used to record that the signer left right before that they rejected, in
+    one transaction; the audit itself keeps both.
+    """
+    before = {
+        (row.writer, row.n - 1)
+        for row in rows
+        if row.event.event is EventKind.REQUEST_REJECTED
+    }
+    return tuple(
+        row
+        for row in rows
+        if row.event.event is not EventKind.SESSION_CANCELLED
+        or (row.writer, row.n) not in before
+    )
+
+
+async def _names(
+    records: Records,
+    rows: list[AuditRow] | tuple[AuditRow, ...],
+    people: Collection[PersonId] = (),
+) -> Names:
+    """Words for the ids of actors, persons and integrators in rows."""
+    kinds: dict[str, set[str]] = {
+        "person": set(people),
+        "console": set(),
+        "integrator": set(),
+    }
+    for row in rows:
+        kind, _, ident = row.event.actor.partition(":")
+        kinds.get(kind, set()).add(ident)
+        kinds["person"].add(str(row.event.detail.get("person", "")))
+        kinds["integrator"].add(row.event.integrator or "")
+    return await records.console_views.names(
+        kinds["person"], kinds["console"], kinds["integrator"]
+    )
+
+
+async def _among(
+    views: ConsoleViewRecords, search: Search
+) -> tuple[PersonId, ...] | None:
+    """Whom a CUIL or serial names; None for a text that may be part of a name.
+
+    Digits that are nobody's CUIL may still stand in the name of a document.
+    """
+    return (await views.holders(search) or None) if search.is_key else None
+
+
+def _page(
+    rows: list[_Row], cursor_of: pagination.CursorOf[_Row], floor: str | None = None
+) -> Page[_Row]:
+    """A page of rows of which one more than a page was asked for.
+
+    Args:
+        rows: found.
+        cursor_of: says where a row is.
+        floor: cursor of the last row that was looked at, where more are left.
+    """
+    shown = tuple(rows[:PAGE])
+    return Page(shown, cursor_of(shown[-1]) if len(rows) > PAGE else floor)
+
+
+def mask(email: str) -> str:
+    """An address of which its owner alone knows the rest.
+
+    Args:
+        email: the address.
+    """
+    name, _, host = email.rpartition("@")
+    return f"{name[:1]}…@{host}"

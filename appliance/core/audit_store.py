@@ -1,0 +1,110 @@
+"""The audit's rows: queued in a transaction, written as its last statement."""
+
+from typing import Any
+
+from sqlalchemy import Row, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import audit_event, audit_writer
+from appliance.domain.audit import AuditEvent, AuditRow, chain
+from appliance.domain.clock import Clock
+from appliance.domain.vocab import EventKind
+
+
+class SqlAudit:
+    """The audit within one transaction of one writer."""
+
+    def __init__(self, connection: AsyncConnection, writer: str, clock: Clock) -> None:
+        self._connection = connection
+        self._writer = writer
+        self._clock = clock
+        self._queued: list[AuditEvent] = []
+
+    def add(self, event: AuditEvent) -> None:
+        """Have an event written as the last statement of this transaction."""
+        self._queued.append(event)
+
+    async def flush(self) -> None:
+        """Number, chain and write what was queued."""
+        if not self._queued:
+            return
+        place = (
+            await self._connection.execute(
+                select(audit_writer.c.n, audit_writer.c.hash)
+                .where(audit_writer.c.id == self._writer)
+                .with_for_update()
+            )
+        ).one()
+        n, prev = place.n, place.hash
+        at = self._clock.now()
+        values = []
+        for event in self._queued:
+            row = chain(self._writer, n + 1, prev, at, event)
+            values.append(_values(row))
+            n, prev = row.n, row.hash
+        await self._connection.execute(insert(audit_event), values)
+        await self._connection.execute(
+            update(audit_writer)
+            .where(audit_writer.c.id == self._writer)
+            .values(n=n, hash=prev)
+        )
+        self._queued.clear()
+
+    async def of_request(self, request: int) -> list[AuditRow]:
+        """All rows that name a request, oldest first."""
+        rows = await self._connection.execute(
+            select(audit_event)
+            .where(audit_event.c.request == request)
+            .order_by(audit_event.c.at, audit_event.c.writer, audit_event.c.n)
+        )
+        return [audit_row(row) for row in rows]
+
+    async def of_writer(self, writer: str) -> list[AuditRow]:
+        """All rows of one process start, by number."""
+        rows = await self._connection.execute(
+            select(audit_event)
+            .where(audit_event.c.writer == writer)
+            .order_by(audit_event.c.n)
+        )
+        return [audit_row(row) for row in rows]
+
+    async def writers(self) -> list[str]:
+        """Ids of all process starts that wrote something, oldest first."""
+        rows = await self._connection.execute(
+            select(audit_writer.c.id)
+            .where(audit_writer.c.n > 0)
+            .order_by(audit_writer.c.started)
+        )
+        return list(rows.scalars())
+
+
+def _values(row: AuditRow) -> dict[str, object]:
+    event = row.event
+    return {
+        "writer": row.writer,
+        "n": row.n,
+        "prev": row.prev,
+        "hash": row.hash,
+        "at": row.at,
+        "event": event.event.value,
+        "actor": event.actor,
+        "integrator": event.integrator,
+        "request": event.request,
+        "activation": event.activation,
+        "attempt": event.attempt,
+        "detail": event.detail,
+    }
+
+
+def audit_row(row: Row[Any]) -> AuditRow:
+    """A row of the table as the domain has it."""
+    event = AuditEvent(
+        EventKind(row.event),
+        row.actor,
+        integrator=row.integrator,
+        request=row.request,
+        activation=row.activation,
+        attempt=row.attempt,
+        detail=row.detail,
+    )
+    return AuditRow(row.writer, row.n, row.prev, row.hash, row.at, event)

@@ -1,0 +1,55 @@
+"""What waits for a worker, in SQL; each count reads an index by state."""
+
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Table, and_, case, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import activation, hsm_task
+from appliance.domain.records.backlog import Backlog
+from appliance.domain.vocab import ActivationState, TaskState
+
+_ACTIVATIONS = (
+    ActivationState.WAITING.value,
+    ActivationState.KEYING.value,
+    ActivationState.FINISHING.value,
+)
+_TASKS = (TaskState.WAITING.value, TaskState.RUNNING.value)
+
+
+class SqlBacklog:
+    """What waits for a worker."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def activations(self, at: datetime, *, outside: bool) -> Backlog:
+        """Activations that may be claimed, or wait for a TSA or CA."""
+        among = and_(
+            activation.c.state.in_(_ACTIVATIONS), activation.c.outside.is_(outside)
+        )
+        if outside:
+            # Each look at a TSA that is away puts them off: they wait all the same.
+            return await self._found(activation, among, activation.c.created)
+        return await self._free(activation, among, at)
+
+    async def tasks(self, at: datetime) -> Backlog:
+        """HSM tasks that may be claimed."""
+        return await self._free(hsm_task, hsm_task.c.state.in_(_TASKS), at)
+
+    async def _free(
+        self, table: Table, among: ColumnElement[bool], at: datetime
+    ) -> Backlog:
+        """Those that nobody has; each waits since it came, or was given back."""
+        lease, created = table.c.lease_until, table.c.created
+        since = case((lease > created, lease), else_=created)
+        is_free = and_(among, or_(lease.is_(None), lease <= at))
+        return await self._found(table, is_free, since)
+
+    async def _found(
+        self, table: Table, among: ColumnElement[bool], since: ColumnElement[datetime]
+    ) -> Backlog:
+        oldest = func.min(since, type_=table.c.created.type)
+        query = select(func.count(), oldest).where(among)
+        length, first = (await self._connection.execute(query)).one()
+        return Backlog(length, first)

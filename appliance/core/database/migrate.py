@@ -1,0 +1,125 @@
+"""Bring the database's tables, and who has rights on them, to this version.
+
+One transaction: a migration that is killed half-way leaves what was before.
+"""
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, select, text
+
+from appliance.core.database.engines import open_engines
+from appliance.core.database.grants import grant_rights, grants_needed
+from appliance.core.database.table_version import (
+    MIGRATIONS,
+    Standing,
+    TableVersion,
+    newest,
+    read_table_version,
+)
+from appliance.core.database.tables import metadata, table_compatibility
+from appliance.settings import Settings, SettingsError
+
+# Any number will do, as long as all versions use the same.
+_LOCK = 7_246_001
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config
+
+
+async def migrate(settings: Settings) -> tuple[str | None, str]:
+    """Bring the tables to the newest version, and on PostgreSQL the roles' rights.
+
+    Tables of a newer version that this one may use stay as they are, rights and all.
+
+    Returns:
+        The version before (None for an empty database) and the one after.
+
+    Raises:
+        SettingsError: the tables are of a newer version, which this one may not use.
+    """
+    engines = open_engines(settings)
+    try:
+        async with engines.writing() as connection:
+            if connection.dialect.name == "postgresql":
+                # Two hosts that start at once migrate one after the other.
+                await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+            return await connection.run_sync(_upgrade)
+    finally:
+        await engines.dispose()
+
+
+def _upgrade(connection: Connection) -> tuple[str | None, str]:
+    before = read_table_version(connection)
+    if before.standing is Standing.TOO_NEW:
+        raise SettingsError(before.refusal)
+    if before.standing is Standing.NEWER:
+        # What is granted there is the newer version's to say.
+        return before.version, before.version or ""
+    config = _config(connection)
+    command.upgrade(config, "head")
+    _state_oldest_reader(connection, oldest_reader(config))
+    if connection.dialect.name == "postgresql":
+        grant_rights(connection)
+    return before.version, read_table_version(connection).version or ""
+
+
+def oldest_reader(config: Config) -> str:
+    """The oldest version that code must know to use the tables of the newest one.
+
+    That of the migration that asks for most: who may not use the tables that it made
+    may not use those that a later one made of them.
+    """
+    migrations = ScriptDirectory.from_config(config).walk_revisions()
+    stated: list[str] = [each.module.oldest_reader for each in migrations]
+    return max(stated, key=int)
+
+
+def _state_oldest_reader(connection: Connection, wanted: str) -> None:
+    """Write down the oldest version that may use the tables, if it is another."""
+    stated = connection.scalars(select(table_compatibility.c.oldest_reader)).all()
+    if stated == [wanted]:
+        return
+    connection.execute(table_compatibility.delete())
+    connection.execute(table_compatibility.insert().values(oldest_reader=wanted))
+
+
+async def look(settings: Settings) -> tuple[TableVersion, list[str]]:
+    """What `migrate` would find and change; nothing is changed.
+
+    Returns:
+        What the database says of its tables. Sentences: that they are of another
+        version, or else rights that are not as declared.
+    """
+    engines = open_engines(settings)
+    try:
+        async with engines.reader.connect() as connection:
+            return await connection.run_sync(_look)
+    finally:
+        await engines.dispose()
+
+
+def _look(connection: Connection) -> tuple[TableVersion, list[str]]:
+    found = read_table_version(connection)
+    if found.standing is Standing.TOO_NEW:
+        return found, [found.refusal]
+    if found.standing is Standing.OLDER:
+        other = f"tables of version {found.version or 'none'}"
+        return found, [f"{other}; this version has {newest()}"]
+    if found.standing is Standing.NEWER or connection.dialect.name != "postgresql":
+        return found, []
+    needed = grants_needed(connection)
+    return found, [f"right not as declared: {each}" for each in needed]
+
+
+def differences(connection: Connection) -> list[object]:
+    """How the tables differ from `appliance.core.database.tables`, if at all."""
+    context = MigrationContext.configure(connection, opts={"compare_type": True})
+    return list(compare_metadata(context, metadata))

@@ -1,0 +1,1 @@
+"""Alembic migrations; `appliance.core.database.migrate` runs them."""

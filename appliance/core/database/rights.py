@@ -1,0 +1,301 @@
+"""What each process role may do with each table, on PostgreSQL.
+
+Every role has a database user of its own, named as its Unix user, and no rights but
+these: `rubrica migrate` grants them and takes all others away (`granting`). SQLite
+knows no users, nor does an installation where one user serves all roles.
+
+Operators' commands run as the tables' owner, but for those that open the HSM or go
+outside (`appliance.cli.as_role`). Words are those of GRANT; UPDATE always names
+its columns, SELECT does where some are secrets that the role has no use for.
+`SELECT … FOR UPDATE` needs UPDATE of one column at least, `ON CONFLICT` with a
+column SELECT of it, `RETURNING` SELECT of what it returns.
+
+Source: PostgreSQL, chapter "Privileges".
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+
+class Role(StrEnum):
+    """Users of the database, one a process role."""
+
+    API = "rubrica-api"
+    EMBED = "rubrica-embed"
+    ADMIN = "rubrica-admin"
+    SIGNING = "rubrica-signing"
+    CHORES = "rubrica-chores"
+
+
+OWNER: Final = "rubrica-migrate"
+"""The user that owns the tables and alone alters them."""
+
+_API, _EMBED, _ADMIN, _SIGNING, _CHORES = Role
+_READERS: Final = dict.fromkeys(Role, "SELECT")
+
+_LEASE: Final = "lease_owner, lease_until, fence"
+_ACTIVATION: Final = (
+    f"SELECT, UPDATE (state, key_until, finish_until, {_LEASE}, progress, outside, "
+    "reason)"
+)
+_ITEM: Final = (
+    "SELECT, UPDATE (state, reason, increment, contents_at, contents_length, "
+    "signed_attributes, signature)"
+)
+_UPKEEP: Final = (
+    f"SELECT, INSERT, UPDATE (wanted, outside, due, since, tries, reason, {_LEASE}), "
+    "DELETE"
+)
+_CERTIFIED: Final = "certificate, chain, not_before, not_after"
+_REVOKING: Final = "state, revoked_at, reason, task"
+_TAKEN_IN: Final = "SELECT, INSERT, UPDATE (inspection, created)"
+_TRIES: Final = (
+    "SELECT, INSERT, UPDATE (account_index, person, outcome, token_index, until), "
+    "DELETE"
+)
+_REMEMBERED: Final = "SELECT, INSERT, UPDATE (at)"
+_DERIVATION: Final = "salt, argon2, pepper_version, verifier_sha256"
+
+RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
+    # Nobody changes or deletes a row of the audit; the console alone reads them.
+    "audit_event": dict.fromkeys(Role, "INSERT") | {_ADMIN: "SELECT, INSERT"},
+    "audit_writer": dict.fromkeys(Role, "SELECT, INSERT, UPDATE (n, hash)"),
+    # People. The console alone records them, with who vouched for each: once.
+    "person": {
+        # An enrolment makes an invited person active.
+        _API: "SELECT, UPDATE (state)",
+        _EMBED: "SELECT",
+        _ADMIN: "SELECT, INSERT, UPDATE (state, signed_out)",
+        _SIGNING: "SELECT",
+        _CHORES: "SELECT",
+    },
+    "enrolment": {
+        _API: "SELECT, UPDATE (used)",
+        _ADMIN: "SELECT, INSERT, UPDATE (until)",
+    },
+    "login_secret": {
+        _API: "SELECT, INSERT, UPDATE (last_step)",
+        _EMBED: "SELECT, UPDATE (last_step)",
+        _ADMIN: "SELECT (person), UPDATE (totp_sealed, last_step), DELETE",
+    },
+    "login_attempt": {
+        _API: _TRIES,
+        _EMBED: "SELECT, INSERT, UPDATE (outcome), DELETE",
+        _ADMIN: _TRIES,
+        _CHORES: "SELECT, DELETE",
+    },
+    "known_address": {
+        _API: _REMEMBERED,
+        _EMBED: _REMEMBERED,
+        _ADMIN: _REMEMBERED,
+        _CHORES: "SELECT, DELETE",
+    },
+    "signing_secret": {
+        _API: f"SELECT, INSERT, UPDATE ({_DERIVATION}, counted, locked_at)",
+        _EMBED: f"SELECT, UPDATE ({_DERIVATION}, counted, locked_at)",
+        _ADMIN: "SELECT, UPDATE (counted, locked_at), DELETE",
+    },
+    "attempt_slot": {
+        _API: "SELECT, INSERT, UPDATE (outcome, verifier_sha256)",
+        _EMBED: "SELECT, INSERT, UPDATE (outcome, verifier_sha256)",
+        _CHORES: "SELECT, DELETE",
+    },
+    "revocation_pin": {
+        _API: "SELECT, INSERT, UPDATE (phc, made)",
+        _ADMIN: "SELECT (person), INSERT, UPDATE (phc, made)",
+    },
+    # Keys and certificates. Workers with the HSM alone add them.
+    "credential": {
+        _API: f"SELECT, UPDATE (outer, state, {_CERTIFIED})",
+        # A right password after `secrets rotate pepper` locks the key anew.
+        _EMBED: "SELECT, UPDATE (outer)",
+        _ADMIN: f"SELECT, UPDATE (state, {_CERTIFIED})",
+        _SIGNING: "SELECT, INSERT, "
+        f"UPDATE (state, {_CERTIFIED}, master, blob_w, method_w)",
+        _CHORES: "SELECT, UPDATE (state)",
+    },
+    "former_certificate": {
+        _API: "SELECT, INSERT",
+        _ADMIN: "SELECT, INSERT",
+        _SIGNING: "SELECT",
+        _CHORES: "SELECT",
+    },
+    "certificate": {
+        _API: f"SELECT, UPDATE ({_REVOKING})",
+        _EMBED: "SELECT",
+        _ADMIN: f"SELECT, UPDATE ({_REVOKING})",
+        _SIGNING: f"SELECT, INSERT, UPDATE ({_REVOKING})",
+        _CHORES: f"SELECT, UPDATE ({_REVOKING})",
+    },
+    "crl": {
+        _API: "SELECT",
+        _ADMIN: "SELECT",
+        _SIGNING: "SELECT, INSERT, UPDATE (number, der, this_update, next_update)",
+        _CHORES: "SELECT",
+    },
+    "ocsp_response": {
+        _API: "SELECT",
+        _ADMIN: "SELECT",
+        _SIGNING: "SELECT, INSERT, UPDATE (state, der, this_update, next_update)",
+        _CHORES: "SELECT, DELETE",
+    },
+    "trust_anchor": _READERS | {_ADMIN: "SELECT, INSERT, DELETE"},
+    "outside_status": _READERS
+    | {
+        _CHORES: "SELECT, INSERT, UPDATE "
+        "(der, this_update, next_update, revoked_at, reason), DELETE"
+    },
+    "expiry_notice": {_CHORES: "SELECT, INSERT, UPDATE (not_after, days, at)"},
+    # Documents.
+    "document": {
+        _API: "SELECT",
+        _EMBED: _TAKEN_IN,
+        _ADMIN: _TAKEN_IN,
+        _SIGNING: _TAKEN_IN,
+        _CHORES: f"{_TAKEN_IN}, DELETE",
+    },
+    "document_repair": {
+        _API: "SELECT",
+        _EMBED: "SELECT, INSERT",
+        _ADMIN: "SELECT, INSERT",
+        _SIGNING: "SELECT, INSERT",
+        # Forgotten with its document: PostgreSQL deletes it as the tables' owner.
+        _CHORES: "SELECT, INSERT",
+    },
+    # Nobody but the owner destroys one (`documents shred`) or seals it anew.
+    "document_key": dict.fromkeys(Role, "SELECT, INSERT"),
+    "signed_document": _READERS
+    | {_SIGNING: "SELECT, INSERT", _CHORES: "SELECT, INSERT"},
+    "level_upkeep": {
+        _ADMIN: "SELECT",
+        _SIGNING: _UPKEEP,
+        _CHORES: _UPKEEP,
+    },
+    # Integrators. The console alone says which are there and may vouch.
+    "integrator": _READERS
+    | {
+        _ADMIN: "SELECT, INSERT, UPDATE (name, delivery_limit_bytes, may_vouch, level, "
+        "timestamp_policy, digest, disabled, tsa, event_prefix)"
+    },
+    "api_key": {
+        _API: "SELECT, UPDATE (last_used, key_index, flagged, flag_reason)",
+        _ADMIN: "SELECT, INSERT, UPDATE (ends, revoked)",
+    },
+    "integrator_domain": {
+        _API: "SELECT",
+        _EMBED: "SELECT, UPDATE (seen)",
+        _ADMIN: "SELECT, INSERT, DELETE",
+    },
+    "blocked_origin": {
+        _EMBED: "SELECT, INSERT, UPDATE (last, count), DELETE",
+        _ADMIN: "SELECT, DELETE",
+    },
+    "logo": _READERS | {_ADMIN: "SELECT, INSERT"},
+    "logo_use": _READERS | {_ADMIN: "SELECT, INSERT, UPDATE (logo, since), DELETE"},
+    # Requests, and what people authorised.
+    "signing_process": {_EMBED: "INSERT", _ADMIN: "INSERT"},
+    "signature_request": {
+        _API: "SELECT, UPDATE (state, reason, level, activation, params_sha256)",
+        _EMBED: "SELECT, INSERT, "
+        "UPDATE (state, reason, level, activation, params_sha256, expires)",
+        _ADMIN: "SELECT, INSERT, UPDATE (state, reason, level, expires)",
+        _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
+        _CHORES: "SELECT, UPDATE (state, reason, level, document)",
+    },
+    "signing_batch": {
+        _API: "SELECT, INSERT, UPDATE (refused, asked)",
+        _CHORES: "SELECT, DELETE",
+    },
+    "idempotency": {
+        _API: "SELECT, INSERT",
+        _EMBED: "SELECT, INSERT, UPDATE (fingerprint, created)",
+        _CHORES: "SELECT, DELETE",
+    },
+    "activation": {
+        _API: "SELECT, INSERT",
+        _EMBED: "SELECT, INSERT",
+        _ADMIN: "SELECT",
+        _SIGNING: _ACTIVATION,
+        _CHORES: _ACTIVATION,
+    },
+    "activation_item": {
+        _API: "SELECT, INSERT",
+        _EMBED: "SELECT, INSERT",
+        _ADMIN: "SELECT",
+        _SIGNING: _ITEM,
+        _CHORES: _ITEM,
+    },
+    "activation_seal": {
+        _API: "INSERT",
+        _EMBED: "INSERT",
+        _SIGNING: "SELECT, DELETE",
+        # Sealed to hosts: without their keys it is of no use.
+        _CHORES: "SELECT, DELETE",
+    },
+    "activation_key": {
+        _API: "SELECT",
+        _EMBED: "SELECT",
+        _SIGNING: "SELECT, INSERT, UPDATE (public, identity, signature, made), DELETE",
+    },
+    "intent": {
+        _API: "SELECT",
+        _EMBED: "SELECT",
+        _ADMIN: "SELECT",
+        _SIGNING: "SELECT, INSERT, UPDATE (state, closed)",
+        _CHORES: "SELECT, UPDATE (state, closed)",
+    },
+    # Sessions and links.
+    "embed_session": {
+        _API: "SELECT, INSERT",
+        _EMBED: "SELECT, UPDATE (bearer_index, state, nonce, idem_key, init_sha256, "
+        "person, otp_at, document, document_name, request, completed, documents, "
+        "host_document, successor, codes)",
+        _ADMIN: "SELECT, UPDATE (state)",
+        _CHORES: "SELECT, UPDATE (document), DELETE",
+    },
+    "embed_session_document": {
+        _EMBED: "SELECT, INSERT, DELETE",
+        _CHORES: "SELECT, DELETE",
+    },
+    "console_user": {
+        _ADMIN: "SELECT, INSERT, "
+        "UPDATE (phc, totp_sealed, last_step, disabled, last_login)",
+    },
+    "console_session": {
+        _ADMIN: "SELECT, INSERT, UPDATE (until), DELETE",
+        _CHORES: "SELECT (token_index, until), DELETE",
+    },
+    "download_link": {
+        _API: "SELECT, INSERT",
+        _EMBED: "INSERT",
+        _CHORES: "SELECT, DELETE",
+    },
+    "jwt_key": {_API: "SELECT, INSERT"},
+    # Work for the HSM, and who is there to do it.
+    "hsm_task": {
+        _API: "SELECT, INSERT",
+        _EMBED: "SELECT",
+        _ADMIN: "SELECT, INSERT",
+        _SIGNING: f"SELECT, INSERT, UPDATE (state, {_LEASE}, output, reason, swept)",
+        _CHORES: f"SELECT, INSERT, UPDATE (state, {_LEASE}, output, reason, swept), "
+        "DELETE",
+    },
+    "task_seal": {
+        _API: "INSERT",
+        _SIGNING: "SELECT, DELETE",
+        _CHORES: "SELECT (task, host), DELETE",
+    },
+    "worker_status": dict.fromkeys(Role, "SELECT, INSERT, DELETE"),
+    # Alembic's own, and ours: each process looks whether it may use the tables.
+    "alembic_version": _READERS,
+    "table_compatibility": _READERS,
+    # The mark is set by the tables' owner (`migrate`), the number by who has the HSM.
+    "installation": _READERS | {_SIGNING: "SELECT, INSERT, UPDATE (value)"},
+}
+"""By table: what each role may; a role that is not named there may nothing."""
+
+SEQUENCES: Final[Mapping[str, frozenset[Role]]] = {
+    "signature_request_id_seq": frozenset({_EMBED, _ADMIN}),
+}
+"""By sequence: who takes numbers of it (USAGE)."""

@@ -1,0 +1,120 @@
+"""Every table of the record, a module for each subject.
+
+Words are those of design §2; states come from `appliance.domain.vocab`.
+Migrations in `migrations/` build exactly this (a test compares them). Import
+from here, never from a module below: `metadata` is whole only with all of them.
+"""
+
+from appliance.core.database.tables.activations import (
+    activation,
+    activation_item,
+    activation_key,
+    activation_seal,
+    intent,
+)
+from appliance.core.database.tables.audit import audit_event, audit_writer
+from appliance.core.database.tables.base import metadata
+from appliance.core.database.tables.certificates import (
+    certificate,
+    crl,
+    expiry_notice,
+    ocsp_response,
+    outside_status,
+    trust_anchor,
+)
+from appliance.core.database.tables.compatibility import table_compatibility
+from appliance.core.database.tables.credentials import credential, former_certificate
+from appliance.core.database.tables.documents import (
+    document,
+    document_key,
+    document_repair,
+    level_upkeep,
+    signed_document,
+)
+from appliance.core.database.tables.installation import installation
+from appliance.core.database.tables.integrators import (
+    api_key,
+    blocked_origin,
+    integrator,
+    integrator_domain,
+    logo,
+    logo_use,
+)
+from appliance.core.database.tables.people import (
+    attempt_slot,
+    enrolment,
+    known_address,
+    login_attempt,
+    login_secret,
+    person,
+    revocation_pin,
+    signing_secret,
+)
+from appliance.core.database.tables.requests import (
+    idempotency,
+    signature_request,
+    signing_batch,
+    signing_process,
+)
+from appliance.core.database.tables.sessions import (
+    console_session,
+    console_user,
+    download_link,
+    embed_session,
+    embed_session_document,
+    jwt_key,
+)
+from appliance.core.database.tables.workers import hsm_task, task_seal, worker_status
+
+__all__ = [
+    "activation",
+    "activation_item",
+    "activation_key",
+    "activation_seal",
+    "api_key",
+    "attempt_slot",
+    "audit_event",
+    "audit_writer",
+    "blocked_origin",
+    "certificate",
+    "console_session",
+    "console_user",
+    "credential",
+    "crl",
+    "document",
+    "document_key",
+    "document_repair",
+    "download_link",
+    "embed_session",
+    "embed_session_document",
+    "enrolment",
+    "expiry_notice",
+    "former_certificate",
+    "hsm_task",
+    "idempotency",
+    "installation",
+    "integrator",
+    "integrator_domain",
+    "intent",
+    "jwt_key",
+    "known_address",
+    "level_upkeep",
+    "login_attempt",
+    "login_secret",
+    "logo",
+    "logo_use",
+    "metadata",
+    "ocsp_response",
+    "outside_status",
+    "person",
+    "revocation_pin",
+    "signature_request",
+    "signed_document",
+    "signing_batch",
+    "signing_process",
+    "signing_secret",
+    "table_compatibility",
+    "task_seal",
+    "trust_anchor",
+    "worker_status",
+]

@@ -1,0 +1,44 @@
+"""The audit's chains, one a writer."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+)
+
+from appliance.core.database.tables.base import Id, Serial, metadata
+from appliance.core.database.types import Instant, JsonText
+
+audit_writer = Table(
+    "audit_writer",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("role", String(40), nullable=False),
+    Column("started", Instant, nullable=False),
+    Column("n", BigInteger, nullable=False),
+    Column("hash", String(64), nullable=False),
+)
+
+audit_event = Table(
+    "audit_event",
+    metadata,
+    Column("writer", Id, ForeignKey("audit_writer.id"), primary_key=True),
+    Column("n", BigInteger, primary_key=True),
+    Column("prev", String(64), nullable=False),
+    Column("hash", String(64), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("event", String(40), nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("integrator", Id),
+    Column("request", Serial),
+    Column("activation", Id),
+    Column("attempt", Integer),
+    Column("detail", JsonText, nullable=False),
+    Index("ix_audit_event_request", "request"),
+    Index("ix_audit_event_at", "at"),
+)

@@ -1,0 +1,101 @@
+"""Documents as they came in and as they were signed, and their upkeep."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+)
+
+from appliance.core.database.tables.base import Id, Serial, metadata
+from appliance.core.database.types import Instant, JsonText
+
+# Removed, its integrator's documents open no more, whoever has the files.
+document_key = Table(
+    "document_key",
+    metadata,
+    Column("integrator", Id, ForeignKey("integrator.id"), primary_key=True),
+    Column("key_sealed", LargeBinary, nullable=False),
+    Column("created", Instant, nullable=False),
+)
+
+document = Table(
+    "document",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("inspection", JsonText, nullable=False),
+    # When it came in, the last time that it did.
+    Column("created", Instant, nullable=False),
+    UniqueConstraint("integrator", "sha256"),
+    Index("ix_document_created", "created"),
+)
+
+document_repair = Table(
+    "document_repair",
+    metadata,
+    # The repaired copy, which it is forgotten with.
+    Column(
+        "document",
+        Id,
+        ForeignKey("document.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    # Of the damaged file, which is kept beside the copy.
+    Column("sha256", String(64), nullable=False),
+    Column("damage", JsonText, nullable=False),
+    Index("ix_document_repair_integrator_sha256", "integrator", "sha256"),
+)
+
+signed_document = Table(
+    "signed_document",
+    metadata,
+    Column("request", Serial, ForeignKey("signature_request.id"), primary_key=True),
+    # From 1; each one begins with the bytes of the one before it.
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("level", String(8), nullable=False),
+    Column("made", Instant, nullable=False),
+)
+
+# What published documents still need by themselves: a level, or a newer timestamp.
+level_upkeep = Table(
+    "level_upkeep",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column(
+        "request",
+        Serial,
+        ForeignKey("signature_request.id"),
+        nullable=False,
+        unique=True,
+    ),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("wanted", String(8), nullable=False),
+    Column("tsa", JsonText),
+    Column("outside", Boolean, nullable=False, server_default=false()),
+    Column("due", Instant, nullable=False),
+    # When it fell due, once a try has failed; `due` is then the next try.
+    Column("since", Instant),
+    Column("tries", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("lease_owner", Text),
+    Column("lease_until", Instant),
+    Column("fence", Integer, nullable=False),
+    Index("ix_level_upkeep_due", "due"),
+    Index("ix_level_upkeep_since", "since"),
+)

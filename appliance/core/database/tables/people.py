@@ -1,0 +1,123 @@
+"""People, what proves them, and their tries to do so."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+)
+
+from appliance.core.database.tables.base import Id, Serial, metadata
+from appliance.core.database.types import Instant, JsonText
+
+person = Table(
+    "person",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("cuil", String(11), nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("email_sealed", LargeBinary, nullable=False),
+    Column("email_index", String(64), nullable=False, unique=True),
+    Column("locale", String(5), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("vouched_by", String(16), nullable=False),
+    Column("created", Instant, nullable=False),
+    # What they had proven until then counts no more.
+    Column("signed_out", Instant),
+)
+
+enrolment = Table(
+    "enrolment",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("code_index", String(64), nullable=False, unique=True),
+    Column("person", Id, ForeignKey("person.id"), nullable=False),
+    Column("totp_sealed", LargeBinary, nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("until", Instant, nullable=False),
+    Column("used", Instant),
+    Index("ix_enrolment_person", "person"),
+)
+
+login_secret = Table(
+    "login_secret",
+    metadata,
+    Column("person", Id, ForeignKey("person.id"), primary_key=True),
+    # A PHC string is right for a login password: no key is derived from it.
+    Column("phc", Text, nullable=False),
+    Column("totp_sealed", LargeBinary, nullable=False),
+    Column("last_step", BigInteger, nullable=False),
+)
+
+login_attempt = Table(
+    "login_attempt",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("at", Instant, nullable=False),
+    Column("address", String(64), nullable=False),
+    Column("account_index", String(64), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("person", Id, ForeignKey("person.id")),
+    Column("outcome", String(16), nullable=False),
+    # HMAC of the login token while the code is still to come.
+    Column("token_index", String(64), unique=True),
+    Column("until", Instant),
+    # Of an IPv6 address the networks around its /64.
+    Column("net_56", String(64)),
+    Column("net_48", String(64)),
+    # Within the account: the integrator of a code in a frame. The default is for
+    # rows of earlier versions.
+    Column("scope", String(36), nullable=False, server_default=""),
+    Index("ix_login_attempt_net_56_at", "net_56", "at"),
+    Index("ix_login_attempt_net_48_at", "net_48", "at"),
+    Index("ix_login_attempt_address_at", "address", "at"),
+    Index("ix_login_attempt_account_index_at", "account_index", "at"),
+)
+
+known_address = Table(
+    "known_address",
+    metadata,
+    # HMAC of the account and the address from which it was proven.
+    Column("known_index", String(64), primary_key=True),
+    Column("at", Instant, nullable=False),
+    Index("ix_known_address_at", "at"),
+)
+
+signing_secret = Table(
+    "signing_secret",
+    metadata,
+    Column("person", Id, ForeignKey("person.id"), primary_key=True),
+    Column("salt", LargeBinary, nullable=False),
+    Column("argon2", JsonText, nullable=False),
+    Column("pepper_version", Integer, nullable=False),
+    Column("verifier_sha256", String(64), nullable=False),
+    Column("counted", Integer, nullable=False),
+    Column("locked_at", Instant),
+)
+
+attempt_slot = Table(
+    "attempt_slot",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("person", Id, ForeignKey("person.id"), nullable=False),
+    # None where the password is asked for something else than a signature.
+    Column("request", Serial, ForeignKey("signature_request.id")),
+    Column("verifier_sha256", String(64)),
+    Column("at", Instant, nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Index("ix_attempt_slot_person_at", "person", "at"),
+)
+
+revocation_pin = Table(
+    "revocation_pin",
+    metadata,
+    Column("person", Id, ForeignKey("person.id"), primary_key=True),
+    # A PHC string is right: no key is derived from a PIN.
+    Column("phc", Text, nullable=False),
+    Column("made", Instant, nullable=False),
+)

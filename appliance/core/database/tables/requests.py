@@ -1,0 +1,75 @@
+"""What is to be signed by whom, alone or in a batch."""
+
+from sqlalchemy import (
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from appliance.core.database.tables.base import Id, Serial, metadata
+from appliance.core.database.types import Instant, JsonText
+
+signing_process = Table(
+    "signing_process",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("created", Instant, nullable=False),
+)
+
+signature_request = Table(
+    "signature_request",
+    metadata,
+    Column("id", Serial, primary_key=True, autoincrement=True),
+    Column("process", Id, ForeignKey("signing_process.id"), nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("person", Id, ForeignKey("person.id"), nullable=False),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("document", Id, ForeignKey("document.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("origin", String(16), nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("expires", Instant),
+    Column("params_sha256", String(64)),
+    Column("activation", Id),
+    # The level reached; beside it what was wished for at its making.
+    Column("level", String(8)),
+    Column("wished_level", String(8)),
+    Column("timestamp_policy", String(16)),
+    Column("digest", String(8)),
+    Column("tsa", JsonText),
+    UniqueConstraint("process", "seq"),
+    Index("ix_signature_request_person_state", "person", "state"),
+    Index("ix_signature_request_state_expires", "state", "expires"),
+    # A number once given is never given again, deleted rows or not.
+    sqlite_autoincrement=True,
+)
+
+signing_batch = Table(
+    "signing_batch",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("person", Id, ForeignKey("person.id"), nullable=False),
+    Column("requests", JsonText, nullable=False),
+    Column("params", JsonText, nullable=False),
+    Column("refused", JsonText, nullable=False),
+    Column("asked", Instant, nullable=False),
+    Index("ix_signing_batch_asked", "asked"),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("scope", String(64), primary_key=True),
+    Column("key", String(128), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),
+    Column("created", Instant, nullable=False),
+    Index("ix_idempotency_created", "created"),
+)

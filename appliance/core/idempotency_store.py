@@ -1,0 +1,67 @@
+"""Idempotency keys in SQL: what each was first used for."""
+
+from datetime import datetime
+
+from sqlalchemy import delete, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import idempotency
+from appliance.core.database.upsert import insert_into
+from appliance.domain.errors import ApplianceError, ErrorCode
+
+
+class SqlIdempotency:
+    """One row a scope and key."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def remembered(self, scope: str, key: str) -> str | None:
+        """The fingerprint that an idempotency key was first used with."""
+        result = await self._connection.execute(
+            select(idempotency.c.fingerprint).where(
+                idempotency.c.scope == scope, idempotency.c.key == key
+            )
+        )
+        return result.scalar_one_or_none()
+
+    async def remember(
+        self, scope: str, key: str, fingerprint: str, at: datetime
+    ) -> None:
+        """Bind an idempotency key to a fingerprint.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
+        """
+        await self._connection.execute(
+            insert_into(self._connection, idempotency)
+            .values(scope=scope, key=key, fingerprint=fingerprint, created=at)
+            .on_conflict_do_nothing()
+        )
+        if await self.remembered(scope, key) != fingerprint:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+
+    async def rebind(
+        self, scope: str, key: str, fingerprint: str, at: datetime
+    ) -> None:
+        """Have a key stand for something, whatever it stood for, from now on."""
+        now = {"fingerprint": fingerprint, "created": at}
+        await self._connection.execute(
+            insert_into(self._connection, idempotency)
+            .values(scope=scope, key=key, **now)
+            .on_conflict_do_update(index_elements=["scope", "key"], set_=now)
+        )
+
+    async def forget(self, before: datetime, limit: int) -> int:
+        """Delete keys that were first used before then, the oldest; how many."""
+        named = idempotency.c.scope, idempotency.c.key
+        oldest = (
+            select(*named)
+            .where(idempotency.c.created < before)
+            .order_by(idempotency.c.created)
+            .limit(limit)
+        )
+        result = await self._connection.execute(
+            delete(idempotency).where(tuple_(*named).in_(oldest))
+        )
+        return result.rowcount

@@ -1,0 +1,90 @@
+"""What the record says of the installation as a whole, in SQL."""
+
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import document, installation
+from appliance.core.database.upsert import insert_into
+from appliance.domain.generation import NONE, Generation
+from appliance.domain.ids import IntegratorId
+
+DOCUMENTS: Final = "documents"
+"""Row of the mark on the folder of documents."""
+GENERATION: Final = "generation"
+"""Row of the last take-over, as text; none: there was none."""
+BACKUP: Final = "backup"
+"""Row of when the last backup was made; none: none ever was."""
+RESTORED: Final = Generation(-1)
+"""What stands there when a backup was brought back."""
+
+
+class SqlInstallation:
+    """Its mark on the folder of documents; which restore of it this is."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def documents_mark(self) -> str | None:
+        """What marks its folder of documents; None until one was marked."""
+        return await self._value(DOCUMENTS)
+
+    async def mark_documents(self, mark: str) -> bool:
+        """Say what marks it; False: that was said already."""
+        done = await self._connection.execute(
+            insert_into(self._connection, installation)
+            .values(name=DOCUMENTS, value=mark)
+            .on_conflict_do_nothing()
+        )
+        return done.rowcount == 1
+
+    async def generation(self) -> Generation:
+        """The take-over that this record is of.
+
+        Source: docs/backup.md "One HSM, one record".
+        """
+        return Generation.parse(await self._value(GENERATION) or str(NONE))
+
+    async def lock_generation(self) -> Generation:
+        """The same; others who lock it wait for the end of this transaction."""
+        # A row that is not there can be locked by nobody.
+        await self._connection.execute(
+            insert_into(self._connection, installation)
+            .values(name=GENERATION, value=str(NONE))
+            .on_conflict_do_nothing()
+        )
+        query = select(installation.c.value).where(installation.c.name == GENERATION)
+        locked = await self._connection.execute(query.with_for_update())
+        return Generation.parse(locked.scalar_one())
+
+    async def set_generation(self, generation: Generation) -> None:
+        """Say it."""
+        told = insert_into(self._connection, installation).values(
+            name=GENERATION, value=str(generation)
+        )
+        await self._connection.execute(
+            told.on_conflict_do_update(
+                index_elements=["name"], set_={"value": told.excluded.value}
+            )
+        )
+
+    async def last_backup(self) -> datetime | None:
+        """When the last backup was made; None: none ever was."""
+        told = await self._value(BACKUP)
+        return None if told is None else datetime.fromisoformat(told)
+
+    async def _value(self, name: str) -> str | None:
+        query = select(installation.c.value).where(installation.c.name == name)
+        value: str | None = (await self._connection.execute(query)).scalar()
+        return value
+
+    async def newest_documents(self, limit: int) -> list[tuple[IntegratorId, str]]:
+        """Integrator and SHA-256 of the documents that came in last."""
+        rows = await self._connection.execute(
+            select(document.c.integrator, document.c.sha256)
+            .order_by(document.c.created.desc())
+            .limit(limit)
+        )
+        return [(IntegratorId(row.integrator), row.sha256) for row in rows]

@@ -1,0 +1,377 @@
+"""The doorbell and the news of outcomes, over Redis; nothing here is a record.
+
+A ring is an arq job (so that exactly one of many workers takes it) and a
+message on a channel (so that it takes it at once). A ring that is lost costs
+the poll interval of a worker; news that is lost costs a front its next look.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, Protocol
+
+import structlog
+from arq.connections import ArqRedis, RedisSettings
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from appliance.core.secrets.password_files import read_password
+from appliance.core.system.dead_connections import OPTIONS
+from appliance.domain.ids import ActivationId, TaskId
+from appliance.settings import Settings
+
+QUEUE = "rubrica:ring"
+"""arq's queue."""
+BELL = "rubrica:bell"
+"""Channel that wakes workers."""
+NEWS = "rubrica:news"
+"""Channel that tells of outcomes; the message is an activation's id."""
+RING_JOB = "ring"
+"""Name of the arq function."""
+
+_log = structlog.get_logger(__name__)
+_AWAY = (RedisError, OSError, asyncio.TimeoutError)
+_CONNECT_S = 1
+"""Longest that connecting may take, in seconds."""
+_RING_S = 1.0
+"""Longest that a ring or news may take; who waits for it looks by itself then."""
+_REST_S = 1.0
+"""Time that a Redis that was away is left alone, in seconds."""
+_DEAF_S = 0.5
+"""Time between looks of a caller that no news can reach."""
+
+
+def serialize(job: dict[str, Any]) -> bytes:
+    """A job as JSON: a pickle would run code of whoever writes to Redis."""
+    return json.dumps(job, default=str).encode()
+
+
+def deserialize(raw: bytes) -> dict[str, Any]:
+    """Undo `serialize`.
+
+    Raises:
+        ValueError: not a JSON object.
+    """
+    job = json.loads(raw)
+    if not isinstance(job, dict):
+        msg = "a job is a JSON object"
+        raise ValueError(msg)  # noqa: TRY004 (arq expects one kind of error)
+    return job
+
+
+def redis_settings(settings: Settings) -> RedisSettings:
+    """How to reach the doorbell.
+
+    Raises:
+        SettingsError: the file of its password cannot be read.
+    """
+    if settings.redis.url is not None:
+        found = RedisSettings.from_dsn(settings.redis.url)
+        # Off by default in arq: any certificate of that authority would do.
+        found.ssl_check_hostname = found.ssl
+        if (ca := settings.redis.root_certificate_file) is not None:
+            found.ssl_ca_certs = str(ca)
+        if (file := settings.redis.password_file) is not None:
+            found.password = read_password(file)
+    else:
+        found = RedisSettings(unix_socket_path=str(settings.redis_socket))
+    return found
+
+
+class _Sending:
+    """Words to Redis, for each of which its caller waits `_RING_S` at most.
+
+    What is later is cancelled and comes to its end by itself: over a dead link the
+    client takes seconds more for letting go.
+    """
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Future[None]] = set()
+
+    async def in_time(self, words: Coroutine[object, object, None]) -> bool:
+        """Whether Redis took them in time.
+
+        A caller that leaves tears no connection that is in the middle of an answer.
+        """
+        sending = self.leave(words)
+        await asyncio.wait({sending}, timeout=_RING_S)
+        if not sending.done():
+            sending.cancel()
+        if not sending.done() or sending.cancelled():
+            return False
+        error = sending.exception()
+        if error is not None and not isinstance(error, _AWAY):
+            raise error
+        return error is None
+
+    def leave(self, words: Coroutine[object, object, None]) -> asyncio.Future[None]:
+        """Begin them, whether or not anybody waits."""
+        sending = asyncio.ensure_future(words)
+        self._running.add(sending)
+        sending.add_done_callback(self._ended)
+        return sending
+
+    def _ended(self, sending: asyncio.Future[None]) -> None:
+        self._running.discard(sending)
+        if not sending.cancelled():
+            sending.exception()
+
+    async def close(self) -> None:
+        """Give what is under way a moment more."""
+        if self._running:
+            _, late = await asyncio.wait([*self._running], timeout=_RING_S)
+            for sending in late:
+                sending.cancel()
+
+
+class RedisDoorbell:
+    """A `Doorbell` over arq; never raises."""
+
+    def __init__(self, settings: RedisSettings) -> None:
+        self._settings = settings
+        self._pool: ArqRedis | None = None
+        self._connecting = asyncio.Lock()
+        self._retry_at = 0.0
+        self._sending = _Sending()
+
+    async def ring(self, work: ActivationId | TaskId) -> None:
+        """Tell any worker that there is work; never raises."""
+        if self._resting():
+            return
+        if not await self._sending.in_time(self._ring(work)):
+            self._rest()
+
+    def _resting(self) -> bool:
+        """Whether Redis was away a moment ago and is left alone for now."""
+        return self._pool is None and _now() < self._retry_at
+
+    def _rest(self) -> None:
+        self._retry_at = _now() + _REST_S
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            self._sending.leave(_closed(pool))
+
+    async def _ring(self, work: ActivationId | TaskId) -> None:
+        if (pool := await self._connected()) is None:
+            return
+        await pool.enqueue_job(
+            RING_JOB, work, _job_id=f"{work}:1", _expires=timedelta(minutes=2)
+        )
+        await pool.publish(BELL, "")
+
+    async def _connected(self) -> ArqRedis | None:
+        """The one pool, made by whoever rings first; None while resting."""
+        async with self._connecting:
+            if self._resting():
+                return None
+            if self._pool is None:
+                try:
+                    self._pool = await connect_queue(self._settings)
+                except _AWAY:
+                    # Those that wait for this lock need not find it out again.
+                    self._rest()
+                    raise
+            return self._pool
+
+    async def close(self) -> None:
+        """Drop the connection."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            self._sending.leave(_closed(pool))
+        await self._sending.close()
+
+
+async def _closed(client: Redis) -> None:
+    with contextlib.suppress(*_AWAY):
+        await client.aclose()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class _Waiter:
+    """One caller waiting for news.
+
+    Args:
+        hears: whether news can come; without, a wait is a short one.
+    """
+
+    def __init__(self, hears: Callable[[], bool]) -> None:
+        self.event = asyncio.Event()
+        self._hears = hears
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for news or the time-out; True for news."""
+        if not self._hears():
+            timeout_s = min(timeout_s, _DEAF_S)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.event.wait()
+        except TimeoutError:
+            return False
+        self.event.clear()
+        return True
+
+
+class RedisOutcomes:
+    """`Outcomes` over one subscription a process; `run` keeps it alive."""
+
+    def __init__(self, settings: RedisSettings) -> None:
+        self._settings = settings
+        self._waiters: dict[str, set[_Waiter]] = {}
+        self._publisher: Redis | None = None
+        self._retry_at = 0.0
+        self._sending = _Sending()
+        self._hears = False
+
+    @asynccontextmanager
+    async def expect(self, activation: ActivationId) -> AsyncIterator[_Waiter]:
+        """Listen from now on; enter it before the work is committed."""
+        waiter = _Waiter(lambda: self._hears)
+        self._waiters.setdefault(activation, set()).add(waiter)
+        try:
+            yield waiter
+        finally:
+            waiters = self._waiters[activation]
+            waiters.discard(waiter)
+            if not waiters:
+                del self._waiters[activation]
+
+    async def announce(self, activation: ActivationId) -> None:
+        """Wake whoever expects it; never raises."""
+        self._wake(activation)
+        if self._publisher is None and _now() < self._retry_at:
+            return
+        if not await self._sending.in_time(self._publish(activation)):
+            self._retry_at = _now() + _REST_S
+            self._drop()
+
+    def _drop(self) -> None:
+        publisher, self._publisher = self._publisher, None
+        if publisher is not None:
+            self._sending.leave(_closed(publisher))
+
+    async def _publish(self, activation: ActivationId) -> None:
+        if self._publisher is None:
+            self._publisher = connect(self._settings)
+        await self._publisher.publish(NEWS, activation)
+
+    def _wake(self, activation: str) -> None:
+        for waiter in self._waiters.get(activation, ()):
+            waiter.event.set()
+
+    async def run(self) -> None:
+        """Listen until cancelled; a Redis that is away is tried each second."""
+
+        def tell(*, hears: bool) -> None:
+            self._hears = hears
+
+        async for message in listen(self._settings, NEWS, tell):
+            if message is None:
+                # News may have been missed while away: let all look again.
+                for activation in list(self._waiters):
+                    self._wake(activation)
+            else:
+                self._wake(message)
+
+    async def close(self) -> None:
+        """Drop the connection."""
+        self._drop()
+        await self._sending.close()
+
+
+def connect(settings: RedisSettings) -> Redis:
+    """A client of the doorbell."""
+    return Redis(**_connection(settings))
+
+
+async def connect_queue(settings: RedisSettings) -> ArqRedis:
+    """A client of arq's queue, connected.
+
+    Raises:
+        RedisError, OSError: Redis is away.
+    """
+    # arq's own `create_pool` has no option for a link that dies.
+    pool = ArqRedis(
+        **_connection(settings),
+        encoding="utf8",
+        job_serializer=serialize,
+        job_deserializer=deserialize,
+        default_queue_name=QUEUE,
+    )
+    try:
+        await pool.ping()
+    except BaseException:
+        with contextlib.suppress(*_AWAY):
+            await pool.aclose()
+        raise
+    return pool
+
+
+def _connection(settings: RedisSettings) -> dict[str, Any]:
+    """Where Redis is, and how soon it counts as away."""
+    found: dict[str, Any] = {
+        "db": settings.database,
+        "username": settings.username,
+        "password": settings.password,
+        "socket_connect_timeout": _CONNECT_S,
+    }
+    if settings.unix_socket_path is not None:
+        return {**found, "unix_socket_path": settings.unix_socket_path}
+    return {
+        **found,
+        "host": settings.host if isinstance(settings.host, str) else "localhost",
+        "port": settings.port,
+        "ssl": settings.ssl,
+        "ssl_ca_certs": settings.ssl_ca_certs,
+        "ssl_check_hostname": settings.ssl_check_hostname,
+        "socket_keepalive": True,
+        "socket_keepalive_options": OPTIONS,
+    }
+
+
+class _Tell(Protocol):
+    """Is told whether a channel can be heard."""
+
+    def __call__(self, *, hears: bool) -> None: ...
+
+
+async def listen(
+    settings: RedisSettings, channel: str, tell: _Tell | None = None
+) -> AsyncIterator[str | None]:
+    """Messages of a channel for ever; None after each (re)connection.
+
+    Args:
+        settings: of the server.
+        channel: its name.
+        tell: called at each connection and loss.
+    """
+    away = False
+    while True:
+        client = connect(settings)
+        try:
+            async with client.pubsub() as subscription:
+                await subscription.subscribe(channel)
+                if away:
+                    _log.info("redis.back", channel=channel)
+                away = False
+                if tell is not None:
+                    tell(hears=True)
+                yield None
+                async for message in subscription.listen():
+                    if message["type"] == "message":
+                        yield message["data"].decode(errors="replace")
+        except _AWAY as exc:
+            if not away:
+                _log.warning("redis.away", channel=channel, error=str(exc))
+            away = True
+            if tell is not None:
+                tell(hears=False)
+            await asyncio.sleep(1)
+        finally:
+            with contextlib.suppress(*_AWAY):
+                await client.aclose()

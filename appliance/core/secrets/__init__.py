@@ -1,0 +1,1 @@
+"""Secret keys and passwords: their files, sealing, hashing."""

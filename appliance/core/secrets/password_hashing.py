@@ -1,0 +1,206 @@
+"""Argon2id off the event loop, at most one a core at a time.
+
+For login passwords, of which a PHC string is kept. Signing passwords are
+another matter (no PHC string is ever made of one) but share the slots.
+"""
+
+import asyncio
+import functools
+import secrets
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from appliance.core.fair_queue import FairLimits, FairQueue
+from appliance.core.system.cpu_count import usable_cores
+from appliance.core.work_owner import work_owner
+from appliance.domain.errors import ApplianceError, ErrorCode
+
+MEMORY_KIB: Final = 19_456
+TIME_COST: Final = 2
+PARALLELISM: Final = 1
+
+_HASHER: Final = PasswordHasher(
+    time_cost=TIME_COST, memory_cost=MEMORY_KIB, parallelism=PARALLELISM
+)
+_T = TypeVar("_T")
+
+
+class HashSlots:
+    """Lets one hash a core run at a time, in threads; each asks in their turn.
+
+    Checks of signing passwords come before all else: who is there has proven by
+    another factor who they are, while anybody may try to sign in. Other hashes
+    leave a core free where there are several. Within both, each share and each of
+    its parties (`WorkOwner`) wait in turns, so that a flood of one address, or of
+    one integrator's frames, makes no other wait longer than for a hash or two.
+
+    Args:
+        slots: how many at a time; one a core by default.
+    """
+
+    def __init__(self, slots: int | None = None) -> None:
+        most = slots or usable_cores()
+        self._signing = FairQueue(
+            FairLimits(
+                places=most,
+                per_share=most,
+                per_party=most,
+                waiting=256,
+                waiting_per_share=64,
+                # A person has at most ten checks running (decisions "attempts").
+                waiting_per_party=16,
+                retry_after_s=1,
+            ),
+            "signing_passwords",
+        )
+        others = max(1, most - 1)
+        self._others = FairQueue(
+            FairLimits(
+                places=others,
+                per_share=others,
+                per_party=others,
+                waiting=128,
+                waiting_per_share=32,
+                waiting_per_party=32,
+                retry_after_s=1,
+            ),
+            "other_passwords",
+        )
+        self._cores = _Cores(most)
+        # Threads of its own: each keeps the 19 MiB of its last hash, and those
+        # of asyncio's pool are many.
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="hash")
+
+    async def run(self, work: Callable[[], _T], *, first: bool = False) -> _T:
+        """Run slow hashing in a thread when a slot is free.
+
+        A caller that is cancelled leaves; its slot stays taken until the
+        thread is done, so that leaving frees no core that is still busy.
+
+        Args:
+            work: the hashing; it must not touch the event loop.
+            first: it is a signing password's, which comes before others.
+
+        Raises:
+            ApplianceError: `OVERLOADED`: too many wait, of all or of this share.
+        """
+        queue = self._signing if first else self._others
+        place = await queue.acquire(work_owner())
+        try:
+            await self._cores.take(first=first)
+        except BaseException:
+            place.release()
+            raise
+
+        def leave(_: object = None) -> None:
+            place.release()
+            self._cores.give_back()
+
+        try:
+            future = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except BaseException:
+            leave()
+            raise
+        future.add_done_callback(leave)
+        return await asyncio.shield(future)
+
+
+class _Cores:
+    """A number of cores, given to those who come first before others.
+
+    Few wait here: those who have a place of their queue.
+
+    Args:
+        free: how many.
+    """
+
+    def __init__(self, free: int) -> None:
+        self._free = free
+        self._first: deque[asyncio.Future[None]] = deque()
+        self._others: deque[asyncio.Future[None]] = deque()
+
+    async def take(self, *, first: bool) -> None:
+        """Wait for a core.
+
+        Raises:
+            CancelledError: the caller left; it holds none.
+        """
+        if self._free:
+            self._free -= 1
+            return
+        granted = asyncio.get_running_loop().create_future()
+        (self._first if first else self._others).append(granted)
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Give a core to the next one."""
+        for waiting in (self._first, self._others):
+            while waiting:
+                granted = waiting.popleft()
+                if not granted.done():
+                    granted.set_result(None)
+                    return
+        self._free += 1
+
+
+@functools.cache
+def _nobody() -> str:
+    """Checked for unknown users, so that they cost what known ones do."""
+    return _HASHER.hash(secrets.token_bytes(16))
+
+
+class Passwords:
+    """Hashes and checks login passwords.
+
+    Args:
+        slots: shared by everything of this process that hashes passwords.
+    """
+
+    def __init__(self, slots: HashSlots) -> None:
+        self._slots = slots
+        self._nobody = _nobody()
+
+    async def hash(self, password: bytes) -> str:
+        """Hash a login password.
+
+        Args:
+            password: UTF-8 of the NFC form, 1 to 1024 bytes.
+
+        Returns:
+            A PHC string.
+        """
+        return await self._slots.run(lambda: _HASHER.hash(password))
+
+    async def verify(self, phc: str | None, password: bytes) -> bool:
+        """Check a login password.
+
+        Args:
+            phc: what `hash` made, or None when nobody is known by that name:
+                it takes as long and is never right.
+            password: as for `hash`.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: the stored hash is none.
+        """
+        right = await self._slots.run(
+            lambda: self._matches(phc or self._nobody, password)
+        )
+        return right and phc is not None
+
+    def _matches(self, phc: str, password: bytes) -> bool:
+        try:
+            return _HASHER.verify(phc, password)
+        except VerificationError:
+            return False
+        except InvalidHashError as exc:
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc

@@ -1,0 +1,300 @@
+"""Documents and signed documents in SQL."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    delete,
+    exists,
+    insert,
+    not_,
+    select,
+    tuple_,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import (
+    document,
+    document_repair,
+    embed_session_document,
+    metadata,
+    signature_request,
+    signed_document,
+)
+from appliance.core.database.upsert import insert_into
+from appliance.documents.inspection_json import inspection_from_json, inspection_to_json
+from appliance.domain.documents import Damage, Repair
+from appliance.domain.ids import DocumentId, IntegratorId, RequestId
+from appliance.domain.records.requests import StoredDocument
+from appliance.domain.requests.request import SignedDocumentView, SignedVersion
+from appliance.domain.vocab import SignatureLevel
+
+REFERRING: Final = tuple(
+    key.parent
+    for table in metadata.sorted_tables
+    for key in table.foreign_keys
+    if key.column is document.c.id and key.ondelete is None
+)
+"""Every column that refers to a document, of whatever table; rows that go when their
+document goes do not."""
+NAMING: Final = tuple(
+    table
+    for table in metadata.sorted_tables
+    if {"integrator", "sha256"} <= set(table.c.keys())
+)
+"""By convention: every table that names files of the document store."""
+REPAIR: Final = (
+    document_repair.c.sha256.label("original_sha256"),
+    document_repair.c.damage,
+)
+"""What `repair_of` reads, of a document outer-joined to its repair."""
+
+
+class SqlDocuments:
+    """Documents and signed documents."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(self, new: StoredDocument, at: datetime) -> StoredDocument:
+        """Record a document, or give the one with the same bytes.
+
+        A document inspected again by a newer inspector keeps its place. It counts
+        as new again, so that nobody removes it as unused before it is used.
+        """
+        inspection = inspection_to_json(new.inspection)
+        result = await self._connection.execute(
+            insert_into(self._connection, document)
+            .values(
+                id=new.id,
+                integrator=new.integrator,
+                sha256=new.sha256,
+                size_bytes=new.inspection.size_bytes,
+                inspection=inspection,
+                created=at,
+            )
+            .on_conflict_do_update(
+                index_elements=["integrator", "sha256"],
+                set_={"inspection": inspection, "created": at},
+            )
+            .returning(document.c.id)
+        )
+        kept = replace(new, id=DocumentId(result.scalar_one()))
+        if kept.repair is not None:
+            await self._connection.execute(
+                insert_into(self._connection, document_repair)
+                .values(
+                    document=kept.id,
+                    integrator=kept.integrator,
+                    sha256=kept.repair.original_sha256,
+                    damage=list(kept.repair.damage),
+                )
+                .on_conflict_do_nothing()
+            )
+        return kept
+
+    async def get(self, wanted: DocumentId) -> StoredDocument | None:
+        """A document by id."""
+        query = _documents().where(document.c.id == wanted)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _stored(row)
+
+    async def repaired(
+        self, owner: IntegratorId, original_sha256: str
+    ) -> StoredDocument | None:
+        """The first repaired copy that was made of a damaged file."""
+        query = (
+            _documents()
+            .where(
+                document_repair.c.integrator == owner,
+                document_repair.c.sha256 == original_sha256,
+            )
+            .order_by(document.c.created, document.c.id)
+            .limit(1)
+        )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _stored(row)
+
+    async def sealed(
+        self, request: RequestId, view: SignedDocumentView, at: datetime
+    ) -> None:
+        """Record a version of a request's signed document, once."""
+        await self._connection.execute(
+            insert(signed_document).values(
+                request=request,
+                version=view.version,
+                integrator=view.integrator,
+                sha256=view.sha256,
+                size_bytes=view.size_bytes,
+                level=view.level,
+                made=at,
+            )
+        )
+
+    async def signed(self, request: RequestId) -> SignedDocumentView | None:
+        """The newest version of a request's signed document."""
+        return (await self.signed_of((request,))).get(request)
+
+    async def signed_of(
+        self, requests: Collection[RequestId]
+    ) -> dict[RequestId, SignedDocumentView]:
+        """The signed documents of those requests that have one."""
+        query = _signed().where(signed_document.c.request.in_(requests))
+        # Of several versions the newest comes last, and stays.
+        rows = await self._connection.execute(query.order_by(signed_document.c.version))
+        return {RequestId(row.request): _signed_view(row) for row in rows}
+
+    async def stamped_between(
+        self, since: datetime, until: datetime, after: tuple[int, int], limit: int
+    ) -> list[SignedDocumentView]:
+        """Versions with a timestamp, made in that time, by request and version."""
+        rows = await self._connection.execute(
+            _signed()
+            .where(
+                signed_document.c.made >= since,
+                signed_document.c.made <= until,
+                signed_document.c.level != SignatureLevel.B_B.value,
+                tuple_(signed_document.c.request, signed_document.c.version) > after,
+            )
+            .order_by(signed_document.c.request, signed_document.c.version)
+            .limit(limit)
+        )
+        return [_signed_view(row) for row in rows]
+
+    async def version(
+        self, request: RequestId, sha256: str
+    ) -> SignedDocumentView | None:
+        """The version of a request's signed document that has this hash."""
+        query = _signed().where(
+            signed_document.c.request == request, signed_document.c.sha256 == sha256
+        )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _signed_view(row)
+
+    async def holding(self, request: RequestId) -> list[SignedVersion]:
+        """All signed documents that hold a signature, newest first."""
+        own = signature_request.alias("own")
+        rows = await self._connection.execute(
+            select(signed_document)
+            .join(
+                signature_request,
+                signature_request.c.id == signed_document.c.request,
+            )
+            .join(own, own.c.process == signature_request.c.process)
+            .where(own.c.id == request, signature_request.c.seq >= own.c.seq)
+            .order_by(signature_request.c.seq.desc(), signed_document.c.version.desc())
+        )
+        return [
+            SignedVersion(
+                request=RequestId(row.request),
+                number=row.version,
+                level=row.level,
+                sha256=row.sha256,
+                size_bytes=row.size_bytes,
+                made=row.made,
+            )
+            for row in rows
+        ]
+
+    async def forget_unused(self, before: datetime, limit: int) -> int:
+        """Forget documents that came in before then, for nothing; how many."""
+        unused = select(document.c.id).where(_is_unused(before)).limit(limit)
+        found = list((await self._connection.execute(unused)).scalars())
+        result = await self._connection.execute(
+            delete(document).where(
+                document.c.id.in_(found),
+                # Whoever took it in again meanwhile made it new.
+                document.c.created < before,
+            )
+        )
+        return result.rowcount
+
+    async def forget_these(
+        self, integrator: IntegratorId, sha256: Collection[str], before: datetime
+    ) -> int:
+        """Forget those of an integrator's documents that nothing refers to; how many.
+
+        None that came in later, and none that a session of the frame has brought.
+        """
+        brought = exists().where(
+            embed_session_document.c.integrator == document.c.integrator,
+            embed_session_document.c.sha256 == document.c.sha256,
+        )
+        result = await self._connection.execute(
+            delete(document).where(
+                document.c.integrator == integrator,
+                document.c.sha256.in_(sha256),
+                _is_unused(before),
+                not_(brought),
+            )
+        )
+        return result.rowcount
+
+    async def named(
+        self, integrator: IntegratorId, sha256: Collection[str]
+    ) -> set[str]:
+        """Which of these are named by anything of that integrator's."""
+        found: set[str] = set()
+        for table in NAMING:
+            rows = await self._connection.execute(
+                select(table.c.sha256).where(
+                    table.c.integrator == integrator, table.c.sha256.in_(sha256)
+                )
+            )
+            found.update(rows.scalars())
+        return found
+
+
+def _is_unused(before: datetime) -> ColumnElement[bool]:
+    """Came in before then, and nothing refers to it."""
+    return and_(
+        document.c.created < before,
+        *(not_(exists().where(column == document.c.id)) for column in REFERRING),
+    )
+
+
+def _signed() -> Select[Any]:
+    return select(signed_document, signature_request.c.name).join(
+        signature_request, signature_request.c.id == signed_document.c.request
+    )
+
+
+def _signed_view(row: Row[Any]) -> SignedDocumentView:
+    return SignedDocumentView(
+        request=RequestId(row.request),
+        integrator=IntegratorId(row.integrator),
+        file_name=row.name,
+        sha256=row.sha256,
+        size_bytes=row.size_bytes,
+        level=row.level,
+        version=row.version,
+    )
+
+
+def _documents() -> Select[Any]:
+    return select(document, *REPAIR).outerjoin(
+        document_repair, document_repair.c.document == document.c.id
+    )
+
+
+def _stored(row: Row[Any]) -> StoredDocument:
+    return StoredDocument(
+        DocumentId(row.id),
+        IntegratorId(row.integrator),
+        row.sha256,
+        inspection_from_json(row.inspection),
+        repair_of(row),
+    )
+
+
+def repair_of(row: Row[Any]) -> Repair | None:
+    """How a document was repaired, if it was: of a row with `REPAIR`."""
+    if row.original_sha256 is None:
+        return None
+    return Repair(row.original_sha256, tuple(Damage(word) for word in row.damage))

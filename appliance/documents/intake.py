@@ -1,0 +1,220 @@
+"""Taking a document in: size, sandbox, store, record, request."""
+
+import asyncio
+import hashlib
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from appliance.documents.examination import Examination, Examined
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import (
+    SIGNER_REPEATED,
+    SIGNERS_TOO_MANY,
+    ApplianceError,
+    ErrorCode,
+    SignersInvalidError,
+)
+from appliance.domain.identity import Person, format_cuil
+from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
+from appliance.domain.ports import DocumentStore, PdfInspector
+from appliance.domain.records import Store
+from appliance.domain.records.people import Integrator
+from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
+from appliance.domain.text.unicode_nfc import nfc
+from appliance.domain.vocab import EventKind
+from appliance.settings import DocumentSettings
+
+MAX_SIGNERS: Final = 50
+"""Most people who sign one document in turn."""
+_NAME_BYTES: Final = 255
+# Separators, and what could make a name read other than it is.
+_FORBIDDEN: Final = re.compile(r'[/\\:*?"<>|]')
+_FORBIDDEN_KINDS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def check_file_name(name: str) -> str:
+    """A document's file name, in NFC, or a refusal.
+
+    Raises:
+        ApplianceError: `FILENAME`: over 255 bytes, a path, control or
+            direction characters, or not ending in `.pdf`.
+    """
+    name = nfc(name, _NAME_BYTES) or ""
+    bad = (
+        not name.lower().endswith(".pdf")
+        or name.startswith(".")
+        or _FORBIDDEN.search(name)
+        or any(unicodedata.category(char) in _FORBIDDEN_KINDS for char in name)
+    )
+    if bad or len(name.encode("utf-8", "surrogatepass")) > _NAME_BYTES:
+        raise ApplianceError(ErrorCode.FILENAME)
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeOrder:
+    """A document and who is to sign it."""
+
+    integrator_code: str
+    cuil: str
+    """Of who signs first."""
+    file_name: str
+    expires: datetime | None
+    origin: str
+    actor: str
+    then: tuple[str, ...] = ()
+    """CUILs of those who sign after, each in turn, on what the one before made."""
+    wishes: ProfileWishes = NO_WISHES
+    """How it is to be signed, where the integrator's profile is not meant."""
+
+
+class Intake:
+    """The use cases of documents that come in."""
+
+    def __init__(
+        self,
+        store: Store,
+        documents: DocumentStore,
+        inspector: PdfInspector,
+        clock: Clock,
+        settings: DocumentSettings,
+    ) -> None:
+        self._store = store
+        self._documents = documents
+        self._examination = Examination(inspector, settings)
+        self._clock = clock
+
+    async def create_request(self, order: IntakeOrder, pdf: bytes) -> RequestId:
+        """Take a PDF in and ask a person, or several in turn, to sign it.
+
+        Returns:
+            The request of who signs first, `pendiente`.
+
+        Raises:
+            DocumentRefusedError: the PDF cannot be signed.
+            SignersInvalidError: somebody twice, or too many.
+            ApplianceError: `INTEGRATOR_NOT_FOUND`, `PERSON_NOT_FOUND`,
+                `FILENAME`, `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
+                `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
+        """
+        return (await self.create_requests(order, pdf))[0]
+
+    async def create_requests(self, order: IntakeOrder, pdf: bytes) -> list[RequestId]:
+        """The same; gives the requests of all, in order.
+
+        Raises:
+            ApplianceError: as `create_request`.
+        """
+        name = check_file_name(order.file_name)
+        integrator, people = await self._parties(order)
+        kept = await self.keep(integrator.id, pdf)
+        now = self._clock.now()
+        async with self._store.write() as records:
+            document = await records.documents.add(kept, now)
+            requests: list[RequestId] = []
+            for person in people:
+                new = NewRequest(
+                    person=person.id,
+                    integrator=integrator.id,
+                    document=document.id,
+                    name=name,
+                    origin=order.origin,
+                    created=now,
+                    expires=order.expires,
+                    wishes=order.wishes,
+                )
+                requests.append(
+                    await records.requests.follow(requests[-1], new)
+                    if requests
+                    else await records.requests.add(new)
+                )
+                records.audit.add(_created(order, document, requests, person))
+        return requests
+
+    async def _parties(self, order: IntakeOrder) -> tuple[Integrator, list[Person]]:
+        cuils = (order.cuil, *order.then)
+        twice = next((cuil for cuil in cuils if cuils.count(cuil) > 1), None)
+        if len(cuils) > MAX_SIGNERS:
+            raise SignersInvalidError(
+                SIGNERS_TOO_MANY, count=len(cuils), most=MAX_SIGNERS
+            )
+        if twice is not None:
+            raise SignersInvalidError(SIGNER_REPEATED, cuil=format_cuil(twice))
+        async with self._store.read() as records:
+            integrator = await records.people.integrator(order.integrator_code)
+            found = [await records.people.by_cuil(cuil) for cuil in cuils]
+        if integrator is None:
+            raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
+        if found[0] is None:
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+        people = [person for person in found if person is not None]
+        if len(people) < len(found):
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND, extras={"field": "then"})
+        return integrator, people
+
+    async def keep(self, integrator: IntegratorId, pdf: bytes) -> StoredDocument:
+        """Examine a PDF and keep its bytes; a damaged one is repaired first.
+
+        Returns:
+            The document to be recorded: the PDF, or the repaired copy of it.
+
+        Raises:
+            DocumentRefusedError: the PDF cannot be signed.
+            ApplianceError: `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
+                `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
+
+        Source: docs/documents.md; decisions "PDFs".
+        """
+        examined = await self._earlier_copy(
+            integrator, pdf
+        ) or await self._examination.examine(pdf)
+        if examined.repair is not None:
+            await self._documents.put(integrator, pdf)
+        sha256 = await self._documents.put(integrator, examined.pdf)
+        return StoredDocument(
+            DocumentId(new_id()),
+            integrator,
+            sha256,
+            examined.inspection,
+            examined.repair,
+        )
+
+    async def _earlier_copy(
+        self, integrator: IntegratorId, pdf: bytes
+    ) -> Examined | None:
+        """The copy that was made when the same damaged file came before."""
+        # A large one would hold up everybody else.
+        digest = await asyncio.to_thread(hashlib.sha256, pdf)
+        original = digest.hexdigest()
+        async with self._store.read() as records:
+            earlier = await records.documents.repaired(integrator, original)
+        if earlier is None or earlier.repair is None:
+            return None
+        copy = await self._documents.get(integrator, earlier.sha256)
+        return await self._examination.examine_copy(copy, earlier.repair)
+
+
+def _created(
+    order: IntakeOrder,
+    document: StoredDocument,
+    requests: list[RequestId],
+    person: Person,
+) -> AuditEvent:
+    """What the audit says of the last one of those requests."""
+    after = {"predecessor": requests[-2]} if len(requests) > 1 else {}
+    return AuditEvent(
+        EventKind.REQUEST_CREATED,
+        order.actor,
+        integrator=document.integrator,
+        request=requests[-1],
+        detail={
+            **document.facts(),
+            "person": person.id,
+            **after,
+        },
+    )

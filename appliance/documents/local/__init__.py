@@ -1,0 +1,1 @@
+"""Documents in a folder of this machine."""

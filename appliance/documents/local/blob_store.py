@@ -1,0 +1,334 @@
+"""PDFs in a local folder, by integrator and SHA-256, encrypted.
+
+Written to a temporary name, fsynced, renamed, and the folder fsynced, so that a
+row that names a document is never ahead of its bytes. (obstore's local store
+never fsyncs.) A file is named by the SHA-256 of what is in it, as the record names
+it: so a file is found for its row, and a backup compared with the record, by who
+has no key. Whoever reads the disk can tell whether a document that they have is
+there too; an HMAC would hide that, and the record has the same hash anyway.
+"""
+
+import asyncio
+import errno
+import hashlib
+import io
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from appliance.core.durable_files import (
+    NEW,
+    held_alone,
+    held_shared,
+    make_folder,
+    sync_folder,
+    write_durably,
+)
+from appliance.documents.disk_errors import named_faults
+from appliance.documents.document_files import (
+    associated,
+    contents,
+    hashed,
+    is_older,
+    name_of,
+    older,
+    opens,
+)
+from appliance.documents.encrypted_files import SealedReader, is_sealed, seal
+from appliance.documents.local.disk_reserve import Reserve
+from appliance.documents.local.folder_mark import DocumentMark
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId
+from appliance.domain.ports import DocumentKeys, DocumentStream
+
+_READERS: Final = 2
+"""Threads that read for streams: the allocator keeps some pieces for each thread."""
+_MARGIN_BYTES: Final = 2_097_152
+"""What a file takes beside its bytes: tags, folders, the file system's own."""
+
+
+class LocalDocuments:
+    """A `DocumentStore` in one folder.
+
+    Args:
+        folder: made when it is not there. What is made is open to owner and
+            group as far as the umask lets it be (roles may run as users of
+            their own that share a group), and to nobody else.
+        keys: of the integrators.
+        reserve_bytes: room that is kept for what was signed already.
+        intake_room_bytes: free room that what comes in leaves on the disk.
+        mark: whose folder it must be; None: that is not asked.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        keys: DocumentKeys,
+        reserve_bytes: int = 0,
+        intake_room_bytes: int = 0,
+        mark: DocumentMark | None = None,
+    ) -> None:
+        self._folder = folder
+        self._mark = mark
+        self._keys = keys
+        self._reserve = Reserve(folder, reserve_bytes)
+        self._intake_room = intake_room_bytes
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")
+
+    async def check(self) -> None:
+        """Make sure that the folder is there, and this installation's.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
+        """
+        if self._mark is not None:
+            await self._mark.check()
+
+    async def put(
+        self,
+        integrator: IntegratorId,
+        *parts: bytes | memoryview,
+        signed: bool = False,
+    ) -> str:
+        """Keep the bytes durably before returning.
+
+        Args:
+            integrator: whose.
+            parts: the document's bytes, one after the other.
+            signed: a key was used for it: it may have the reserve's room.
+
+        Returns:
+            Their SHA-256 in hex.
+
+        Raises:
+            ApplianceError: `STORAGE_FULL`; `STORE_UNAVAILABLE`, also for what is
+                signed and does not even fit where the reserve was.
+        """
+        views = [memoryview(part).cast("B") for part in parts]
+        await self.check()
+        key = await self._keys.make(integrator)
+        return await asyncio.to_thread(self._put, integrator, views, key, signed)
+
+    async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
+        """Read them back, hashed again on the way.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+        """
+        await self.check()
+        key = await self._keys.get(integrator)
+        return await asyncio.to_thread(self._get, integrator, sha256, key)
+
+    async def stream(self, integrator: IntegratorId, sha256: str) -> DocumentStream:
+        """Read them back in pieces, each known to be right before it is given.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+        """
+        await self.check()
+        key = await self._keys.get(integrator)
+        path = self._path(integrator, sha256)
+
+        def look() -> int:
+            with named_faults(), path.open("rb") as file:
+                reader = contents(file, _size_of(file), integrator, sha256, key)
+                if isinstance(reader, SealedReader):
+                    next(iter(reader))
+                    return reader.size_bytes
+                return sum(len(piece) for piece in hashed(reader, sha256))
+
+        read = partial(asyncio.get_running_loop().run_in_executor, self._readers)
+
+        async def pieces() -> AsyncIterator[bytes]:
+            with named_faults(), await read(path.open, "rb") as file:
+                size = await read(_size_of, file)
+                reader = await read(contents, file, size, integrator, sha256, key)
+                whole = hashed(reader, sha256)
+                while (piece := await read(next, whole, None)) is not None:
+                    yield piece
+
+        return DocumentStream(await read(look), pieces())
+
+    async def make_room(self, size_bytes: int) -> None:
+        """Make sure that a document which is yet to be signed will find room.
+
+        Raises:
+            ApplianceError: `STORAGE_FULL`; `STORE_UNAVAILABLE`.
+        """
+        await self.check()
+        await asyncio.to_thread(self._make_room, size_bytes)
+
+    async def encrypt(self, integrator: IntegratorId, sha256: str) -> bool:
+        """Encrypt a document that was stored before they were; whether it was one.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, `STORAGE_FULL`.
+        """
+        path = self._path(integrator, sha256)
+
+        def plain() -> bool:
+            with named_faults(), path.open("rb") as file:
+                return not is_sealed(file)
+
+        if not await asyncio.to_thread(plain):
+            return False
+        await self.put(integrator, await self.get(integrator, sha256))
+        return True
+
+    async def older(
+        self, before: datetime
+    ) -> AsyncIterator[tuple[IntegratorId, list[str]]]:
+        """What was put in last before then: integrator, and SHA-256 of each.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        await self.check()
+        for folder in await asyncio.to_thread(self._shelves):
+            names = await asyncio.to_thread(older, folder, before)
+            if names:
+                yield IntegratorId(folder.parent.name), names
+
+    async def remove(
+        self, integrator: IntegratorId, sha256: str, before: datetime
+    ) -> bool:
+        """Remove a document, unless it was put in again since; whether it was.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        path = self._path(integrator, sha256)
+
+        def remove() -> bool:
+            with named_faults(), held_alone(path.parent):
+                if not is_older(path, before):
+                    return False
+                path.unlink()
+                return True
+
+        await self.check()
+        return await asyncio.to_thread(remove)
+
+    async def clear(self, before: datetime) -> int:
+        """Remove what killed writers left before then; how many files.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+
+        def clear() -> int:
+            with named_faults():
+                found = [
+                    path
+                    for folder in (self._folder, *self._shelves())
+                    for path in folder.glob(f"{NEW}*")
+                    if is_older(path, before)
+                ]
+                for path in found:
+                    path.unlink(missing_ok=True)
+                return len(found)
+
+        await self.check()
+        return await asyncio.to_thread(clear)
+
+    def _path(self, integrator: IntegratorId, sha256: str) -> Path:
+        return self._folder / name_of(integrator, sha256)
+
+    def _shelves(self) -> list[Path]:
+        """The folders that documents lie in."""
+        with named_faults():
+            return sorted(path for path in self._folder.glob("*/??") if path.is_dir())
+
+    def _put(
+        self,
+        integrator: IntegratorId,
+        parts: Sequence[memoryview],
+        key: bytes,
+        signed: bool,  # noqa: FBT001 (passed on)
+    ) -> str:
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part)
+        sha256 = digest.hexdigest()
+        path = self._path(integrator, sha256)
+
+        def write() -> None:
+            with named_faults():
+                make_folder(path.parent)
+                # Who removes what nothing refers to waits, or has been here.
+                with held_shared(path.parent):
+                    if _holds(path, integrator, sha256, key):
+                        os.utime(path)
+                        # Another writer may be between its rename and its fsync.
+                        sync_folder(path.parent)
+                    else:
+                        if not signed:
+                            self._demand_intake_room(sum(len(p) for p in parts))
+                        whose = associated(integrator, sha256)
+                        write_durably(path, seal(parts, key, whose))
+
+        try:
+            write()
+        except ApplianceError as exc:
+            if not signed or exc.code is not ErrorCode.STORAGE_FULL:
+                raise
+            self._write_on_reserve(write)
+        return sha256
+
+    def _demand_intake_room(self, size_bytes: int) -> None:
+        """Refuse what would take the room that signing needs.
+
+        Raises:
+            OSError: ENOSPC.
+        """
+        disk = os.statvfs(self._folder)
+        left = disk.f_bavail * disk.f_frsize - size_bytes - _MARGIN_BYTES
+        if self._intake_room and left < self._intake_room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _write_on_reserve(self, write: Callable[[], None]) -> None:
+        """Write once more, where the reserve was.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        with named_faults():
+            self._reserve.release()
+        try:
+            write()
+        except ApplianceError as exc:
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+
+    def _get(self, integrator: IntegratorId, sha256: str, key: bytes | None) -> bytes:
+        # A BytesIO grows in place and gives its buffer away uncopied.
+        content = io.BytesIO()
+        with named_faults(), self._path(integrator, sha256).open("rb") as file:
+            reader = contents(file, _size_of(file), integrator, sha256, key)
+            for piece in hashed(reader, sha256):
+                content.write(piece)
+        return content.getvalue()
+
+    def _make_room(self, size_bytes: int) -> None:
+        with named_faults():
+            make_folder(self._folder)
+            self._reserve.keep()
+            disk = os.statvfs(self._folder)
+        if disk.f_bavail * disk.f_frsize < size_bytes + _MARGIN_BYTES:
+            raise ApplianceError(ErrorCode.STORAGE_FULL)
+
+
+def _size_of(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def _holds(path: Path, integrator: IntegratorId, sha256: str, key: bytes) -> bool:
+    """Whether a file is there, encrypted, and opens to what it is named by."""
+    try:
+        with path.open("rb") as file:
+            return opens(file, _size_of(file), integrator, sha256, key)
+    except FileNotFoundError:
+        return False

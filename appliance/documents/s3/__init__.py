@@ -1,0 +1,1 @@
+"""Documents in a bucket of an S3-compatible store."""

@@ -1,0 +1,1 @@
+"""The visible signature: text, layout, geometry; pure functions."""

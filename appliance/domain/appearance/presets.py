@@ -1,0 +1,156 @@
+"""Places of the visible mark that a signer picks by name instead of by numbers.
+
+The numbers are made here, once, by the rules that firmar holds everybody to: what
+the frame shows is what it asks for.
+
+Source: decisions "x, y", "natural size of the stamp".
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from appliance.domain.appearance.details import PLAIN, StampDetails
+from appliance.domain.appearance.layout import (
+    Box,
+    Corner,
+    corner_place,
+    fitting,
+    free_place,
+    scales,
+)
+from appliance.domain.appearance.stamp import MIN_TEXT_PT, marks_of, natural_size
+from appliance.domain.appearance.text import StampSigner, all_lines
+from appliance.domain.documents import Inspection, PageBox
+from appliance.domain.errors import PageOutOfRangeError
+from appliance.domain.requests.signing_command import SignParameters
+
+__all__ = ["Corner", "preset", "put"]
+
+
+def preset(
+    corner: Corner,
+    page: int,
+    signer: StampSigner,
+    at: datetime,
+    inspection: Inspection,
+    details: StampDetails = PLAIN,
+) -> SignParameters:
+    """The parameters of a mark in a corner, wholly on the page.
+
+    Args:
+        corner: which.
+        page: 1-based.
+        signer: whom it names.
+        at: the signing time, aware.
+        inspection: of the document; the mark goes beside those of signatures that
+            are there already, as long as there is another place.
+        details: what it shows besides.
+
+    Returns:
+        Default font and size; scaled down where the page is small. Where the text
+        would be too small to be read, the mark is left to place itself.
+
+    Raises:
+        PageOutOfRangeError: it is not one of them.
+    """
+    base = SignParameters(page=page)
+    box = _page(inspection, page)
+    if corner is Corner.NONE:
+        return replace(base, visible=False)
+    natural = _natural(base, signer, at, details)
+    # A point larger on each side, for what rounding to whole points takes.
+    there = [
+        (x0 - 1, y0 - 1, x1 + 1, y1 + 1)
+        for x0, y0, x1, y1 in marks_of(inspection.marks, page, box)
+    ]
+    zoom, x, y = _place(box, natural, there, corner, MIN_TEXT_PT / base.font_size)
+    if base.font_size * zoom / 100 < MIN_TEXT_PT:
+        return base
+    width, height = natural[0] * zoom / 100, natural[1] * zoom / 100
+    # Rounded away from the edge it lies at, but not over the opposite one.
+    x = math.ceil(x) if corner.value.endswith("Left") else max(math.floor(x), 0)
+    y = math.ceil(y) if corner.value.startswith("top") else max(math.floor(y), 0)
+    x = min(x, math.floor(box.width_pt - width))
+    y = min(y, math.floor(box.height_pt - height))
+    return replace(base, x=x, y=y, zoom_percent=zoom)
+
+
+def put(
+    x: float,
+    y: float,
+    page: int,
+    signer: StampSigner,
+    at: datetime,
+    inspection: Inspection,
+    details: StampDetails = PLAIN,
+) -> SignParameters:
+    """The parameters of a mark that the signer put somewhere on a page.
+
+    Args:
+        x: of the mark's top left, in points from the left of the page as seen.
+        y: from its top.
+        page: 1-based.
+        signer: whom it names.
+        at: the signing time, aware.
+        inspection: of the document.
+        details: what it shows besides.
+
+    Returns:
+        Default font and size, scaled down where the page is small; whether it lies on
+        the page is for whoever lays it out to say. Where the text would be too small
+        to be read, the mark is left to place itself.
+
+    Raises:
+        PageOutOfRangeError: it is not one of them.
+    """
+    base = SignParameters(page=page)
+    box = _page(inspection, page)
+    natural = _natural(base, signer, at, details)
+    zoom = max(math.floor(fitting(box, *natural) * 100), 0)
+    if base.font_size * zoom / 100 < MIN_TEXT_PT:
+        return base
+    # Downwards: what lay on the page before still does.
+    return replace(base, x=math.floor(x), y=math.floor(y), zoom_percent=zoom)
+
+
+def _page(inspection: Inspection, page: int) -> PageBox:
+    """A page of the document.
+
+    Raises:
+        PageOutOfRangeError: it is not one of them.
+    """
+    pages = inspection.pages
+    if not 1 <= page <= len(pages):
+        raise PageOutOfRangeError(page, len(pages))
+    return pages[page - 1]
+
+
+def _natural(
+    base: SignParameters, signer: StampSigner, at: datetime, details: StampDetails
+) -> tuple[float, float]:
+    """Width and height of the mark at 100 %."""
+    lines = all_lines(base, signer, at, is_cuil_masked=details.is_cuil_masked)
+    font = base.font_name, base.font_style, base.font_size
+    return natural_size(lines, *font, details)
+
+
+def _place(
+    page: PageBox,
+    natural: tuple[float, float],
+    marks: Sequence[Box],
+    corner: Corner,
+    least: float,
+) -> tuple[int, float, float]:
+    """The largest whole zoom, up to 100, at which there is a place, and x and y."""
+    largest = fitting(page, *natural)
+    for scale in scales(largest, least):
+        zoom = max(math.floor(scale * 100), 0)
+        width, height = natural[0] * zoom / 100, natural[1] * zoom / 100
+        found = free_place(page, width, height, marks, corner)
+        if found is not None:
+            return zoom, *found
+    zoom = max(math.floor(largest * 100), 0)
+    width, height = natural[0] * zoom / 100, natural[1] * zoom / 100
+    return zoom, *corner_place(page, width, height, corner)

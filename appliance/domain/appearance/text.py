@@ -1,0 +1,192 @@
+"""The words of a stamp: who signs, when, and what for; pure functions.
+
+Only characters that the stamp's fonts have come out of here.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from appliance.domain.appearance.details import StampDetails
+from appliance.domain.appearance.font_metrics import CHARACTERS, FONTS, FontMetrics
+from appliance.domain.identity import format_cuil
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.text.civil_time import with_zone
+
+WRAP_EM: Final = 20.0
+"""Reason and place go on in another line past this width, or past the widest of the
+other lines; a multiple of the font size."""
+
+_KNOWN = frozenset(CHARACTERS)
+_HIDDEN: Final = "\u2022"
+_SHOWN_DIGITS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StampSigner:
+    """Whom a stamp names."""
+
+    name: str
+    cuil: str
+    """Eleven digits."""
+    locale: str
+    """`es` or another (English); the time is that of Argentina."""
+
+
+def stamp_lines(
+    name: str, cuil: str, at: datetime, locale: str, *, is_cuil_masked: bool = False
+) -> tuple[str, ...]:
+    """The stamp's words: who signs, under which number, and when.
+
+    The words are neutral: what the law calls the signature depends on the
+    certificate's chain. A character that the fonts lack becomes its compatible
+    form without the unknown marks (`ǹ` → `n`, `ﬁ` → `fi`), else `?`; controls and
+    runs of spaces become one space.
+
+    Args:
+        name: the signer's name.
+        cuil: eleven digits.
+        at: the signing time, aware.
+        locale: `es` or another (English); the time is that of Argentina.
+        is_cuil_masked: show three digits of the CUIL alone.
+
+    Returns:
+        Four lines, only of characters with known widths. All digits are equally
+        wide, so the time does not change the stamp's size.
+    """
+    spanish = locale == "es"
+    return (
+        "Firmado por" if spanish else "Signed by",
+        _showable(name),
+        f"CUIL {mask_cuil(cuil) if is_cuil_masked else format_cuil(cuil)}",
+        with_zone(at, locale),
+    )
+
+
+def all_lines(
+    params: SignParameters, signer: StampSigner, at: datetime, *, is_cuil_masked: bool
+) -> tuple[str, ...]:
+    """Every line of a stamp: those of `stamp_lines`, reason and place before the time.
+
+    Args:
+        params: the signing command's fields.
+        signer: who signs.
+        at: the signing time, aware.
+        is_cuil_masked: show three digits of the CUIL alone.
+
+    Returns:
+        Lines, of which only the name's may be wider than `WRAP_EM`.
+    """
+    *who, when = stamp_lines(
+        signer.name, signer.cuil, at, signer.locale, is_cuil_masked=is_cuil_masked
+    )
+    spanish = signer.locale == "es"
+    metrics = FONTS[params.font_name, params.font_style]
+    width = max(WRAP_EM, *(metrics.width(line) for line in (*who, when)))
+    labelled = (
+        ("Motivo" if spanish else "Reason", params.reason),
+        ("Lugar" if spanish else "Place", params.place),
+    )
+    said = [
+        line
+        for label, text in labelled
+        if text is not None
+        for line in wrap(f"{label}: {_showable(text)}", metrics, width)
+    ]
+    return (*who, *said, when)
+
+
+def spoken(
+    params: SignParameters, signer: StampSigner, at: datetime, details: StampDetails
+) -> str:
+    """What stands for a signature's mark where it is not seen but read aloud.
+
+    Args:
+        params: the signing command's fields.
+        signer: who signs.
+        at: the signing time, aware.
+        details: what the stamp shows besides.
+
+    Returns:
+        The stamp's words and the address in its QR code; of a signature without a
+        stamp, who signs.
+    """
+    lines = all_lines(params, signer, at, is_cuil_masked=details.is_cuil_masked)
+    if not params.visible:
+        return " ".join(lines[:2])
+    said = [" ".join(lines[:2]), *lines[2:]]
+    return ", ".join(said if details.qr is None else [*said, details.qr])
+
+
+def mask_cuil(cuil: str) -> str:
+    """The CUIL with the last three digits of its number alone, as `••-•••••539-•`.
+
+    Args:
+        cuil: eleven digits.
+    """
+    shown = slice(10 - _SHOWN_DIGITS, 10)
+    masked = [_HIDDEN] * len(cuil)
+    masked[shown] = cuil[shown]
+    return format_cuil("".join(masked))
+
+
+def mask_name(name: str) -> str:
+    """A name of which each word shows its first letter alone, as `A••• P•••`.
+
+    Every word is as long, so that its length tells nothing.
+    """
+    return " ".join(word[0] + 3 * _HIDDEN for word in name.split())
+
+
+def wrap(text: str, metrics: FontMetrics, width_em: float) -> Iterator[str]:
+    """Break a text into lines, between words; a word that is too long within itself.
+
+    Args:
+        text: characters of `font_metrics.CHARACTERS`, single spaces.
+        metrics: of the font.
+        width_em: widest line, as a multiple of the font size; at least one
+            character fits.
+    """
+    line = ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        if metrics.width(longer) <= width_em:
+            line = longer
+            continue
+        if line:
+            yield line
+        *full, line = _pieces(word, metrics, width_em)
+        yield from full
+    yield line
+
+
+def _pieces(word: str, metrics: FontMetrics, width_em: float) -> Sequence[str]:
+    """A word in pieces, each as wide as fits."""
+    pieces, piece = [], ""
+    for char in word:
+        if piece and metrics.width(piece + char) > width_em:
+            pieces.append(piece)
+            piece = ""
+        piece += char
+    return [*pieces, piece]
+
+
+def _showable(text: str) -> str:
+    """The text in characters that the fonts have."""
+    shown = "".join(map(_showable_char, unicodedata.normalize("NFC", text)))
+    return " ".join(shown.split())
+
+
+def _showable_char(char: str) -> str:
+    """One composed character, or what stands for it."""
+    if char in _KNOWN:
+        return char
+    if unicodedata.category(char)[0] in "ZC":
+        return " "
+    if unicodedata.combining(char):
+        return ""
+    parts = unicodedata.normalize("NFKD", char)
+    known = "".join(part for part in parts if part in _KNOWN)
+    return known.strip() or "?"

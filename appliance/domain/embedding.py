@@ -1,0 +1,195 @@
+"""What the signing frame shows and takes: claims, places, and where a session is."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from appliance.domain.appearance.presets import Corner
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.documents import Inspection
+from appliance.domain.errors import ErrorCode, FieldInvalidError
+from appliance.domain.identity import parse_cuil
+from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.requests.signing_command import SignParameters
+
+_DNI = re.compile(r"[0-9]{7,8}", re.ASCII)
+_DNI_DIGITS = 8
+
+
+class FrameState(StrEnum):
+    """Where a session of the frame stands, as its page is told."""
+
+    OPEN = "open"
+    """Document and signer are still to come."""
+    AUTHORISED = "authorised"
+    """The code was right and there is a request to be signed."""
+    SIGNING = "signing"
+    SIGNED = "signed"
+    FAILED = "failed"
+    """This document cannot be signed."""
+    CANCELLED = "cancelled"
+    """Somebody left; the request, if there is one, goes on waiting."""
+    REJECTED = "rejected"
+    """The signer refused to sign, for good."""
+
+
+class LegalWord(StrEnum):
+    """What a signature may be called, by the certificate's chain (design §6)."""
+
+    DEMO = "demo"
+    """Of a trial: without any legal validity."""
+    ELECTRONIC = "electronic"
+    """*Firma electrónica* (Ley 25.506, 5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who the host, or the signer, says the signer is; it proves nothing."""
+
+    email: str = field(repr=False)
+    dni: str | None = None
+    """Eight digits."""
+    cuil: str | None = None
+    """Eleven digits."""
+
+
+def make_claim(email: str, dni: str | None, cuil: str | None) -> Claim:
+    """Read a claim.
+
+    Args:
+        email: as typed.
+        dni: 7 or 8 digits, or None.
+        cuil: with or without dashes, or None.
+
+    Raises:
+        FieldInvalidError: `dni` or `cuil` by form or check digit, or the two do
+            not agree, or neither is there.
+
+    Source: decisions "dni, cuil".
+    """
+    if not cuil and not dni:
+        raise FieldInvalidError("cuil", "XX-XXXXXXXX-X")
+    digits = parse_cuil(cuil.strip()) if cuil else None
+    if not dni:
+        return Claim(email, None, digits)
+    if not _DNI.fullmatch(dni):
+        raise FieldInvalidError("dni", "8 digits")
+    padded = dni.zfill(_DNI_DIGITS)
+    if digits is not None and digits[2:10] != padded:
+        raise FieldInvalidError("dni", "the digits of cuil")
+    return Claim(email, padded, digits)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameDocument:
+    """The document of a session."""
+
+    name: str
+    sha256: str
+    inspection: Inspection
+    followed: bool = False
+    """Whether others sign it after."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSigner:
+    """Who signs, once that is proven, and with what certificate."""
+
+    name: str
+    cuil: str
+    """Eleven digits."""
+    issuer: str
+    """Common name of who certified them, or empty."""
+    legal: LegalWord
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSigned:
+    """What the signer is told of the signature, besides the completed event."""
+
+    file_name: str
+    """To save it under."""
+    at: datetime | None
+    """When the key was used."""
+    verify_url: str | None
+    """Page of the signature, where its stamp has a code."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameView:
+    """All that the page is told of its session."""
+
+    session: EmbedSession
+    state: FrameState
+    seconds_left: int
+    document: FrameDocument | None
+    signer: FrameSigner | None
+    reason: ErrorCode | None
+    """Why it failed, or why the last attempt was undone."""
+    completed: dict[str, object] | None
+    """What the host is told of the signature, without the document's bytes."""
+    signed: FrameSigned | None = None
+    withdrawn: bool = False
+    """It is cancelled, and nobody left it here: the integrator withdrew the request,
+    or its time ran out."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceChoice:
+    """Where the signer wants the mark."""
+
+    corner: Corner
+    page: int
+    """1-based."""
+    field: str | None = None
+    """Full name of the document's own field; then corner and page are unused."""
+    x: float | None = None
+    """Of a place of the signer's own, in points from the left of the page as seen, to
+    the mark's top left; then the corner is unused. None together with `y`."""
+    y: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the mark would lie for a choice of the signer."""
+
+    params: SignParameters
+    layout: StampLayout | None
+    """None without a visible mark."""
+    png: bytes | None = field(default=None, repr=False)
+    """The mark as it will be drawn, on white; None where it cannot be drawn now."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignOrder:
+    """What the signer asks for with the signing password."""
+
+    place: PlaceChoice
+    seen: str
+    """SHA-256 of the document that was on the screen, hex."""
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFrame:
+    """A session that the page may use from now on."""
+
+    bearer: str = field(repr=False)
+    view: FrameView
+
+
+@dataclass(frozen=True, slots=True)
+class InitOrder:
+    """An initial message, read."""
+
+    page: str
+    """Public id of the session whose page sent it."""
+    nonce: str
+    idem_key: str | None
+    token: str = field(repr=False)
+    claim: Claim
+    sha256: str
+    """Fingerprint of its content, the nonce apart."""
+    brings_document: bool = False
+    """Whether a document came with it; the page looks at that itself."""

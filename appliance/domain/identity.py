@@ -1,0 +1,183 @@
+"""People of the installation and their tax number.
+
+Source: facts "Argentina" (CUIL).
+"""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from appliance.domain.activation import credential_aad
+from appliance.domain.errors import (
+    ApplianceError,
+    CheckDigitError,
+    ErrorCode,
+    FieldInvalidError,
+)
+from appliance.domain.ids import CredentialId, PersonId
+from appliance.domain.keys import (
+    KeyAlgorithm,
+    KeyMode,
+    KeyReference,
+    TokenRole,
+    WrapMethod,
+    WrappedKey,
+)
+from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
+
+_WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
+_PERSON_TYPES = frozenset({"20", "23", "24", "27"})
+_CUIL = re.compile(r"(\d{2})-?(\d{8})-?(\d)", re.ASCII)
+_SERIAL_NUMBER = re.compile(r"CUIL ?([0-9]{11})", re.ASCII)
+
+
+def parse_cuil(text: str, field: str = "cuil") -> str:
+    """Read a person's CUIL, with or without dashes.
+
+    Args:
+        text: `XX-XXXXXXXX-X` or eleven digits.
+        field: the name that an error gives to it.
+
+    Returns:
+        The eleven digits.
+
+    Raises:
+        FieldInvalidError: wrong form, or not a person's type.
+        CheckDigitError: wrong check digit (a remainder of 1 has none).
+
+    Source: facts "Argentina".
+    """
+    match = _CUIL.fullmatch(text)
+    if match is None or match[1] not in _PERSON_TYPES:
+        raise FieldInvalidError(field, "XX-XXXXXXXX-X")
+    digits = match[1] + match[2]
+    total = sum(w * int(d) for w, d in zip(_WEIGHTS, digits, strict=True))
+    remainder = total % 11
+    if remainder == 1 or int(match[3]) != (11 - remainder) % 11:
+        raise CheckDigitError(field, "XX-XXXXXXXX-X")
+    return digits + match[3]
+
+
+def cuil_of(serial_number: str) -> str | None:
+    """The CUIL that a certificate's subject tells, eleven digits; None: it tells none.
+
+    Args:
+        serial_number: its attribute of that name, `CUIL XXXXXXXXXXX`.
+    """
+    match = _SERIAL_NUMBER.fullmatch(serial_number.strip())
+    return None if match is None else match[1]
+
+
+def format_cuil(cuil: str) -> str:
+    """Eleven digits as people write them, `XX-XXXXXXXX-X`."""
+    return f"{cuil[:2]}-{cuil[2:10]}-{cuil[10:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A natural person who signs; belongs to the installation."""
+
+    id: PersonId
+    cuil: str
+    """Eleven digits."""
+    name: str
+    state: PersonState
+    locale: str
+    """`es` or `en`."""
+    signed_out: datetime | None = None
+    """What they had proven until then counts no more."""
+
+    def may_go_on(self, proven: datetime | None) -> bool:
+        """Whether they may use what they once proved who they are for.
+
+        Args:
+            proven: when they did; None for one who has still to do it.
+        """
+        return self.state is PersonState.ACTIVE and (
+            proven is None or self.signed_out is None or proven > self.signed_out
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A person's key and certificate.
+
+    `outer` opens with its owner's password alone. It holds the wrapped private
+    key; for a resident key it holds nothing but proof that the owner is there.
+    """
+
+    id: CredentialId
+    person: PersonId
+    key_mode: KeyMode
+    algorithm: KeyAlgorithm
+    key_version: int
+    """From 1."""
+    spki: bytes
+    """SubjectPublicKeyInfo, DER."""
+    outer: bytes = field(repr=False)
+    """Nonce, ciphertext and tag of AES-256-GCM under the unlock key."""
+    master: int | None
+    """Version of the master key that wraps `blob_w`; None of a resident key."""
+    blob_w: bytes | None = field(repr=False)
+    method_w: WrapMethod | None
+    method_k: WrapMethod | None
+    """How what is in `outer` was wrapped."""
+    key_token: str
+    """Label of the token that holds the key, or whose master key wraps it."""
+    cka_id: bytes | None
+    """CKA_ID of a resident key pair on that token."""
+    certificate: bytes
+    """DER."""
+    chain: tuple[bytes, ...]
+    """DER, issuer first, root last."""
+    not_before: datetime
+    not_after: datetime
+    vouched_by: VouchedBy
+    state: CredentialState
+
+    def usable_at(self, at: datetime) -> bool:
+        """Whether it may sign at a time: in force, and within its dates."""
+        return (
+            self.state is CredentialState.ACTIVE
+            and self.not_before <= at < self.not_after
+        )
+
+    def aad(self, installation: str) -> bytes:
+        """What `outer` is bound to.
+
+        Args:
+            installation: the setting of that name.
+        """
+        return credential_aad(
+            installation, self.person, self.id, self.key_version, self.spki
+        )
+
+    def key(self, opened: bytes) -> WrappedKey | KeyReference:
+        """What the HSM is given to sign with.
+
+        Args:
+            opened: what was in `outer`.
+
+        Raises:
+            ApplianceError: `CERTIFICATE_NOT_USABLE`: the row lacks what its mode
+                needs.
+        """
+        if self.key_mode is KeyMode.RESIDENT and self.cka_id is not None:
+            return KeyReference(TokenRole(self.key_token), self.cka_id)
+        if (
+            self.key_mode is KeyMode.RESIDENT
+            or self.master is None
+            or self.blob_w is None
+            or self.method_w is None
+            or self.method_k is None
+        ):
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        return WrappedKey(
+            algorithm=self.algorithm,
+            spki=self.spki,
+            master=self.master,
+            blob_w=self.blob_w,
+            method_w=self.method_w,
+            blob_k=opened,
+            method_k=self.method_k,
+        )

@@ -1,0 +1,1 @@
+"""Signature requests, batches and the signing command."""

@@ -1,0 +1,97 @@
+"""Several requests signed by one command: what is asked, and how it stands.
+
+Source: decisions "several at once"; design §3.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import rfc8785
+
+from appliance.domain.errors import ApplianceError
+from appliance.domain.ids import BatchId, PersonId, RequestId
+from appliance.domain.requests.request import SignedDocumentView
+from appliance.domain.requests.signing_command import SignParameters
+
+MOST_REQUESTS: Final = 200
+"""Requests that one command may name (decisions "several at once")."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignBatch:
+    """One call of firmar/lote, parsed."""
+
+    requests: tuple[RequestId, ...]
+    """1 to `MOST_REQUESTS`, in the caller's order; one may stand there twice."""
+    params: SignParameters
+    """Of every one of them."""
+    password: bytes = field(repr=False)
+    """UTF-8 of the NFC form, 8 to 1024 bytes."""
+    idempotency_key: str | None = None
+
+    def sha256(self) -> str:
+        """Fingerprint that tells a repeated command from another one.
+
+        SHA-256, in hex, of the RFC 8785 JSON of all fields but `password`.
+        """
+        return _sha256(
+            {"solicitudIds": list(self.requests), **self.params.to_wire()},
+        )
+
+    def id_for(self, person: PersonId) -> BatchId:
+        """Name of the batch: the same command of the same person is the same one.
+
+        Args:
+            person: who signs.
+
+        Returns:
+            32 hexadecimal digits; it guards nothing.
+        """
+        return BatchId(_sha256({"person": person, "batch": self.sha256()})[:32])
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """How one request of a batch stands: signed, refused, or going on."""
+
+    request: RequestId
+    document: SignedDocumentView | None = None
+    problem: ApplianceError | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether this call changes nothing more about it."""
+        return self.document is not None or self.problem is not None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """How a batch stands."""
+
+    id: BatchId
+    items: tuple[BatchItem, ...]
+    """In the order of the command; a request that stands there twice is told twice."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every request has its result."""
+        return all(item.is_over for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """A batch as it is kept for whoever asks how it goes on."""
+
+    id: BatchId
+    person: PersonId
+    requests: tuple[RequestId, ...]
+    params: SignParameters
+    refused: dict[RequestId, ApplianceError]
+    """What was not begun, and why."""
+    asked: datetime
+
+
+def _sha256(fields: dict[str, object]) -> str:
+    return hashlib.sha256(rfc8785.dumps(fields)).hexdigest()  # type: ignore[arg-type]  # plain JSON values

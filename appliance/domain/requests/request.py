@@ -1,0 +1,170 @@
+"""Signature requests: their states, legal moves, and what is told of them."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Never
+
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.documents import Inspection, Repair
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
+from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.vocab import RequestState
+
+_S = RequestState
+LEGAL_MOVES: Final[dict[RequestState, frozenset[RequestState]]] = {
+    _S.WAITING: frozenset({_S.PENDING, _S.CANCELLED, _S.EXPIRED}),
+    _S.PENDING: frozenset({_S.IN_PROGRESS, _S.REJECTED, _S.CANCELLED, _S.EXPIRED}),
+    _S.IN_PROGRESS: frozenset({_S.SIGNED, _S.PENDING, _S.FAILED}),
+    _S.SIGNED: frozenset(),
+    _S.REJECTED: frozenset(),
+    _S.CANCELLED: frozenset(),
+    _S.EXPIRED: frozenset(),
+    _S.FAILED: frozenset(),
+}
+"""Where a request may go from each state (decisions "estados")."""
+
+UNFINISHED: Final = frozenset({state for state, then in LEGAL_MOVES.items() if then})
+"""States that a request leaves again."""
+
+LISTED: Final = frozenset({_S.PENDING, _S.IN_PROGRESS})
+"""What `GET /solicitudes` lists by itself (decisions "GET /solicitudes")."""
+
+
+def check_move(now: RequestState, then: RequestState) -> None:
+    """Refuse a move that is not legal.
+
+    Raises:
+        ApplianceError: `STATE`, with the present state.
+    """
+    if then not in LEGAL_MOVES[now]:
+        raise ApplianceError(ErrorCode.STATE, params={"estado": now.value})
+
+
+@dataclass(frozen=True, slots=True)
+class RequestView:
+    """One signature request as its signer may see it."""
+
+    id: RequestId
+    person: PersonId
+    integrator: IntegratorId
+    integrator_name: str
+    document_name: str
+    """File name of the document, ends in `.pdf`."""
+    state: RequestState
+    reason: str
+    """Error code of the last failure, or the signer's words of a rejection."""
+    sha256: str
+    """Of the document to be signed, hex."""
+    inspection: Inspection
+    created: datetime
+    expires: datetime | None
+    params_sha256: str | None
+    """Fingerprint of the command in progress or done."""
+    activation: str | None
+    """The activation in progress or done."""
+    process: ProcessId
+    """Whose requests are signed in turn."""
+    seq: int
+    """Its place among them, from 0."""
+    origin: str = ""
+    """Where it came from: `operador`, or `sesion` for a session of the frame."""
+    repair: Repair | None = None
+    """Where the document comes from, when it is a repaired copy."""
+    followed: bool = False
+    """Whether somebody waits to sign after it."""
+    wishes: ProfileWishes = NO_WISHES
+    """How it is to be signed, where it or its integrator differ."""
+
+
+def refuse_unsigned(view: RequestView, now: datetime) -> Never:
+    """Say why there is no signed document of a request: not yet, or never any more.
+
+    Args:
+        view: without a signed document.
+        now: the time.
+
+    Raises:
+        ApplianceError: `NOT_SIGNED_YET` while it can still be signed; else `STATE`.
+    """
+    state = view.state
+    waits = state in {RequestState.WAITING, RequestState.PENDING}
+    if waits and view.expires is not None and view.expires <= now:
+        state = RequestState.EXPIRED
+    if state in UNFINISHED:
+        raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+    raise ApplianceError(ErrorCode.STATE, params={"estado": state.value})
+
+
+@dataclass(frozen=True, slots=True)
+class SignedDocumentView:
+    """A signed document that may be handed out."""
+
+    request: RequestId
+    integrator: IntegratorId
+    file_name: str
+    sha256: str
+    size_bytes: int
+    level: str
+    """The level reached, `B-B` …"""
+    version: int = 1
+    """From 1; a later one begins with the bytes of those before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedVersion:
+    """One version of a signed document: it stays, whatever is appended later."""
+
+    request: RequestId
+    number: int
+    """From 1; each begins with the bytes of those before it."""
+    level: str
+    """The level reached, `B-B` …"""
+    sha256: str
+    """Hex."""
+    size_bytes: int
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SignCommand:
+    """One call of firmar, parsed."""
+
+    request: RequestId
+    params: SignParameters
+    password: bytes = field(repr=False)
+    """UTF-8 of the NFC form, 8 to 1024 bytes; see `services.signing`."""
+    if_match: str | None = None
+    """SHA-256 (hex) that the caller saw, or None."""
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Who signs, as the front established it."""
+
+    person: PersonId
+    actor: str
+    """For the audit: `person:<id>`."""
+    factors: tuple[str, ...]
+    """`amr` values of the token."""
+    authenticated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SignOutcome:
+    """What became of a call of firmar."""
+
+    request: RequestId
+    document: SignedDocumentView | None
+    """The signed document, or None while the work goes on (202)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Where a stamp would lie, and the page with it."""
+
+    layout: StampLayout | None
+    """None for an invisible signature."""
+    png: bytes = field(repr=False)

@@ -1,0 +1,119 @@
+"""The signing command as the core knows it: parameters of one signature.
+
+Parsing from the wire is `appliance.api.wire.requests`; the size and place of the stamp
+is `appliance.domain.appearance.stamp`.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final, Self, cast
+
+import rfc8785
+
+from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
+
+REASON_LENGTH: Final = 120
+"""Most characters of `motivo` in a signing command."""
+PLACE_LENGTH: Final = 60
+"""Most characters of `lugar`."""
+OPTIONAL_FIELDS: Final = ("campo", "motivo", "lugar", "cuil", "qr", "logo")
+"""Fields that stand in `to_wire` only when they were given, so that the fingerprint
+of a command without them never changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignParameters:
+    """Everything of a signing command but the password, defaults filled in.
+
+    Source: spec "Signing command body"; decisions rows of the same names.
+    """
+
+    font_color: str = "BLACK"
+    """A java.awt.Color name, or `#RRGGBB` in upper case."""
+    font_name: FontName = FontName.SERIF
+    font_size: int = 12
+    """Points, 4 to 72."""
+    font_style: FontStyle = FontStyle.PLAIN
+    page: int = 1
+    """1-based."""
+    x: int | None = None
+    """Points from the left of the page as seen; None: placed by itself."""
+    y: int | None = None
+    """Points from the top of the page as seen; None together with `x`."""
+    zoom_percent: int = 100
+    """10 to 400."""
+    restriction: Restriction = Restriction.NO_VALUE
+    visible: bool = True
+    field: str | None = None
+    """Full name of the document's own signature field to be signed; None: a new
+    one. Its box then rules the stamp, and page, x and y are unused."""
+    reason: str | None = None
+    """Why it is signed, 1 to 120 characters."""
+    place: str | None = None
+    """Where it is signed, 1 to 60 characters."""
+    cuil: CuilDisplay | None = None
+    """How much of the CUIL is shown; None: by the setting."""
+    qr: bool | None = None
+    """Whether there is a QR code; None: by the setting."""
+    logo: bool | None = None
+    """Whether the logo is shown, if there is one; None: it is."""
+
+    def to_wire(self) -> dict[str, object]:
+        """The fields under the names of the spec, `x` and `y` null when absent.
+
+        Those of `OPTIONAL_FIELDS` are left out when they were not given.
+        """
+        given = (
+            self.field,
+            self.reason,
+            self.place,
+            self.cuil,
+            self.qr,
+            self.logo,
+        )
+        optional = zip(OPTIONAL_FIELDS, given, strict=True)
+        return {
+            "fontColor": self.font_color,
+            "fontName": self.font_name.value,
+            "fontSize": self.font_size,
+            "fontStyle": self.font_style.value,
+            "page": self.page,
+            "x": self.x,
+            "y": self.y,
+            "zoomPercent": self.zoom_percent,
+            "restriccion": self.restriction.value,
+            "visible": self.visible,
+            **{name: value for name, value in optional if value is not None},
+        }
+
+    @classmethod
+    def from_wire(cls, fields: dict[str, object]) -> Self:
+        """Read back what `to_wire` wrote; for stored parameters, not for input."""
+        cuil = fields.get("cuil")
+        return cls(
+            font_color=cast("str", fields["fontColor"]),
+            font_name=FontName(cast("str", fields["fontName"])),
+            font_size=cast("int", fields["fontSize"]),
+            font_style=FontStyle(cast("str", fields["fontStyle"])),
+            page=cast("int", fields["page"]),
+            x=cast("int | None", fields["x"]),
+            y=cast("int | None", fields["y"]),
+            zoom_percent=cast("int", fields["zoomPercent"]),
+            restriction=Restriction(cast("str", fields["restriccion"])),
+            visible=cast("bool", fields["visible"]),
+            field=cast("str | None", fields.get("campo")),
+            reason=cast("str | None", fields.get("motivo")),
+            place=cast("str | None", fields.get("lugar")),
+            cuil=None if cuil is None else CuilDisplay(cast("str", cuil)),
+            qr=cast("bool | None", fields.get("qr")),
+            logo=cast("bool | None", fields.get("logo")),
+        )
+
+    def sha256(self, request_id: int) -> str:
+        """Fingerprint that tells a repeated command from another one.
+
+        SHA-256, in hex, of the RFC 8785 JSON of all fields but `password`.
+        Source: decisions "repeating firmar".
+        """
+        fields = {"solicitudId": request_id, **self.to_wire()}
+        return hashlib.sha256(rfc8785.dumps(fields)).hexdigest()  # type: ignore[arg-type]  # plain JSON values

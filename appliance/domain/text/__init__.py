@@ -1,0 +1,1 @@
+"""Texts from outside, read strictly: JSON, addresses, names, times."""

@@ -1,0 +1,1 @@
+"""The embedded signing session, from its opening to the signature."""

@@ -1,0 +1,354 @@
+"""The use cases of the signing frame, from the first message to the request.
+
+Every step is checked against the record, whatever the page believes: a document is
+examined before it counts, and a request exists only for a proven signer. The
+signature itself is in `frame_signing`.
+
+Source: decisions "Iframe"; design §3.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from appliance.documents.intake import Intake, check_file_name
+from appliance.documents.page_pictures import PagePictures, PageWanted
+from appliance.documents.quotas import SessionQuotas
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.embedding import Claim, FrameView, InitOrder, OpenedFrame
+from appliance.domain.errors import ApplianceError, ErrorCode, PageOutOfRangeError
+from appliance.domain.ids import RequestId
+from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.ports import DocumentStore, DocumentStream, PdfInspector
+from appliance.domain.records import Records, Store
+from appliance.domain.requests.request import RequestView
+from appliance.domain.vocab import EventKind
+from appliance.embedding.identification import FrameIdentity
+from appliance.embedding.request import FrameRequests
+from appliance.embedding.session import Sessions
+from appliance.embedding.session_steps import Progress
+from appliance.embedding.session_views import FrameViews
+from appliance.embedding.signer_readiness import check_signer
+from appliance.settings import DocumentSettings
+from appliance.signing.requests import Requests
+
+PAGE_DPI: Final = 96
+ReadDocument: TypeAlias = Callable[[], Awaitable[bytes]]
+"""Reads a document that is on its way."""
+
+
+class Framing:
+    """What the frame's page may do until there is a request."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        documents: DocumentStore,
+        inspector: PdfInspector,
+        clock: Clock,
+        sessions: Sessions,
+        progress: Progress,
+        identity: FrameIdentity,
+        frame_requests: FrameRequests,
+        intake: Intake,
+        requests: Requests,
+        views: FrameViews,
+        settings: DocumentSettings,
+    ) -> None:
+        self._store = store
+        self._documents = documents
+        self._quotas = SessionQuotas(store, clock, settings)
+        self._pictures = PagePictures(documents, inspector, settings.pictures_bytes)
+        self._clock = clock
+        self._sessions = sessions
+        self._progress = progress
+        self._identity = identity
+        self._frame_requests = frame_requests
+        self._intake = intake
+        self._requests = requests
+        self._views = views
+        self._settings = settings
+
+    # -- opening ------------------------------------------------------------------
+
+    async def init(self, order: InitOrder) -> OpenedFrame:
+        """Take an initial message: a bearer for its token.
+
+        Returns:
+            The bearer that holds from now on; earlier ones of the session are over.
+
+        Raises:
+            ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`;
+                `INIT_INVALID` for a token of another integrator than the page's;
+                `SESSION_IN_USE` for new content after the signer was proven.
+        """
+        await self._check_page(order)
+        # One transaction: an init that is refused leaves the page that has the
+        # session its bearer.
+        async with self._store.write() as records:
+            opened = await self._sessions.exchange_in(records, order.token)
+            session = await self._progress.init_in(
+                records, opened.session, order.nonce, order.idem_key, order.sha256
+            )
+            if order.brings_document and not session.host_document:
+                await records.sessions.by_host(session.id, self._clock.now())
+                session = replace(session, host_document=True)
+        return OpenedFrame(opened.bearer, await self._views.view(session))
+
+    async def _check_page(self, order: InitOrder) -> None:
+        """Keep a token from being used past its own integrator's list of origins.
+
+        Raises:
+            ApplianceError: `INIT_INVALID`.
+        """
+        page = await self._sessions.page(None, order.page)
+        session = await self._sessions.page(order.token, None)
+        known = session.session_public_id != ""
+        if known and session.integrator_code != page.integrator_code:
+            raise ApplianceError(
+                ErrorCode.INIT_INVALID,
+                params={"field": "sessionToken"},
+                extras={"field": "sessionToken"},
+            )
+
+    async def renew(self, bearer: str, token: str) -> OpenedFrame:
+        """Go on under a new token; what was done is carried over.
+
+        The same bearer and token again give the same session: whose answer was
+        lost asks again.
+
+        Args:
+            bearer: of the session so far, whose time may be over.
+            token: a fresh one of the same integrator.
+
+        Raises:
+            ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`,
+                `INIT_INVALID` for another integrator's, `SESSION_IN_USE` for one
+                that was used, or where another token has taken over already.
+        """
+        old = await self._sessions.by_bearer(bearer, late=True)
+        page = await self._sessions.page(token, None)
+        if page.session_public_id and page.integrator_code != old.integrator.code:
+            raise ApplianceError(
+                ErrorCode.INIT_INVALID,
+                params={"field": "sessionToken"},
+                extras={"field": "sessionToken"},
+            )
+        async with self._store.write() as records:
+            opened = await self._sessions.exchange_in(records, token)
+            if opened.session.id != old.id:
+                await self._carry_over(records, old.id, opened.session)
+        return OpenedFrame(opened.bearer, await self._views.view(opened.session))
+
+    async def _carry_over(self, records: Records, old: str, new: EmbedSession) -> None:
+        """Have a session go on where another one stands; once.
+
+        Raises:
+            ApplianceError: `SESSION_IN_USE`.
+        """
+        # As it stands now: a step may have ended since the caller was admitted.
+        before = await records.sessions.get(old, lock=True)
+        if before is None:
+            raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
+        if before.successor == new.id:
+            return
+        now = self._clock.now()
+        if not await records.sessions.carry_over(before, new.id, now):
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        if before.request is not None:
+            await records.requests.prolong(before.request, new.until)
+        records.audit.add(
+            AuditEvent(
+                EventKind.SESSION_RENEWED,
+                f"integrator:{new.integrator.id}",
+                integrator=new.integrator.id,
+                detail={"before": before.public_id, "after": new.public_id},
+            )
+        )
+
+    async def warn_legacy(self, public_id: str) -> None:
+        """Record that a page sent an API key to the frame (its value never came).
+
+        Args:
+            public_id: of the session whose page was told so.
+        """
+        page = await self._sessions.page(None, public_id)
+        if not page.integrator_code:
+            return
+        async with self._store.write() as records:
+            integrator = await records.integrators.get(page.integrator_code)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.LEGACY_CREDENTIALS,
+                    "anonymous",
+                    integrator=None if integrator is None else integrator.id,
+                    detail={"session": public_id},
+                )
+            )
+
+    # -- document and signer --------------------------------------------------------
+
+    async def take_document(
+        self,
+        session: EmbedSession,
+        name: str,
+        pdf: bytes | ReadDocument,
+        *,
+        by_host: bool = False,
+    ) -> FrameView:
+        """Examine a document and make it the session's.
+
+        Args:
+            session: that brings it.
+            name: of its file.
+            pdf: its bytes, or what reads them: it is called once the document is
+                counted.
+            by_host: the host sent it; else the signer brings it.
+
+        Raises:
+            DocumentRefusedError: it cannot be signed.
+            ApplianceError: `FILENAME`, `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
+                `IDEMKEY_CONFLICT`, `SESSION_IN_USE` once there is a request,
+                `SESSION_DOCUMENTS`, `DOCUMENT_QUOTA`, `OVERLOADED`,
+                `SANDBOX_UNAVAILABLE`, `STORAGE_FULL`, `SESSION_TOKEN_EXPIRED`.
+        """
+        if session.request is not None:
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        most = self._settings.per_session
+        await self._progress.count_document(session, most, by_host=by_host)
+        name = check_file_name(name)
+        if not isinstance(pdf, bytes):
+            pdf = await pdf()
+        async with self._quotas.bringing(session, pdf):
+            kept = await self._intake.keep(session.integrator.id, pdf)
+        await self._quotas.count_copy(session, kept)
+        await self._frame_requests.check_key(session, kept.sha256)
+        async with self._store.write() as records:
+            document = await records.documents.add(kept, self._clock.now())
+        session = await self._progress.set_document(session, document.id, name)
+        if session.otp_at is not None:
+            await self._frame_requests.give(session)
+        return await self._views.view(session)
+
+    async def note_host_document(self, session: EmbedSession) -> None:
+        """Note that the host has sent a document, one that never came here included."""
+        async with self._store.write() as records:
+            await records.sessions.by_host(session.id, self._clock.now())
+
+    async def document(self, session: EmbedSession) -> tuple[str, DocumentStream]:
+        """The document to be signed: its name and bytes.
+
+        That the page has fetched it does not mean that anybody read it: see `saw`.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
+        """
+        view = await self._views.view(session)
+        if view.document is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        integrator = session.integrator.id
+        pdf = await self._documents.stream(integrator, view.document.sha256)
+        return view.document.name, pdf
+
+    async def saw(self, session: EmbedSession, sha256: str) -> None:
+        """The signer was shown the document, and went on from it.
+
+        Args:
+            session: with a request.
+            sha256: of what was on the screen, hex.
+
+        Raises:
+            ApplianceError: `SESSION_IN_USE` before there is a request;
+                `DOCUMENT_CHANGED` when it was another document.
+        """
+        if session.request is None or session.person is None:
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        view = await self._requests.get(session.person, session.request)
+        if view.sha256 != sha256:
+            raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
+        await self._requests.note_seen(view)
+
+    async def page_picture(self, session: EmbedSession, page: int) -> bytes:
+        """One page of the document as a PNG, for browsers that cannot draw it.
+
+        Raises:
+            PageOutOfRangeError: no such page.
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `OVERLOADED`,
+                `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
+            DocumentRefusedError: it cannot be drawn.
+        """
+        view = await self._views.view(session)
+        if view.document is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        pages = len(view.document.inspection.pages)
+        if not 1 <= page <= pages:
+            raise PageOutOfRangeError(page, pages)
+        wanted = PageWanted(session.integrator.id, view.document.sha256, page, PAGE_DPI)
+        return await self._pictures.get(wanted)
+
+    async def identify(self, session: EmbedSession, claim: Claim, address: str) -> bool:
+        """Match who the signer says to be; False when the CUIL must be asked for.
+
+        Raises:
+            ApplianceError: those of `FrameIdentity.match`.
+        """
+        if session.otp_at is not None:
+            return True
+        return await self._identity.match(session, claim, address)
+
+    async def prove(self, session: EmbedSession, code: str, address: str) -> FrameView:
+        """Take the signer's code; with the document there, make the request.
+
+        Raises:
+            ApplianceError: those of `FrameIdentity.prove` and, once the code was right,
+                of `check_signer`; `IDEMKEY_CONFLICT`.
+        """
+        if session.otp_at is None:
+            session = await self._proven(session, code, address)
+        if session.person is not None:
+            async with self._store.read() as records:
+                await check_signer(records, session.person, self._clock)
+        # Of the code and a document that come at once, whichever is recorded later
+        # finds the other: both go by the session as their own step left it.
+        if session.document is not None:
+            await self._frame_requests.give(session)
+        else:
+            await self._frame_requests.take_up(session)
+        return await self._views.view(session)
+
+    async def _proven(
+        self, session: EmbedSession, code: str, address: str
+    ) -> EmbedSession:
+        """Have the signer proven, by this call or by the same one a moment ago.
+
+        Raises:
+            ApplianceError: those of `FrameIdentity.prove`.
+        """
+        try:
+            return await self._identity.prove(session, code, address)
+        except ApplianceError as exc:
+            if exc.code is not ErrorCode.OTP_INVALID:
+                raise
+            now = (await self._views.view(session)).session
+            if now.otp_at is None or now.person != session.person:
+                raise
+            return now
+
+    async def waiting(self, session: EmbedSession) -> list[RequestView]:
+        """The proven signer's pending requests of this integrator, newest first.
+
+        Raises:
+            ApplianceError: `IDENTITY_MISMATCH`.
+        """
+        return await self._frame_requests.listed(session)
+
+    async def choose(self, session: EmbedSession, request: RequestId) -> FrameView:
+        """Take one of those requests.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `SESSION_IN_USE`.
+        """
+        await self._frame_requests.choose(session, request)
+        return await self._views.view(session)

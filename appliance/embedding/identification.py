@@ -1,0 +1,181 @@
+"""Who the signer in a frame is: matched first, then proven by a code.
+
+What a host's page says proves nothing; it only finds the person whose code is
+asked for. Whoever is unknown, and whoever does not fit, is told the same, by the
+same work.
+
+Source: decisions "a known person", "dni, cuil", "attempts".
+"""
+
+from typing import Final
+
+from appliance.core.rate_limit import Attempt, Throttle
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.embedding import Claim
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Person
+from appliance.domain.ids import PersonId
+from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.ports import LookupIndex, Sealer
+from appliance.domain.records import Records, Store
+from appliance.domain.records.login import AttemptKind
+from appliance.domain.vocab import EventKind, PersonState
+from appliance.embedding.session_steps import Progress
+from appliance.identity import totp
+from appliance.identity.login import email_indexes
+
+_CLAIM: Final = "frame-claim"
+_CODE: Final = "frame-code"
+
+
+class FrameIdentity:
+    """Finds a session's signer and has them prove it.
+
+    Args:
+        store: people and what proves them.
+        lookup: indexes of accounts and e-mail addresses.
+        sealer: opens TOTP seeds.
+        clock: the time.
+        throttle: counts tries.
+        progress: how the session goes on.
+        codes: how many one session may try.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        lookup: LookupIndex,
+        sealer: Sealer,
+        clock: Clock,
+        throttle: Throttle,
+        progress: Progress,
+        codes: int,
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._sealer = sealer
+        self._clock = clock
+        self._throttle = throttle
+        self._progress = progress
+        self._codes = codes
+
+    async def match(self, session: EmbedSession, claim: Claim, address: str) -> bool:
+        """Match a claim with an enrolled person.
+
+        Args:
+            session: without a proven signer.
+            claim: of the host or the signer.
+            address: where the call came from, as tries are counted by.
+
+        Returns:
+            False when the CUIL has to be asked for: the number of the national ID
+            alone did not find anybody for certain.
+
+        Raises:
+            ApplianceError: `IDENTITY_MISMATCH`, `SIGNER_PENDING_APPROVAL`,
+                `RATE_LIMITED`, `SESSION_IN_USE`, `SESSION_TOKEN_EXPIRED`.
+        """
+        index = self._lookup.index(_CLAIM, f"{claim.cuil or claim.dni}")
+        attempt = await self._throttle.begin(AttemptKind.CLAIM, index, None, address)
+        async with self._store.read() as records:
+            person = await self._find(records, claim)
+        right = person is not None and person.state is not PersonState.DISABLED
+        async with self._store.write() as records:
+            if right:
+                await self._throttle.right(records, attempt, proven=False)
+            else:
+                await self._throttle.wrong(records, attempt)
+        if person is None or not right:
+            if claim.cuil is None:
+                return False
+            raise ApplianceError(ErrorCode.IDENTITY_MISMATCH)
+        if person.state is PersonState.INVITED:
+            raise ApplianceError(ErrorCode.SIGNER_PENDING_APPROVAL)
+        await self._progress.set_person(session, person.id)
+        return True
+
+    async def _find(self, records: Records, claim: Claim) -> Person | None:
+        """The one person whom every part of a claim fits; always the same work."""
+        by_cuil = await records.people.by_cuil(claim.cuil or "")
+        by_dni = await records.people.by_dni(claim.dni or "")
+        indexes = email_indexes(self._lookup, claim.email)
+        by_email = await records.people.by_email_index(indexes)
+        found = by_cuil
+        if claim.cuil is None:
+            found = by_dni[0] if len(by_dni) == 1 else None
+        if found is None or by_email is None or found.id != by_email.id:
+            return None
+        return found
+
+    async def prove(
+        self, session: EmbedSession, code: str, address: str
+    ) -> EmbedSession:
+        """Have the matched person prove it with a code that works once.
+
+        Args:
+            session: with a matched person.
+            code: of the authenticator app.
+            address: where the call came from.
+
+        Returns:
+            The session with the signer proven, and all that came meanwhile.
+
+        Raises:
+            ApplianceError: `OTP_INVALID`, `RATE_LIMITED`; `SESSION_CODES` when the
+                session has tried as many as it may; `IDENTITY_MISMATCH` when
+                nobody was matched; `SESSION_IN_USE`, `SESSION_TOKEN_EXPIRED`.
+        """
+        person = session.person
+        if person is None:
+            raise ApplianceError(ErrorCode.IDENTITY_MISMATCH)
+        attempt = await self._throttle.begin(
+            AttemptKind.FRAME_CODE,
+            self._lookup.index(_CODE, person),
+            person,
+            address,
+            session.integrator.id,
+        )
+        try:
+            await self._progress.count_code(session, self._codes)
+        except ApplianceError:
+            async with self._store.write() as records:
+                await self._throttle.drop(records, attempt)
+            raise
+        if not await self._use(person, code, attempt):
+            await self._wrong(session, person, attempt)
+            raise ApplianceError(ErrorCode.OTP_INVALID)
+        return await self._progress.set_otp(session, person)
+
+    async def _use(self, person: PersonId, code: str, attempt: Attempt) -> bool:
+        """Use a code up; False if it is not right or was used."""
+        async with self._store.read() as records:
+            known = await records.people.get(person)
+            secret = await records.logins.secret(person)
+        if known is None or known.state is not PersonState.ACTIVE or secret is None:
+            return False
+        seed = self._sealer.open(
+            secret.totp_sealed, table="login_secret", row=person, column="totp_sealed"
+        )
+        step = totp.step_of(seed.decode("ascii"), code, self._clock)
+        if step is None:
+            return False
+        async with self._store.write() as records:
+            if not await records.logins.advance_step(person, step):
+                return False
+            await self._throttle.right(records, attempt)
+        return True
+
+    async def _wrong(
+        self, session: EmbedSession, person: PersonId, attempt: Attempt
+    ) -> None:
+        async with self._store.write() as records:
+            await self._throttle.wrong(records, attempt)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.SESSION_OTP_WRONG,
+                    "anonymous",
+                    integrator=session.integrator.id,
+                    detail={"session": session.public_id, "person": person},
+                )
+            )

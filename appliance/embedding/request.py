@@ -1,0 +1,268 @@
+"""The signature request of a session: made with the right code, one a key.
+
+An idempotency key belongs to the integrator and stands for one document and one
+signer: whatever session comes with it again gets the same request, and so the same
+signature, or the same refusal. Where nothing came of a request (its time ran out, or
+it could not be signed), the key makes another.
+
+Source: decisions "request of a frame", "no idemKey", "repeating firmar".
+"""
+
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import RequestId
+from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.ports import LookupIndex
+from appliance.domain.records import Records, Store
+from appliance.domain.records.requests import FRAME_ORIGIN, NewRequest, StoredDocument
+from appliance.domain.requests.request import RequestView
+from appliance.domain.vocab import EventKind, RequestState
+from appliance.embedding.session_steps import Progress
+
+_LOCK: Final = "frame-idem-key"
+_SETTLED: Final = frozenset(
+    {
+        RequestState.IN_PROGRESS,
+        RequestState.SIGNED,
+        RequestState.REJECTED,
+        RequestState.CANCELLED,
+    }
+)
+"""What somebody has decided: the signer, or the integrator who withdrew it."""
+_GOES_ON: Final = _SETTLED | {RequestState.WAITING, RequestState.PENDING}
+
+
+class FrameRequests:
+    """Gives a session its request."""
+
+    def __init__(
+        self, store: Store, lookup: LookupIndex, clock: Clock, progress: Progress
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._clock = clock
+        self._progress = progress
+
+    async def check_key(self, session: EmbedSession, sha256: str) -> None:
+        """Refuse a document where the key stands for another one.
+
+        Args:
+            session: with or without a key.
+            sha256: of the document that came.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`.
+        """
+        if session.idem_key is None:
+            return
+        async with self._store.read() as records:
+            used = await records.idempotency.remembered(
+                _scope(session), session.idem_key
+            )
+        if used is not None and used != sha256:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+
+    async def give(self, session: EmbedSession) -> None:
+        """Make the request of a session whose signer is proven, or find it.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`, `SESSION_IN_USE`,
+                `SESSION_TOKEN_EXPIRED`, `DOCUMENT_EMPTY` without a document.
+        """
+        async with self._store.write() as records:
+            await self._alone(records, session)
+            now = await records.sessions.get(session.id, lock=True)
+            if now is None or now.person is None:
+                raise ApplianceError(ErrorCode.SESSION_IN_USE)
+            if now.request is not None:
+                return
+            if now.document is None:
+                raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
+            document = await records.documents.get(now.document)
+            if document is None:
+                raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
+            request = await self._earlier(records, now, document.sha256)
+            if request is None:
+                request = await self._make(records, now, document)
+            if not await records.sessions.set_request(
+                now.id, request, self._clock.now()
+            ):
+                raise ApplianceError(ErrorCode.SESSION_IN_USE)
+            await self._bind(records, now, request)
+
+    async def take_up(self, session: EmbedSession) -> None:
+        """Have a proven session without a document show what its key came to.
+
+        Nothing changes where the key is new, or stands for what still waits.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`, `SESSION_IN_USE`.
+        """
+        if session.idem_key is None:
+            return
+        async with self._store.write() as records:
+            await self._alone(records, session)
+            now = await records.sessions.get(session.id, lock=True)
+            if now is None or now.request is not None:
+                return
+            settled = await self._settled(records, now)
+            if settled is not None and not await records.sessions.set_request(
+                now.id, settled, self._clock.now()
+            ):
+                raise ApplianceError(ErrorCode.SESSION_IN_USE)
+
+    async def _alone(self, records: Records, session: EmbedSession) -> None:
+        """Two tabs with one key: the second finds what the first made."""
+        key = session.idem_key or session.id
+        await records.logins.lock(
+            self._lookup.index(_LOCK, f"{session.integrator.id}|{key}")
+        )
+
+    async def _earlier(
+        self, records: Records, session: EmbedSession, sha256: str
+    ) -> RequestId | None:
+        """The request that this key stands for already, if it goes on or is settled.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`.
+        """
+        if session.idem_key is None:
+            return None
+        await records.idempotency.remember(
+            _scope(session), session.idem_key, sha256, self._clock.now()
+        )
+        view = await self._bound(records, session, lock=True)
+        if view is None or view.state not in _GOES_ON:
+            return None
+        # One that was picked from the list may be of another document.
+        if view.person != session.person or view.sha256 != sha256:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+        if view.state not in _SETTLED:
+            await records.requests.prolong(view.id, session.until)
+        return view.id
+
+    async def _settled(
+        self, records: Records, session: EmbedSession
+    ) -> RequestId | None:
+        """The request of this key, if somebody has decided about it.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`: another person did.
+        """
+        view = await self._bound(records, session)
+        if view is None or view.state not in _SETTLED:
+            return None
+        if view.person != session.person:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+        return view.id
+
+    @staticmethod
+    async def _bound(
+        records: Records, session: EmbedSession, *, lock: bool = False
+    ) -> RequestView | None:
+        """The request that a key stands for; locked, kept from others."""
+        if session.idem_key is None:
+            return None
+        bound = await records.idempotency.remembered(
+            _request_scope(session), session.idem_key
+        )
+        if bound is not None:
+            return await records.requests.get(RequestId(int(bound)), lock=lock)
+        # Made before keys were bound to requests: its session may still be there.
+        earlier = await records.sessions.of_idem_key(
+            session.integrator.id, session.idem_key
+        )
+        if earlier is None or earlier.request is None:
+            return None
+        return await records.requests.get(earlier.request, lock=lock)
+
+    async def _bind(
+        self, records: Records, session: EmbedSession, request: RequestId
+    ) -> None:
+        """Have a key stand for a request, for longer than its session is kept."""
+        if session.idem_key is not None:
+            await records.idempotency.rebind(
+                _request_scope(session),
+                session.idem_key,
+                str(request),
+                self._clock.now(),
+            )
+
+    async def _make(
+        self, records: Records, session: EmbedSession, document: StoredDocument
+    ) -> RequestId:
+        person = session.person
+        if person is None:
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        request = await records.requests.add(
+            NewRequest(
+                person=person,
+                integrator=session.integrator.id,
+                document=document.id,
+                name=session.document_name or "documento.pdf",
+                origin=FRAME_ORIGIN,
+                created=self._clock.now(),
+                expires=session.until,
+            )
+        )
+        records.audit.add(
+            AuditEvent(
+                EventKind.REQUEST_CREATED,
+                f"person:{person}",
+                integrator=session.integrator.id,
+                request=request,
+                detail={
+                    "session": session.public_id,
+                    **document.facts(),
+                    "person": person,
+                },
+            )
+        )
+        return request
+
+    async def listed(self, session: EmbedSession) -> list[RequestView]:
+        """The proven signer's pending requests of this integrator.
+
+        Raises:
+            ApplianceError: `IDENTITY_MISMATCH` before the signer is proven.
+        """
+        if session.person is None or session.otp_at is None:
+            raise ApplianceError(ErrorCode.IDENTITY_MISMATCH)
+        async with self._store.read() as records:
+            return await records.requests.of_person(
+                session.person,
+                {RequestState.PENDING},
+                integrator=session.integrator.id,
+            )
+
+    async def choose(self, session: EmbedSession, request: RequestId) -> None:
+        """Take one of those requests to be signed in this session.
+
+        Where the session's key came to an end meanwhile, in another tab, it is that
+        one that the session shows.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `SESSION_IN_USE`,
+                `SESSION_TOKEN_EXPIRED`, `IDEMKEY_CONFLICT`.
+        """
+        if request not in {view.id for view in await self.listed(session)}:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        async with self._store.write() as records:
+            await self._alone(records, session)
+            await records.sessions.get(session.id, lock=True)
+            settled = await self._settled(records, session)
+            taken = request if settled is None else settled
+            await self._progress.set_request_in(records, session, taken)
+            await self._bind(records, session, taken)
+
+
+def _request_scope(session: EmbedSession) -> str:
+    """Where it is kept which request a key stands for."""
+    return f"frame-request:{session.integrator.id}"
+
+
+def _scope(session: EmbedSession) -> str:
+    return f"frame:{session.integrator.id}"

@@ -1,0 +1,338 @@
+"""Sessions of the frame: opened by a backend with its API key, used by a page.
+
+A token and a bearer are 256 random bits each, kept as keyed hashes; both end
+1,800 s after the session was opened, sharp.
+
+Source: spec "States and transitions", "Authentication"; decisions "tokenSession",
+"API keys", "reload of the frame".
+"""
+
+import re
+import secrets
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, DomainInvalidError, ErrorCode
+from appliance.domain.ids import IntegratorId, new_id
+from appliance.domain.integrators.integrators import (
+    SESSION_S,
+    Bearer,
+    EmbedSession,
+    FlagReason,
+    FramePage,
+    NewSession,
+    PageKind,
+    SessionState,
+)
+from appliance.domain.integrators.origins import LONGEST, parse_origin
+from appliance.domain.ports import LookupIndex
+from appliance.domain.records import Records, Store
+from appliance.domain.records.integration import KeyRow, NewSessionRow
+from appliance.domain.vocab import EventKind, RequestState
+from appliance.embedding.session_steps import audit, is_over
+from appliance.integrators.api_key_auth import PresentedKeys
+from appliance.settings import Settings
+
+_BEGUN: Final = frozenset(
+    {RequestState.IN_PROGRESS, RequestState.SIGNED, RequestState.FAILED}
+)
+_TOKEN_BYTES: Final = 32
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+_PUBLIC_BYTES: Final = 12
+_PUBLIC = re.compile(r"[0-9a-f]{24}", re.ASCII)
+_LONGEST: Final = 256
+"""Most characters of a token or bearer that are looked at."""
+_BLOCKED_KEPT: Final = 100
+"""Blocked origins kept for each integrator."""
+# What a page without an allowed origin says of itself: a scheme and a host.
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.\[\]:_-]+", re.ASCII)
+
+
+class Sessions:
+    """The use cases of the session endpoint and of the frame's token.
+
+    Args:
+        store: the record.
+        lookup: makes the hashes that tokens are kept as.
+        clock: the time.
+        settings: environment and event prefix.
+    """
+
+    def __init__(
+        self, store: Store, lookup: LookupIndex, clock: Clock, settings: Settings
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._clock = clock
+        self._keys = PresentedKeys(store, lookup, clock, settings.environment)
+        self._environment = settings.environment
+        self._event_prefix = settings.event_prefix
+        self._factor_age = timedelta(seconds=settings.auth.factor_age_s)
+
+    async def open(
+        self, integrator_id: str, api_key: str, *, from_browser: bool = False
+    ) -> NewSession:
+        """Open a session for an integrator's backend.
+
+        Args:
+            integrator_id: the integrator's code, or its UUID.
+            api_key: as it came.
+            from_browser: the call shows marks of a browser: it is refused,
+                and the key flagged.
+
+        Returns:
+            The token, shown once.
+
+        Raises:
+            ApplianceError: `API_KEY_INVALID`, whichever of the two is not
+                right; `API_KEY_MISSING`, `API_KEY_ENVIRONMENT`;
+                `API_KEY_IN_BROWSER`; `INTEGRATOR_DISABLED`.
+
+        Source: spec "POST {web_url}/api/integration/session/new".
+        """
+        row = await self._keys.find(api_key)
+        if from_browser:
+            await self._keys.flag(row, FlagReason.BROWSER)
+            raise ApplianceError(ErrorCode.API_KEY_IN_BROWSER)
+        self._keys.check_form(api_key)
+        if (
+            row is None
+            or integrator_id not in {row.integrator.code, row.integrator.id}
+            or not row.key.usable(self._clock.now())
+        ):
+            raise ApplianceError(ErrorCode.API_KEY_INVALID)
+        if row.integrator.disabled is not None:
+            # Only for who showed a good key of theirs.
+            raise ApplianceError(ErrorCode.INTEGRATOR_DISABLED)
+        return await self._open(row, self._keys.indexes(api_key)[0])
+
+    async def _open(self, row: KeyRow, key_index: str) -> NewSession:
+        """Record a session of a good key.
+
+        Raises:
+            ApplianceError: `API_KEY_INVALID`: the key was revoked meanwhile;
+                `INTEGRATOR_DISABLED`.
+        """
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        async with self._store.write() as records:
+            now = self._clock.now()
+            again = await records.integrators.key(row.key.id, lock=True)
+            # A revocation ends the sessions it sees: none is opened after it.
+            if again is None or not again.key.usable(now):
+                raise ApplianceError(ErrorCode.API_KEY_INVALID)
+            # Read after the key was locked: who is being disabled holds the lock.
+            whose = await records.integrators.get(row.integrator.code)
+            if whose is None or whose.disabled is not None:
+                raise ApplianceError(ErrorCode.INTEGRATOR_DISABLED)
+            new = NewSessionRow(
+                id=new_id(),
+                public_id=secrets.token_hex(_PUBLIC_BYTES),
+                token_index=self._indexes("session-token", token)[0],
+                integrator=row.integrator.id,
+                api_key=row.key.id,
+                issued=now,
+                until=now + timedelta(seconds=SESSION_S),
+            )
+            await records.sessions.add(new)
+            await records.integrators.used_key(row.key.id, key_index, now)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.SESSION_OPENED,
+                    f"integrator:{row.integrator.id}",
+                    integrator=row.integrator.id,
+                    detail={"session": new.public_id, "key": row.key.id},
+                )
+            )
+        return NewSession(token, new.until)
+
+    async def flag_in_url(self, values: list[str]) -> None:
+        """Flag the keys among the values of an address.
+
+        Args:
+            values: of the query string, as they came.
+        """
+        await self._keys.flag_in_url(values)
+
+    async def page(self, token: str | None, public_id: str | None) -> FramePage:
+        """What the frame's page is served with.
+
+        Args:
+            token: of the address, or None.
+            public_id: that stands there after the token was stripped, or None.
+        """
+        async with self._store.read() as records:
+            session = None
+            if token is not None and _TOKEN.fullmatch(token):
+                indexes = self._indexes("session-token", token)
+                session = await records.sessions.by_token(indexes)
+            elif public_id is not None and _PUBLIC.fullmatch(public_id):
+                session = await records.sessions.by_public_id(public_id)
+            if session is None:
+                return FramePage(
+                    PageKind.UNKNOWN,
+                    "",
+                    "",
+                    "",
+                    (),
+                    self._environment,
+                    self._event_prefix,
+                )
+            domains = await records.integrators.domains(session.integrator.id)
+            logo = await records.logos.of(session.integrator.id)
+        return FramePage(
+            kind=PageKind.EXPIRED if is_over(session, self._clock) else PageKind.LIVE,
+            session_public_id=session.public_id,
+            integrator_code=session.integrator.code,
+            integrator_name=session.integrator.name,
+            logo=logo,
+            origins=tuple(domain.origin for domain in domains),
+            environment=self._environment,
+            event_prefix=session.integrator.event_prefix or self._event_prefix,
+        )
+
+    async def origins(self, integrator: IntegratorId) -> frozenset[str]:
+        """Origins whose pages belong to an integrator.
+
+        Args:
+            integrator: whose.
+        """
+        async with self._store.read() as records:
+            listed = await records.integrators.domains(integrator)
+        return frozenset(domain.origin for domain in listed)
+
+    async def note_blocked(self, integrator_code: str, origin: str) -> None:
+        """Count that a page of an origin that is not listed tried.
+
+        Args:
+            integrator_code: of the session that it showed.
+            origin: as the browser told; what is no origin is not kept.
+        """
+        origin = origin.strip().lower()
+        if len(origin) > LONGEST or not _ORIGIN.fullmatch(origin):
+            return
+        async with self._store.write() as records:
+            integrator = await records.integrators.get(integrator_code)
+            if integrator is None:
+                return
+            listed = await records.integrators.domains(integrator.id)
+            if origin in {domain.origin for domain in listed}:
+                return
+            await records.integrators.note_blocked(
+                integrator.id, origin, self._clock.now(), _BLOCKED_KEPT
+            )
+
+    async def note_seen(self, integrator_code: str, origin: str) -> None:
+        """Say that a page of a listed origin started a session.
+
+        Args:
+            integrator_code: of its session.
+            origin: as the browser told.
+        """
+        try:
+            origin = parse_origin(origin, self._environment)
+        except DomainInvalidError:
+            return
+        async with self._store.write() as records:
+            integrator = await records.integrators.get(integrator_code)
+            if integrator is not None:
+                await records.integrators.seen_domain(
+                    integrator.id, origin, self._clock.now()
+                )
+
+    async def exchange(self, token: str) -> Bearer:
+        """Give a bearer for a token; an earlier bearer is over with that.
+
+        Args:
+            token: as it came in the initial message.
+
+        Raises:
+            ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`.
+        """
+        async with self._store.write() as records:
+            return await self.exchange_in(records, token)
+
+    async def exchange_in(self, records: Records, token: str) -> Bearer:
+        """Exchange a token as one step of a larger change.
+
+        What refuses that change leaves the earlier bearer as it was.
+
+        Args:
+            records: of the caller's transaction.
+            token: as it came in the initial message.
+
+        Raises:
+            ApplianceError: as `exchange`.
+        """
+        indexes = self._indexes("session-token", token[:_LONGEST])
+        session = await records.sessions.by_token(indexes)
+        if session is None:
+            raise ApplianceError(ErrorCode.SESSION_TOKEN_INVALID)
+        bearer = f"{session.public_id}.{secrets.token_urlsafe(_TOKEN_BYTES)}"
+        now = self._clock.now()
+        if not await records.sessions.exchange(
+            session.id, self._indexes("session-bearer", bearer)[0], now
+        ):
+            raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
+        audit(records, EventKind.SESSION_EXCHANGED, session)
+        return Bearer(bearer, session)
+
+    async def by_bearer(self, bearer: str, *, late: bool = False) -> EmbedSession:
+        """The session of a bearer.
+
+        Args:
+            bearer: as it came.
+            late: take it though its time is over (its row is kept a day): for
+                the outcome of what was begun, and for a renewal.
+
+        Raises:
+            ApplianceError: `SESSION_TOKEN_EXPIRED`, also, late or not, for a
+                person who was disabled and where the key was revoked before
+                anything was submitted; `SESSION_TOKEN_INVALID`, `SESSION_SUPERSEDED`
+                for one that a later exchange replaced, or `STEP_UP` where its code
+                is too old.
+        """
+        bearer = bearer[:_LONGEST]
+        async with self._store.read() as records:
+            session = await records.sessions.by_bearer(
+                self._indexes("session-bearer", bearer)
+            )
+            if session is None:
+                public_id = bearer.partition(".")[0]
+                known = await records.sessions.by_public_id(public_id)
+                raise ApplianceError(
+                    ErrorCode.SESSION_TOKEN_INVALID
+                    if known is None
+                    else ErrorCode.SESSION_SUPERSEDED
+                )
+            person = (
+                None
+                if session.person is None
+                else await records.people.get(session.person)
+            )
+            stopped = await _is_stopped(records, session)
+        if person is not None and not person.may_go_on(session.otp_at):
+            # Late or not: who was disabled gets nothing more of it.
+            raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
+        if session.otp_at is not None and self._clock.now() - session.otp_at >= (
+            self._factor_age
+        ):
+            raise ApplianceError(ErrorCode.STEP_UP)
+        if stopped or (is_over(session, self._clock) and not late):
+            raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
+        return session
+
+    def _indexes(self, purpose: str, value: str) -> tuple[str, ...]:
+        """Indexes that mean nothing in the other environment; the first is stored."""
+        return self._lookup.indexes(f"{purpose}/{self._environment.value}", value)
+
+
+async def _is_stopped(records: Records, session: EmbedSession) -> bool:
+    """Whether a session was ended from outside, with nothing begun to be told of."""
+    if session.state is not SessionState.ENDED or session.successor is not None:
+        return False
+    if session.request is None:
+        return True
+    request = await records.requests.get(session.request)
+    return request is None or request.state not in _BEGUN

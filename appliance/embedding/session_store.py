@@ -1,0 +1,307 @@
+"""Sessions of the frame in SQL: every step one conditional UPDATE."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, delete, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import embed_session, integrator, signature_request
+from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId
+from appliance.domain.integrators.integrators import EmbedSession, SessionState
+from appliance.domain.records.integration import NewSessionRow
+from appliance.domain.records.requests import FRAME_ORIGIN
+from appliance.domain.vocab import RequestState
+from appliance.integrators.integrator_store import integrator_view
+
+_WHOSE = [column.label(f"i_{column.name}") for column in integrator.c]
+_C = embed_session.c
+_OLD = embed_session.alias()
+
+
+class SqlSessions:
+    """Sessions of the frame."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(self, new: NewSessionRow) -> None:
+        """Record a session."""
+        await self._connection.execute(
+            insert(embed_session).values(
+                id=new.id,
+                public_id=new.public_id,
+                token_index=new.token_index,
+                integrator=new.integrator,
+                api_key=new.api_key,
+                state=SessionState.OPEN.value,
+                issued=new.issued,
+                until=new.until,
+            )
+        )
+
+    async def get(self, session: str, *, lock: bool = False) -> EmbedSession | None:
+        """A session by id; `lock` keeps others from changing it."""
+        return await self._one(_C.id == session, lock=lock)
+
+    async def by_token(self, indexes: Sequence[str]) -> EmbedSession | None:
+        """A session by the HMAC of its token."""
+        return await self._one(_C.token_index.in_(indexes))
+
+    async def by_public_id(self, public_id: str) -> EmbedSession | None:
+        """A session by the id that opens nothing."""
+        return await self._one(_C.public_id == public_id)
+
+    async def by_bearer(self, indexes: Sequence[str]) -> EmbedSession | None:
+        """A session by the HMAC of the bearer that holds now."""
+        return await self._one(_C.bearer_index.in_(indexes))
+
+    async def _one(
+        self, condition: ColumnElement[bool], *, lock: bool = False
+    ) -> EmbedSession | None:
+        query = (
+            select(embed_session, *_WHOSE)
+            .join(integrator, integrator.c.id == _C.integrator)
+            .where(condition)
+        )
+        if lock:
+            query = query.with_for_update(of=embed_session)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _session(row)
+
+    async def exchange(self, session: str, bearer_index: str, at: datetime) -> bool:
+        """Set the bearer that holds from now on."""
+        return await self._set(
+            session,
+            _C.state != SessionState.ENDED.value,
+            _C.until > at,
+            bearer_index=bearer_index,
+        )
+
+    async def init(
+        self,
+        session: str,
+        nonce: str,
+        idem_key: str | None,
+        init_sha256: str,
+        at: datetime,
+    ) -> bool:
+        """Take an init, until the signer has proven who they are."""
+        return await self._set(
+            session,
+            *_open(at),
+            _C.otp_at.is_(None),
+            nonce=nonce,
+            idem_key=idem_key,
+            init_sha256=init_sha256,
+            person=None,
+        )
+
+    async def count_document(self, session: str, most: int, at: datetime) -> bool:
+        """Count one more document that it brings; False when it may bring no more."""
+        return await self._set(
+            session, *_open(at), _C.documents < most, documents=_C.documents + 1
+        )
+
+    async def count_code(self, session: str, most: int, at: datetime) -> bool:
+        """Count one more code that it tries; False when it may try no more."""
+        return await self._set(session, *_open(at), _C.codes < most, codes=_C.codes + 1)
+
+    async def by_host(self, session: str, at: datetime) -> bool:
+        """Say that the host has sent a document."""
+        return await self._set(session, *_open(at), host_document=True)
+
+    async def set_document(
+        self, session: str, document: DocumentId, name: str, at: datetime
+    ) -> bool:
+        """Load or replace the document, until there is a request."""
+        return await self._set(
+            session,
+            *_open(at),
+            _C.request.is_(None),
+            document=document,
+            document_name=name,
+        )
+
+    async def set_person(
+        self, session: str, person: PersonId | None, at: datetime
+    ) -> bool:
+        """Say whom the signer was matched with, until that is proven."""
+        return await self._set(session, *_open(at), _C.otp_at.is_(None), person=person)
+
+    async def set_otp(self, session: str, person: PersonId, at: datetime) -> bool:
+        """The matched person gave a right code."""
+        return await self._set(session, *_open(at), _C.person == person, otp_at=at)
+
+    async def set_request(self, session: str, request: RequestId, at: datetime) -> bool:
+        """Bind the request to be signed, after a right code.
+
+        Once; but one that was picked from the list, and that nothing was done with,
+        may be put back for another.
+        """
+        picked = select(signature_request.c.id).where(
+            signature_request.c.origin != FRAME_ORIGIN,
+            signature_request.c.state == RequestState.PENDING.value,
+        )
+        return await self._set(
+            session,
+            *_open(at),
+            _C.otp_at.is_not(None),
+            or_(
+                _C.request.is_(None),
+                _C.request == request,
+                _C.request.in_(picked),
+            ),
+            request=request,
+        )
+
+    async def complete(self, session: str, payload: dict[str, object]) -> bool:
+        """Store what is told of the signature, once; also after the time."""
+        return await self._set(
+            session,
+            _C.request.is_not(None),
+            _C.completed.is_(None),
+            completed=payload,
+            state=SessionState.COMPLETED.value,
+        )
+
+    async def of_idem_key(
+        self, integrator: IntegratorId, idem_key: str
+    ) -> EmbedSession | None:
+        """The newest session that made a request under an idempotency key."""
+        query = (
+            select(_C.id)
+            .where(
+                _C.integrator == integrator,
+                _C.idem_key == idem_key,
+                _C.request.is_not(None),
+            )
+            .order_by(_C.issued.desc())
+            .limit(1)
+        )
+        found = (await self._connection.execute(query)).scalar_one_or_none()
+        return None if found is None else await self.get(found)
+
+    async def completed_of(self, request: RequestId) -> dict[str, object] | None:
+        """What was told of a request's signature, by whichever session."""
+        query = (
+            select(_C.completed)
+            .where(_C.request == request, _C.completed.is_not(None))
+            .order_by(_C.issued)
+            .limit(1)
+        )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else row.completed
+
+    async def cancel(self, session: str, at: datetime) -> bool:
+        """End a session without a signature."""
+        return await self._set(session, *_open(at), state=SessionState.CANCELLED.value)
+
+    async def carry_over(self, old: EmbedSession, new: str, at: datetime) -> bool:
+        """Have a fresh session go on where another one stood; that one is over."""
+        if old.successor is not None:
+            return False
+        taken = await self._set(
+            new,
+            *_open(at),
+            _C.init_sha256.is_(None),
+            nonce=old.nonce,
+            idem_key=old.idem_key,
+            init_sha256=old.init_sha256,
+            person=old.person,
+            otp_at=old.otp_at,
+            document=old.document,
+            document_name=old.document_name,
+            host_document=old.host_document,
+            request=old.request,
+            codes=select(_OLD.c.codes).where(_OLD.c.id == old.id).scalar_subquery(),
+        )
+        if taken:
+            await self._set(old.id, successor=new)
+            await self._set(
+                old.id,
+                _C.state == SessionState.OPEN.value,
+                state=SessionState.ENDED.value,
+            )
+        return taken
+
+    async def _set(
+        self, session: str, *conditions: ColumnElement[bool], **values: object
+    ) -> bool:
+        result = await self._connection.execute(
+            update(embed_session).where(_C.id == session, *conditions).values(**values)
+        )
+        return result.rowcount == 1
+
+    async def end_of_key(self, key_id: str, at: datetime) -> list[str]:
+        """End the unfinished sessions of a key, and the requests they made."""
+        return await self._end(_C.api_key == key_id, at)
+
+    async def end_of_integrator(self, whose: IntegratorId, at: datetime) -> list[str]:
+        """End an integrator's unfinished sessions, and the requests they made."""
+        return await self._end(_C.integrator == whose, at)
+
+    async def end_of_person(self, person: PersonId, at: datetime) -> list[str]:
+        """End a person's unfinished sessions, and the requests they made."""
+        return await self._end(_C.person == person, at)
+
+    async def _end(self, whose: ColumnElement[bool], at: datetime) -> list[str]:
+        ended = await self._connection.execute(
+            update(embed_session)
+            .where(
+                whose,
+                _C.state == SessionState.OPEN.value,
+                _C.until > at,
+            )
+            .values(state=SessionState.ENDED.value)
+            .returning(_C.public_id, _C.request)
+        )
+        rows = ended.all()
+        requests = [row.request for row in rows if row.request is not None]
+        # A request picked from the person's list outlives the session.
+        await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id.in_(requests),
+                signature_request.c.origin == FRAME_ORIGIN,
+                signature_request.c.state.in_(
+                    [RequestState.PENDING.value, RequestState.IN_PROGRESS.value]
+                ),
+            )
+            .values(expires=at)
+        )
+        return [row.public_id for row in rows]
+
+    async def sweep(self, before: datetime) -> int:
+        """Forget sessions that were over by then; how many there were."""
+        result = await self._connection.execute(
+            delete(embed_session).where(_C.until < before)
+        )
+        return result.rowcount
+
+
+def _open(at: datetime) -> tuple[ColumnElement[bool], ...]:
+    return _C.state == SessionState.OPEN.value, _C.until > at
+
+
+def _session(row: Row[Any]) -> EmbedSession:
+    return EmbedSession(
+        id=row.id,
+        public_id=row.public_id,
+        integrator=integrator_view(row),
+        issued=row.issued,
+        until=row.until,
+        nonce=row.nonce,
+        idem_key=row.idem_key,
+        person=row.person,
+        otp_at=row.otp_at,
+        document=row.document,
+        document_name=row.document_name,
+        request=row.request,
+        completed=row.completed,
+        state=SessionState(row.state),
+        init_sha256=row.init_sha256,
+        host_document=row.host_document,
+        successor=row.successor,
+    )

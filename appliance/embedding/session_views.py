@@ -1,0 +1,230 @@
+"""What a session of the frame is told of itself, read from the record."""
+
+import math
+from typing import Final
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.documents import signed_name
+from appliance.domain.embedding import (
+    FrameDocument,
+    FrameSigned,
+    FrameSigner,
+    FrameState,
+    FrameView,
+    LegalWord,
+)
+from appliance.domain.errors import ErrorCode
+from appliance.domain.ids import new_id
+from appliance.domain.integrators.integrators import EmbedSession, SessionState
+from appliance.domain.records import Records, Store
+from appliance.domain.records.requests import FRAME_ORIGIN
+from appliance.domain.requests.request import RequestView, SignedDocumentView
+from appliance.domain.vocab import EventKind, RequestState, VouchedBy
+
+PDF: Final = "application/pdf"
+_STATES: Final = {
+    RequestState.WAITING: FrameState.AUTHORISED,
+    RequestState.PENDING: FrameState.AUTHORISED,
+    RequestState.IN_PROGRESS: FrameState.SIGNING,
+    RequestState.SIGNED: FrameState.SIGNED,
+    RequestState.FAILED: FrameState.FAILED,
+    RequestState.REJECTED: FrameState.REJECTED,
+    RequestState.CANCELLED: FrameState.CANCELLED,
+    RequestState.EXPIRED: FrameState.CANCELLED,
+}
+
+
+class FrameViews:
+    """Reads sessions as their pages see them.
+
+    Args:
+        store: the record.
+        clock: the time.
+        verify_url: where the page of a signature is, without its code.
+        trial: whether nothing that is signed here has legal effect.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, verify_url: str, *, trial: bool
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._verify_url = verify_url
+        self._trial = trial
+
+    async def view(self, session: EmbedSession) -> FrameView:
+        """All that a page is told of its session, as it stands now.
+
+        Args:
+            session: of the caller; read again.
+        """
+        async with self._store.read() as records:
+            now = await records.sessions.get(session.id) or session
+            request = (
+                None if now.request is None else await records.requests.get(now.request)
+            )
+            document = await _document(records, now, request)
+            signer = await _signer(records, now, trial=self._trial)
+            signed = (
+                None if request is None else await records.documents.signed(request.id)
+            )
+            told = None if signed is None else await self._signed(records, signed)
+        state = _state(now, request)
+        completed = now.completed
+        if state is FrameState.SIGNED and completed is None and signed is not None:
+            completed = await self._complete(now, signed)
+        return FrameView(
+            session=now,
+            state=state,
+            seconds_left=max(
+                math.floor((now.until - self._clock.now()).total_seconds()), 0
+            ),
+            document=document,
+            signer=signer,
+            reason=_reason(request),
+            completed=completed,
+            signed=told,
+            withdrawn=(
+                state is FrameState.CANCELLED
+                and now.state is not SessionState.CANCELLED
+            ),
+        )
+
+    async def _signed(
+        self, records: Records, signed: SignedDocumentView
+    ) -> FrameSigned:
+        """What the signer is told of the signature."""
+        code, at = await records.activations.coded(signed.request) or (None, None)
+        return FrameSigned(
+            file_name=signed_name(signed.file_name),
+            at=at,
+            verify_url=f"{self._verify_url}/{code}" if code else None,
+        )
+
+    async def _complete(
+        self, session: EmbedSession, signed: SignedDocumentView
+    ) -> dict[str, object]:
+        """Store what is told of a signature: the first to ask decides for all."""
+        async with self._store.write() as records:
+            # Keeps two sessions of one request from telling two events.
+            await records.requests.get(signed.request, lock=True)
+            told = await records.sessions.completed_of(signed.request)
+            payload = _payload(session, signed, told)
+            if await records.sessions.complete(session.id, payload):
+                records.audit.add(_told(session, signed, payload))
+                return payload
+            stored = await records.sessions.get(session.id)
+        return payload if stored is None else stored.completed or payload
+
+
+def _payload(
+    session: EmbedSession,
+    signed: SignedDocumentView,
+    told: dict[str, object] | None,
+) -> dict[str, object]:
+    """The completed event, without what changes from one telling to the next.
+
+    Source: spec "Signature-completed payload"; decisions "delivery".
+    """
+    limit = session.integrator.delivery_limit_bytes
+    mode = "binary" if signed.size_bytes <= limit else "url"
+    payload: dict[str, object] = {"eventId": told["eventId"] if told else new_id()}
+    if session.idem_key is not None:
+        payload["idemKey"] = session.idem_key
+    return {
+        **payload,
+        "signedDocId": str(signed.request),
+        "document": {
+            "fileName": signed.file_name,
+            "sha256": signed.sha256,
+            "size": signed.size_bytes,
+            "mime": PDF,
+        },
+        "delivery": {"mode": mode},
+    }
+
+
+def _told(
+    session: EmbedSession, signed: SignedDocumentView, payload: dict[str, object]
+) -> AuditEvent:
+    return AuditEvent(
+        EventKind.SESSION_COMPLETED,
+        f"person:{session.person}",
+        integrator=session.integrator.id,
+        request=signed.request,
+        detail={"session": session.public_id, "eventId": payload["eventId"]},
+    )
+
+
+def _state(session: EmbedSession, request: RequestView | None) -> FrameState:
+    if session.state is SessionState.CANCELLED:
+        return _left(request)
+    return FrameState.OPEN if request is None else _STATES[request.state]
+
+
+def _left(request: RequestView | None) -> FrameState:
+    """What became of a session that somebody left."""
+    if request is None:
+        return FrameState.CANCELLED
+    state = _STATES[request.state]
+    # A call that was under way as they left has signed after all.
+    made = state in {FrameState.SIGNING, FrameState.SIGNED}
+    if state is FrameState.REJECTED or (made and request.origin == FRAME_ORIGIN):
+        return state
+    return FrameState.CANCELLED
+
+
+def _reason(request: RequestView | None) -> ErrorCode | None:
+    if request is None or request.reason not in ErrorCode.__members__:
+        return None
+    return ErrorCode(request.reason)
+
+
+async def _document(
+    records: Records, session: EmbedSession, request: RequestView | None
+) -> FrameDocument | None:
+    """The document that the signer is to see."""
+    if request is not None:
+        return FrameDocument(
+            request.document_name, request.sha256, request.inspection, request.followed
+        )
+    if session.document is None:
+        return None
+    stored = await records.documents.get(session.document)
+    if stored is None:
+        return None
+    name = session.document_name or ""
+    return FrameDocument(name, stored.sha256, stored.inspection)
+
+
+async def _signer(
+    records: Records, session: EmbedSession, *, trial: bool
+) -> FrameSigner | None:
+    """The proven signer; of one who is only matched nothing is told.
+
+    Whoever vouched for a person: in a trial no signature has any legal effect.
+    """
+    if session.person is None or session.otp_at is None:
+        return None
+    person = await records.people.get(session.person)
+    if person is None:
+        return None
+    credential = await records.credentials.active(session.person)
+    issuer, legal = "", LegalWord.ELECTRONIC
+    if credential is not None:
+        issuer = _issuer(credential.certificate)
+        if credential.vouched_by is VouchedBy.DEMO:
+            legal = LegalWord.DEMO
+    if trial:
+        legal = LegalWord.DEMO
+    return FrameSigner(person.name, person.cuil, issuer, legal)
+
+
+def _issuer(certificate: bytes) -> str:
+    issuer = x509.load_der_x509_certificate(certificate).issuer
+    names = issuer.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if names else ""

@@ -1,0 +1,100 @@
+"""Whether a proven signer can sign at all, told before anything else is asked of them.
+
+Signing checks all of this again by itself; here it is found early, with the time since
+when it is so, so that nobody reads, places and types a password in vain.
+
+Source: design §3, 1; decisions "attempts", "a known person".
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+from cryptography import x509
+
+from appliance.domain.certificates import serial_text
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Credential
+from appliance.domain.ids import PersonId
+from appliance.domain.records import Records
+from appliance.domain.vocab import CredentialState, PersonState
+from appliance.pki.revocation import is_found_revoked
+
+
+class Bar(StrEnum):
+    """What keeps a signer from signing; the member `obstacle` of the refusal."""
+
+    DISABLED = "disabled"
+    LOCKED = "locked"
+    """The signing password, after too many wrong ones."""
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    MISSING = "missing"
+    """There is no certificate, or none yet in force."""
+
+
+async def check_signer(records: Records, person_id: PersonId, clock: Clock) -> None:
+    """Refuse a signer who could not sign whatever they did.
+
+    Args:
+        records: of the caller's transaction.
+        person_id: proven.
+        clock: the time.
+
+    Raises:
+        ApplianceError: `CERTIFICATE_NOT_USABLE` or `SIGN_LOCKED`, with `obstacle` (see
+            `Bar`) and, where it is known, `since` (ISO 8601).
+    """
+    refusal = await _refusal_of(records, person_id, clock.now())
+    if refusal is not None:
+        raise refusal
+
+
+async def _refusal_of(
+    records: Records, person_id: PersonId, now: datetime
+) -> ApplianceError | None:
+    """What keeps somebody from signing at a time, if anything does."""
+    person = await records.people.get(person_id)
+    if person is None or person.state is not PersonState.ACTIVE:
+        return _refusal(Bar.DISABLED, None)
+    secret = await records.people.signing_secret(person_id)
+    if secret is not None and secret.locked_at is not None:
+        return _refusal(Bar.LOCKED, secret.locked_at)
+    active = await records.credentials.active(person_id)
+    if active is None:
+        held = await records.credentials.of_person(person_id)
+        return await _without(records, held)
+    return await _unusable(records, active, now)
+
+
+async def _unusable(
+    records: Records, active: Credential, now: datetime
+) -> ApplianceError | None:
+    """Why a credential in force cannot be used at a time, if it cannot."""
+    if active.not_after <= now:
+        return _refusal(Bar.EXPIRED, active.not_after)
+    if not active.usable_at(now):
+        return _refusal(Bar.MISSING, None)
+    if await is_found_revoked(records, active):
+        return _refusal(Bar.REVOKED, None)
+    return None
+
+
+async def _without(records: Records, held: list[Credential]) -> ApplianceError:
+    """Why somebody has no credential in force; `held` is newest first."""
+    gone = {CredentialState.REVOKING, CredentialState.REVOKED}
+    if not held or held[0].state not in gone:
+        return _refusal(Bar.MISSING, None)
+    serial = x509.load_der_x509_certificate(held[0].certificate).serial_number
+    found = await records.certificates.get(serial_text(serial))
+    return _refusal(Bar.REVOKED, None if found is None else found.revoked_at)
+
+
+def _refusal(bar: Bar, since: datetime | None) -> ApplianceError:
+    code = ErrorCode.CERTIFICATE_NOT_USABLE
+    if bar is Bar.LOCKED:
+        code = ErrorCode.SIGN_LOCKED
+    extras: dict[str, object] = {"obstacle": bar.value}
+    if since is not None:
+        extras["since"] = since.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return ApplianceError(code, extras=extras)

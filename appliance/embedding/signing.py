@@ -1,0 +1,361 @@
+"""The frame's last steps: where the mark goes, the signature, and its outcome.
+
+The signature is made by the same `Signing.sign` as firmar's; the host is told of it
+with one event that never changes.
+
+Source: decisions "Iframe", "delivery"; design §3.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, Never
+from urllib.parse import urlencode
+
+from appliance.appearance.content import Stamping, picture_of
+from appliance.appearance.preview import draw_stamp
+from appliance.documents.docmdp_policy import (
+    NewField,
+    nearest_permitted,
+    new_field,
+    obstacle,
+    wanted_field,
+)
+from appliance.documents.download_links import Links
+from appliance.domain.appearance.details import StampDetails
+from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.presets import preset, put
+from appliance.domain.appearance.text import StampSigner
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.embedding import (
+    FrameDocument,
+    FrameSigner,
+    FrameState,
+    FrameView,
+    PlaceChoice,
+    Placement,
+    SignOrder,
+)
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.ids import RequestId
+from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.ports import DocumentStream, PdfInspector
+from appliance.domain.records import Records, Store
+from appliance.domain.requests.request import (
+    SignCommand,
+    SignedDocumentView,
+    Signer,
+    refuse_unsigned,
+)
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.vocab import EventKind, RequestState
+from appliance.embedding.session_views import FrameViews
+from appliance.keys.signing_password import normalize
+from appliance.signing.requests import Requests, reject_in
+from appliance.signing.sign import Signing
+
+FACTORS: Final = ("otp",)
+"""What a signer in a frame has proven before the signing password."""
+
+
+class FrameSigning:
+    """What the frame's page may do once its session has a request.
+
+    Args:
+        store: the record.
+        clock: the time.
+        views: reads sessions.
+        signing: makes signatures.
+        requests: hands documents out.
+        links: makes download links.
+        base_url: where those lead.
+        stamping: what marks show.
+        inspector: draws them.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        views: FrameViews,
+        signing: Signing,
+        requests: Requests,
+        links: Links,
+        base_url: str,
+        stamping: Stamping,
+        inspector: PdfInspector,
+    ) -> None:
+        self._store = store
+        self._stamping = stamping
+        self._inspector = inspector
+        self._clock = clock
+        self._views = views
+        self._signing = signing
+        self._requests = requests
+        self._links = links
+        self._base_url = base_url
+
+    async def placement(self, session: EmbedSession, choice: PlaceChoice) -> Placement:
+        """Where the mark would lie, and what it looks like.
+
+        Raises:
+            ApplianceError: `PAGE_OUT_OF_RANGE`; `SESSION_IN_USE` before there is a
+                request; as `check_permitted`, for a field that cannot be signed, or
+                where no field can.
+        """
+        view = await self._views.view(session)
+        placed, details = await self._placed(view, choice)
+        if placed.layout is None:
+            return placed
+        async with self._store.read() as records:
+            picture = await picture_of(records, details)
+        # A place that is told in words and a box is better than no signature.
+        with contextlib.suppress(ApplianceError):
+            png = await draw_stamp(self._inspector, placed.layout, picture)
+            return replace(placed, png=png)
+        return placed
+
+    async def _placed(
+        self, view: FrameView, choice: PlaceChoice
+    ) -> tuple[Placement, StampDetails]:
+        """What the choice comes to, and what the mark shows besides.
+
+        Raises:
+            ApplianceError: as `placement`.
+        """
+        if view.document is None or view.signer is None or view.session.person is None:
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        async with self._store.read() as records:
+            named = await _named(records, view, view.signer)
+            details = await self._stamping.details(
+                records, SignParameters(), view.session.integrator.id
+            )
+        inspection = view.document.inspection
+        now = self._clock.now()
+        if choice.field is not None:
+            params = _in_field(view.document, choice.field)
+        else:
+            of = choice.page, named, now, inspection, details
+            if choice.x is not None and choice.y is not None:
+                wanted = put(choice.x, choice.y, *of)
+            else:
+                wanted = preset(choice.corner, *of)
+            params = nearest_permitted(wanted, inspection)
+            if params.field is None and new_field(inspection) is NewField.NONE:
+                raise ApplianceError(ErrorCode.PDF_LOCKED)
+        layout = lay_out(params, named, now, inspection, details)
+        return Placement(params, layout), details
+
+    async def sign(self, session: EmbedSession, order: SignOrder) -> FrameView:
+        """Sign; or give what signing gave.
+
+        Raises:
+            ApplianceError: those of `Signing.sign`; `DOCUMENT_CHANGED` when another
+                document was on the screen.
+        """
+        view = await self._views.view(session)
+        session = view.session
+        if view.state is FrameState.SIGNED:
+            return view
+        if view.state in {FrameState.CANCELLED, FrameState.REJECTED}:
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        if session.request is None or session.person is None or not view.document:
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        placed, _ = await self._placed(view, order.place)
+        try:
+            secret = normalize(order.password)
+        except FieldInvalidError as exc:
+            # No password is so short or long; nothing was tried, nothing counts.
+            raise ApplianceError(ErrorCode.SIGN_PASSWORD_WRONG) from exc
+        command = SignCommand(
+            request=session.request,
+            params=placed.params,
+            password=secret,
+            if_match=order.seen,
+        )
+        await self._signing.sign(command, _signer_of(session))
+        return await self._views.view(session)
+
+    async def view(self, session: EmbedSession, *, wait: bool = False) -> FrameView:
+        """Where the session stands.
+
+        Args:
+            session: of the caller.
+            wait: while it is being signed, until that ends or `wait_s` is over.
+        """
+        view = await self._views.view(session)
+        if not wait or view.state is not FrameState.SIGNING:
+            return view
+        if view.session.request is not None:
+            with contextlib.suppress(ApplianceError):
+                await self._signing.follow(view.session.request)
+        return await self._views.view(session)
+
+    async def completed(self, session: EmbedSession) -> dict[str, object]:
+        """What the host is told of the signature, with a fresh download address.
+
+        The address leads to the very bytes that are told of: a timestamp that is
+        added later makes another version, with another hash.
+
+        Raises:
+            ApplianceError: `NOT_SIGNED_YET`; `STATE` where it never will be.
+
+        Source: spec "Signature-completed payload".
+        """
+        view = await self._views.view(session)
+        request = view.session.request
+        if request is None:
+            raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+        if view.completed is None:
+            await self._refuse_unsigned(request)
+        clave = await self._links.mint(request, f"person:{view.session.person}")
+        sha256 = _object(view.completed["document"])["sha256"]
+        query = urlencode({"clave": clave, "sha256": sha256})
+        url = f"{self._base_url}/solicitudes/{request}/documento?{query}"
+        delivery = {**_object(view.completed["delivery"]), "url": url}
+        return {**view.completed, "delivery": delivery}
+
+    async def _refuse_unsigned(self, request: RequestId) -> Never:
+        """Say why a session's request has no signed document.
+
+        Raises:
+            ApplianceError: see `completed`.
+        """
+        async with self._store.read() as records:
+            view = await records.requests.get(request)
+        if view is None or view.state is RequestState.SIGNED:
+            # Signed a moment ago: the session is told of it next.
+            raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+        refuse_unsigned(view, self._clock.now())
+
+    async def signed(
+        self, session: EmbedSession
+    ) -> tuple[SignedDocumentView, DocumentStream]:
+        """The signed document, as the host was told of it.
+
+        Raises:
+            ApplianceError: `NOT_SIGNED_YET`; `STATE` where it never will be;
+                `STORE_UNAVAILABLE`.
+        """
+        if session.request is None:
+            raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+        told = _object((session.completed or {}).get("document"))
+        sha256 = str(told["sha256"]) if told else None
+        return await self._requests.signed(session.person, session.request, sha256)
+
+    async def cancel(self, session: EmbedSession, *, by_signer: bool) -> None:
+        """Leave a session without a signature; its request goes on waiting.
+
+        Args:
+            session: not signed and not being signed.
+            by_signer: the signer leaves; else the host does.
+
+        Raises:
+            ApplianceError: `SESSION_IN_USE` for one that is done; `STATE` for one
+                that is being signed.
+        """
+        async with self._store.write() as records:
+            now = await self._over(records, session)
+            left = {"session": now.public_id, "bySigner": by_signer}
+            self._note(records, EventKind.SESSION_CANCELLED, now, now.request, left)
+            if now.request is None:
+                return
+            view = await records.requests.get(now.request, lock=True)
+            if view is not None and view.state is RequestState.IN_PROGRESS:
+                raise ApplianceError(
+                    ErrorCode.STATE, params={"estado": view.state.value}
+                )
+
+    async def reject(self, session: EmbedSession, reason: str) -> None:
+        """Have the proven signer refuse to sign: session and request are over.
+
+        Args:
+            session: with a request.
+            reason: what the signer wrote, or empty.
+
+        Raises:
+            ApplianceError: `SESSION_IN_USE` for one that is done or has no request;
+                `STATE` for one that is signed or being signed.
+        """
+        async with self._store.write() as records:
+            now = await self._over(records, session)
+            if now.request is None or now.person is None or now.otp_at is None:
+                raise ApplianceError(ErrorCode.SESSION_IN_USE)
+            # The request's own row says what was done with it; nobody left a session.
+            ended = {"session": now.public_id}
+            self._note(records, EventKind.SESSION_ENDED, now, None, ended)
+            await reject_in(records, _signer_of(now), now.request, reason)
+
+    async def _over(self, records: Records, session: EmbedSession) -> EmbedSession:
+        """End a session, and give it as it stands.
+
+        Raises:
+            ApplianceError: `SESSION_IN_USE`.
+        """
+        now = await records.sessions.get(session.id, lock=True)
+        if now is None or not await records.sessions.cancel(
+            session.id, self._clock.now()
+        ):
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        return now
+
+    @staticmethod
+    def _note(
+        records: Records,
+        kind: EventKind,
+        session: EmbedSession,
+        request: RequestId | None,
+        detail: Mapping[str, object],
+    ) -> None:
+        """Have the audit say how a session ended."""
+        records.audit.add(
+            AuditEvent(
+                kind,
+                f"person:{session.person}" if session.otp_at else "anonymous",
+                integrator=session.integrator.id,
+                request=request,
+                detail=dict(detail),
+            )
+        )
+
+
+def _signer_of(session: EmbedSession) -> Signer:
+    """The proven signer of a session, as signing knows them.
+
+    Raises:
+        ApplianceError: `SESSION_IN_USE`: nobody is.
+    """
+    if session.person is None:
+        raise ApplianceError(ErrorCode.SESSION_IN_USE)
+    return Signer(
+        person=session.person,
+        actor=f"person:{session.person}",
+        factors=FACTORS,
+        authenticated_at=session.otp_at or session.issued,
+    )
+
+
+async def _named(records: Records, view: FrameView, signer: FrameSigner) -> StampSigner:
+    """Whom the mark names, in the signer's own language."""
+    person = view.session.person
+    found = None if person is None else await records.people.get(person)
+    return StampSigner(signer.name, signer.cuil, found.locale if found else "es")
+
+
+def _in_field(document: FrameDocument, name: str) -> SignParameters:
+    """Sign in one of the document's own fields.
+
+    Raises:
+        ApplianceError: it cannot be signed, as `check_permitted`.
+    """
+    field = wanted_field(document.inspection.signing, name)
+    params = SignParameters(field=field.name)
+    found = obstacle(field, params.restriction, document.followed)
+    if found is not None:
+        raise found
+    return params
+
+
+def _object(value: object) -> dict[str, object]:
+    return dict(value) if isinstance(value, dict) else {}

@@ -1,0 +1,183 @@
+"""Accounts with too many wrong tries: seen by officers, and lifted by them.
+
+A stranger with many addresses can keep an account at its ceiling, so that its owner
+is let in from known addresses alone. Who answers for the account can forget the
+tries, and say from where its owner comes.
+
+Source: decisions "attempts"; `appliance.core.rate_limit`.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from appliance.core.rate_limit import known_indexes
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.identity import Person, parse_cuil
+from appliance.domain.ids import PersonId
+from appliance.domain.ports import LookupIndex, Sealer
+from appliance.domain.records import Records, Store
+from appliance.domain.vocab import EventKind
+from appliance.identity import console_login_attempts
+from appliance.identity.login import account_indexes, email_indexes
+
+_SHOWN: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class AttackedAccount:
+    """An account at which a ceiling was reached in the last day."""
+
+    last: datetime
+    person: Person | None = None
+    user: str | None = None
+    """Name of the administrator, where it is no person."""
+
+
+class FailedTries:
+    """The use cases around them.
+
+    Args:
+        store: tries, people, administrators.
+        lookup: indexes of accounts and addresses.
+        sealer: opens e-mail addresses (`person`, its id, `email_sealed`).
+        clock: the time.
+    """
+
+    def __init__(
+        self, store: Store, lookup: LookupIndex, sealer: Sealer, clock: Clock
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._sealer = sealer
+        self._clock = clock
+
+    async def find(self, text: str) -> Person:
+        """A person by CUIL or e-mail address.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`.
+        """
+        async with self._store.read() as records:
+            try:
+                found = await records.people.by_cuil(parse_cuil(text.strip()))
+            except FieldInvalidError:
+                indexes = email_indexes(self._lookup, text)
+                found = await records.people.by_email_index(indexes)
+        if found is None:
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+        return found
+
+    async def forget_person(
+        self, actor: str, person: PersonId, address: str | None = None
+    ) -> int:
+        """Forget the wrong tries on a person's account; how many there were.
+
+        Args:
+            actor: for the audit.
+            person: whose.
+            address: from which the person is let in from now on.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`.
+        """
+        async with self._store.write() as records:
+            found = await records.people.get(person)
+            contact = await records.people.contact(person)
+            if found is None or contact is None:
+                raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+            email = self._sealer.open(
+                contact.email_sealed, table="person", row=person, column="email_sealed"
+            ).decode()
+            indexes = account_indexes(self._lookup, found.cuil, email)
+            tries = await records.logins.forget(indexes, person)
+            await self._let_in(records, person, address)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.PERSON_TRIES_FORGOTTEN,
+                    actor,
+                    detail={"person": person, **_told(tries, address)},
+                )
+            )
+        return tries
+
+    async def forget_user(
+        self, actor: str, name: str, address: str | None = None
+    ) -> int:
+        """Forget the wrong tries on an administrator's account; how many there were.
+
+        Args:
+            actor: for the audit.
+            name: of the administrator.
+            address: from which they are let in from now on.
+
+        Raises:
+            ApplianceError: `CONSOLE_USER_NOT_FOUND`.
+        """
+        indexes = console_login_attempts.account_indexes(self._lookup, name)
+        async with self._store.write() as records:
+            secret = await records.console.by_name(name)
+            if secret is None:
+                raise ApplianceError(ErrorCode.CONSOLE_USER_NOT_FOUND)
+            tries = await records.logins.forget(indexes)
+            await self._let_in(records, indexes[0], address)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.CONSOLE_USER_TRIES_FORGOTTEN,
+                    actor,
+                    detail={"user": secret.user.id, **_told(tries, address)},
+                )
+            )
+        return tries
+
+    async def attacked(self, most: int = 50) -> list[AttackedAccount]:
+        """Accounts of somebody whose ceiling was reached in the last day.
+
+        Args:
+            most: how many are told, the latest first.
+        """
+        since = self._clock.now() - _SHOWN
+        async with self._store.read() as records:
+            names = {
+                index: user.name
+                for user in await records.console.users()
+                for index in console_login_attempts.account_indexes(
+                    self._lookup, user.name
+                )
+            }
+            found: dict[str, AttackedAccount] = {}
+            for one in await records.logins.ceilings(since, list(names), most):
+                if one.person is not None:
+                    person = await records.people.get(one.person)
+                    found[one.person] = AttackedAccount(one.last, person=person)
+                elif (name := names.get(one.account_index or "")) is not None:
+                    # Under the lookup key of before, there may be another row.
+                    found.setdefault(name, AttackedAccount(one.last, user=name))
+        return list(found.values())
+
+    async def attacked_person(self, person: PersonId) -> datetime | None:
+        """When a person's ceiling was last reached; None for not in the last day."""
+        since = self._clock.now() - _SHOWN
+        async with self._store.read() as records:
+            return await records.logins.last_ceiling(since, (), person)
+
+    async def attacked_user(self, name: str) -> datetime | None:
+        """When an administrator's was; None for not in the last day."""
+        accounts = console_login_attempts.account_indexes(self._lookup, name)
+        since = self._clock.now() - _SHOWN
+        async with self._store.read() as records:
+            return await records.logins.last_ceiling(since, accounts)
+
+    async def _let_in(
+        self, records: Records, subject: str, address: str | None
+    ) -> None:
+        if address is not None:
+            known = known_indexes(self._lookup, subject, address)
+            await records.logins.remember(known[0], self._clock.now())
+
+
+def _told(tries: int, address: str | None) -> dict[str, object]:
+    """What the audit keeps of it: no address stands there."""
+    return {"tries": tries, **({} if address is None else {"knownAddress": True})}

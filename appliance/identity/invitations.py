@@ -1,0 +1,184 @@
+"""Inviting people: who invites answers for who the person is, and sees no secret.
+
+Apart from `appliance.identity.enrolment`, because the console's role invites
+and must never hold the pepper.
+
+Source: decisions "who may be certified".
+"""
+
+import secrets
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import parse_cuil
+from appliance.domain.ids import PersonId, new_id
+from appliance.domain.integrators.integrators import Invitation
+from appliance.domain.ports import LookupIndex, Sealer
+from appliance.domain.records import Records, Store
+from appliance.domain.records.console import EnrolmentRow
+from appliance.domain.records.people import InvitedPerson
+from appliance.domain.vocab import EventKind, PersonState, VouchedBy
+from appliance.identity import totp
+from appliance.identity.login import email_index, refuse_known_email
+from appliance.identity.people import checked_person
+from appliance.settings import Settings
+
+_CODE_BYTES: Final = 32
+PATH: Final = "/alta/"
+"""Where the page behind a link is, on the address of the API."""
+
+
+class Invitations:
+    """Inviting people; needs no secret but the data and lookup keys.
+
+    Args:
+        store: the record.
+        lookup: indexes of links and e-mail addresses.
+        sealer: seals seeds and e-mail addresses.
+        clock: the time.
+        settings: addresses, lifetime of a link, whether this is a trial.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        lookup: LookupIndex,
+        sealer: Sealer,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._sealer = sealer
+        self._clock = clock
+        self._trial = settings.trial
+        self._base_url = settings.web.base_url
+        self._ttl = timedelta(seconds=settings.auth.enrolment_ttl_s)
+
+    async def invite(
+        self,
+        actor: str,
+        cuil: str,
+        name: str,
+        email: str,
+        vouched_by: VouchedBy,
+        locale: str = "es",
+    ) -> Invitation:
+        """Record a person without secrets, and make their link.
+
+        Args:
+            actor: for the audit; answers for the identity.
+            cuil: with or without dashes.
+            name: as the certificate will have it.
+            email: where notices go.
+            vouched_by: `officer`, or `demo` in a trial.
+            locale: `es` or `en`.
+
+        Returns:
+            The link, shown once.
+
+        Raises:
+            FieldInvalidError: `cuil`, `name`, `email` or `locale`.
+            ApplianceError: `ALREADY_EXISTS`; `NOT_A_TRIAL` for `demo` outside
+                a trial.
+        """
+        if vouched_by is VouchedBy.DEMO and not self._trial:
+            raise ApplianceError(ErrorCode.NOT_A_TRIAL)
+        person, email = checked_person(cuil, name, email, locale, PersonState.INVITED)
+        new = InvitedPerson(
+            person=person,
+            email_sealed=self._sealer.seal(
+                email.encode(), table="person", row=person.id, column="email_sealed"
+            ),
+            email_index=email_index(self._lookup, email),
+            vouched_by=vouched_by,
+        )
+        async with self._store.write() as records:
+            await refuse_known_email(records, self._lookup, email)
+            await records.people.invite(new)
+            return await self.link(records, actor, person.id, vouched_by)
+
+    async def renew(self, actor: str, cuil: str) -> Invitation:
+        """Make a new link for somebody invited; the earlier one ends.
+
+        Args:
+            actor: for the audit.
+            cuil: of the invited person.
+
+        Raises:
+            FieldInvalidError: `cuil`.
+            ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who has
+                enrolled already.
+        """
+        async with self._store.write() as records:
+            person = await records.people.by_cuil(parse_cuil(cuil))
+            if person is None:
+                raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+            if person.state is not PersonState.INVITED:
+                raise ApplianceError(
+                    ErrorCode.PERSON_STATE, params={"state": person.state.value}
+                )
+            contact = await records.people.contact(person.id)
+            if contact is None:
+                raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+            return await self.link(records, actor, person.id, contact.vouched_by)
+
+    async def link(
+        self, records: Records, actor: str, person: PersonId, vouched_by: VouchedBy
+    ) -> Invitation:
+        """Make the link of somebody invited, within the caller's transaction.
+
+        Args:
+            records: of the transaction.
+            actor: for the audit.
+            person: invited; an earlier link ends.
+            vouched_by: as it stands recorded.
+        """
+        code = secrets.token_urlsafe(_CODE_BYTES)
+        row_id = new_id()
+        now = self._clock.now()
+        row = EnrolmentRow(
+            id=row_id,
+            person=person,
+            totp_sealed=self._sealer.seal(
+                totp.new_seed().encode(),
+                table="enrolment",
+                row=row_id,
+                column="totp_sealed",
+            ),
+            until=now + self._ttl,
+            used=None,
+        )
+        await records.enrolments.add(code_index(self._lookup, code), row, now)
+        after = {
+            "state": PersonState.INVITED.value,
+            "vouchedBy": vouched_by.value,
+            "until": row.until.isoformat(timespec="milliseconds"),
+        }
+        records.audit.add(
+            AuditEvent(
+                EventKind.PERSON_INVITED,
+                actor,
+                detail={"person": person, "before": None, "after": after},
+            )
+        )
+        url = f"{self._base_url}{PATH}{code}"
+        return Invitation(person, code, url, row.until)
+
+
+def code_index(lookup: LookupIndex, code: str) -> str:
+    """The index by which a link is found.
+
+    Args:
+        lookup: makes it.
+        code: of the link.
+    """
+    return code_indexes(lookup, code)[0]
+
+
+def code_indexes(lookup: LookupIndex, code: str) -> tuple[str, ...]:
+    """All indexes that a link may have; see `code_index`."""
+    return lookup.indexes("enrolment", code)

@@ -1,0 +1,102 @@
+"""A forgotten password: the key is revoked, and its owner enrols anew.
+
+Nobody can open a key without its owner's signing password, so a new one means a
+new key. Who starts it sees no secret: the person chooses all of them again,
+behind a link.
+
+Source: design §4 "Password"; decisions "a known person".
+"""
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.integrators.integrators import Invitation
+from appliance.domain.records import Store
+from appliance.domain.vocab import (
+    EventKind,
+    PersonState,
+    RevocationReason,
+)
+from appliance.identity.end_access import end_access
+from appliance.identity.invitations import Invitations
+from appliance.pki.revocation import Revocations
+
+
+class Reissue:
+    """The use case of a registration officer.
+
+    Args:
+        store: the record.
+        invitations: makes links.
+        revocations: revokes.
+        clock: the time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        invitations: Invitations,
+        revocations: Revocations,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._invitations = invitations
+        self._revocations = revocations
+        self._clock = clock
+
+    async def reissue(
+        self, actor: str, person: PersonId, witness: str | None = None
+    ) -> Invitation:
+        """Revoke what a person has, forget their secrets, and make them a link.
+
+        Args:
+            actor: the officer, who answers for the identity once more.
+            person: active.
+            witness: the second officer, where two are needed.
+
+        Returns:
+            The link, shown once.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who is not
+                active.
+        """
+        async with self._store.write() as records:
+            found = await records.people.get(person)
+            contact = await records.people.contact(person)
+            if found is None or contact is None:
+                raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+            if not await records.console_views.move_person(
+                person, PersonState.ACTIVE, PersonState.INVITED
+            ):
+                raise ApplianceError(
+                    ErrorCode.PERSON_STATE, params={"state": found.state.value}
+                )
+            revoked = await self._revocations.submit_all(
+                records, person, RevocationReason.SUPERSEDED, actor
+            )
+            await records.people.forget_secrets(person)
+            ended = await end_access(records, person, self._clock.now())
+            records.audit.add(
+                AuditEvent(
+                    EventKind.PERSON_REISSUED,
+                    actor,
+                    detail={
+                        "person": person,
+                        "witness": witness,
+                        "before": {
+                            "state": PersonState.ACTIVE.value,
+                            "credentials": revoked,
+                        },
+                        "after": {
+                            "state": PersonState.INVITED.value,
+                            "credentials": [],
+                        },
+                        **ended,
+                    },
+                )
+            )
+            return await self._invitations.link(
+                records, actor, person, contact.vouched_by
+            )

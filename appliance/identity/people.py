@@ -1,0 +1,220 @@
+"""Persons, as an operator records them.
+
+A key is made only once it stands recorded how the person was vouched for
+(decisions "who may be certified"); from here that is `demo`, in a trial alone,
+or `officer`: whoever runs the command answers for the identity.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from appliance.core.secrets.password_hashing import Passwords
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.identity import Person, parse_cuil
+from appliance.domain.ids import PersonId, TaskId, new_id
+from appliance.domain.ports import LookupIndex, Sealer
+from appliance.domain.records import Store
+from appliance.domain.records.people import NewPerson
+from appliance.domain.text.unicode_nfc import nfc
+from appliance.domain.vocab import EventKind, PersonState, VouchedBy
+from appliance.identity import totp
+from appliance.identity.login import account_indexes, email_index, refuse_known_email
+from appliance.keys.signing_password import (
+    SigningPasswords,
+    UnlockKeys,
+    normalize,
+)
+from appliance.pki.issuance import IssuePlan, Issuing
+from appliance.pki.revocation_pins import RevocationPins
+
+_EMAIL: Final = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}", re.ASCII)
+_NAME_BYTES: Final = 64
+"""What a common name in a certificate may have (X.520, ub-common-name)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewPersonOrder:
+    """What an operator says of a new person."""
+
+    cuil: str
+    name: str
+    email: str = field(repr=False)
+    login_password: str = field(repr=False)
+    signing_password: str = field(repr=False)
+    vouched_by: VouchedBy
+    locale: str = "es"
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedPerson:
+    """A new person, and what is shown once."""
+
+    id: PersonId
+    totp_uri: str = field(repr=False)
+    """`otpauth://…` for an authenticator app."""
+    task: TaskId
+    """The HSM task that makes key and certificate."""
+    revocation_pin: str = field(repr=False)
+
+
+class People:
+    """The use cases of an operator around persons."""
+
+    def __init__(
+        self,
+        store: Store,
+        sealer: Sealer,
+        lookup: LookupIndex,
+        login_passwords: Passwords,
+        signing_passwords: SigningPasswords,
+        issuing: Issuing,
+        clock: Clock,
+        installation: str,
+        pins: RevocationPins,
+        *,
+        trial: bool,
+    ) -> None:
+        self._store = store
+        self._sealer = sealer
+        self._lookup = lookup
+        self._login_passwords = login_passwords
+        self._signing_passwords = signing_passwords
+        self._issuing = issuing
+        self._clock = clock
+        self._installation = installation
+        self._pins = pins
+        self._trial = trial
+
+    async def create_person(self, order: NewPersonOrder) -> CreatedPerson:
+        """Record a person and ask the HSM for a key and a certificate.
+
+        Raises:
+            FieldInvalidError: `cuil`, `name`, `email`, or a password that is
+                not 8 to 1024 bytes, or the same password twice.
+            ApplianceError: `ALREADY_EXISTS`; `NOT_A_TRIAL` for `demo` outside
+                a trial.
+            HsmUnavailableError: no host can make a key now.
+        """
+        if order.vouched_by is VouchedBy.DEMO and not self._trial:
+            raise ApplianceError(ErrorCode.NOT_A_TRIAL)
+        person, email = _checked(order)
+        seed = totp.new_seed()
+        plan = await self._issuing.plan()
+        new, unlock = await self._with_secrets(order, person, email, seed, plan)
+        pin = await self._pins.make()
+        async with self._store.write() as records:
+            await refuse_known_email(records, self._lookup, email)
+            await records.people.add(new)
+            # What strangers tried at either name before is nobody's.
+            await records.logins.forget(
+                account_indexes(self._lookup, person.cuil, email)
+            )
+            await self._pins.put(records, person.id, pin, "operator")
+            records.audit.add(
+                AuditEvent(
+                    EventKind.PERSON_CREATED,
+                    "operator",
+                    detail={
+                        "person": person.id,
+                        "vouchedBy": order.vouched_by.value,
+                        "task": plan.task,
+                    },
+                )
+            )
+            await self._issuing.submit(
+                records, plan, person.id, order.vouched_by, unlock, "operator"
+            )
+        uri = totp.provisioning_uri(seed, email, self._installation)
+        return CreatedPerson(person.id, uri, plan.task, pin.text)
+
+    async def _with_secrets(
+        self,
+        order: NewPersonOrder,
+        person: Person,
+        email: str,
+        seed: str,
+        plan: IssuePlan,
+    ) -> tuple[NewPerson, UnlockKeys]:
+        """Derive and seal what is kept of the secrets; the new key's unlock key."""
+        derived = await self._signing_passwords.derive_new(
+            normalize(order.signing_password, "signing_password"), (plan.credential,)
+        )
+        new = NewPerson(
+            person=person,
+            email_sealed=self._sealer.seal(
+                email.encode(), table="person", row=person.id, column="email_sealed"
+            ),
+            email_index=email_index(self._lookup, email),
+            vouched_by=order.vouched_by,
+            login_phc=await self._login_passwords.hash(
+                normalize(order.login_password, "login_password")
+            ),
+            totp_sealed=self._sealer.seal(
+                seed.encode(), table="login_secret", row=person.id, column="totp_sealed"
+            ),
+            signing=derived.secret,
+        )
+        return new, derived.unlock
+
+
+def _checked(order: NewPersonOrder) -> tuple[Person, str]:
+    """The person and their address, as they are kept.
+
+    Raises:
+        FieldInvalidError: a field has no allowed value.
+    """
+    person, email = checked_person(order.cuil, order.name, order.email, order.locale)
+    check_differ(
+        normalize(order.login_password, "login_password"),
+        normalize(order.signing_password, "signing_password"),
+    )
+    return person, email
+
+
+def check_differ(login: bytes, signing: bytes) -> None:
+    """Refuse a signing password that is the login password.
+
+    Args:
+        login: as it is hashed.
+        signing: as it is hashed.
+
+    Raises:
+        FieldInvalidError: they are the same.
+    """
+    if login == signing:
+        # One theft must not be enough (design §4).
+        raise FieldInvalidError("signing_password", "not the login password")
+
+
+def checked_person(
+    cuil: str,
+    name: str,
+    email: str,
+    locale: str,
+    state: PersonState = PersonState.ACTIVE,
+) -> tuple[Person, str]:
+    """A new person and their address, as they are kept.
+
+    Args:
+        cuil: with or without dashes.
+        name: as the certificate will have it.
+        email: where links and notices go.
+        locale: `es` or `en`.
+        state: of the new person.
+
+    Raises:
+        FieldInvalidError: a field has no allowed value.
+    """
+    name = " ".join((nfc(name, _NAME_BYTES) or "").split())
+    if not name or len(name.encode()) > _NAME_BYTES or not name.isprintable():
+        raise FieldInvalidError("name", f"1 to {_NAME_BYTES} printable bytes")
+    email = email.strip().lower()
+    if not _EMAIL.fullmatch(email):
+        raise FieldInvalidError("email", "name@domain")
+    if locale not in {"es", "en"}:
+        raise FieldInvalidError("locale", ["es", "en"])
+    person = Person(PersonId(new_id()), parse_cuil(cuil), name, state, locale)
+    return person, email

@@ -1,0 +1,263 @@
+"""Persons, integrators and signing secrets in SQL."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import (
+    integrator,
+    login_secret,
+    person,
+    signing_secret,
+)
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Person
+from appliance.domain.ids import IntegratorId, PersonId
+from appliance.domain.records.people import (
+    ChosenSecrets,
+    Contact,
+    Integrator,
+    InvitedPerson,
+    NewPerson,
+    SigningSecret,
+)
+from appliance.domain.vocab import PersonState, VouchedBy
+
+
+class SqlPeople:
+    """Persons, integrators and signing secrets."""
+
+    def __init__(self, connection: AsyncConnection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    async def add(self, new: NewPerson) -> None:
+        """Record a person with their secrets.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a CUIL or e-mail in use.
+        """
+        await self._add_person(
+            InvitedPerson(new.person, new.email_sealed, new.email_index, new.vouched_by)
+        )
+        await self._add_secrets(
+            new.person.id, ChosenSecrets(new.login_phc, new.totp_sealed, 0, new.signing)
+        )
+
+    async def invite(self, new: InvitedPerson) -> None:
+        """Record a person without secrets.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a CUIL or e-mail in use.
+        """
+        await self._add_person(new)
+
+    async def contact(self, person_id: PersonId) -> Contact | None:
+        """How a person is reached."""
+        row = (
+            await self._connection.execute(
+                select(person.c.email_sealed, person.c.vouched_by).where(
+                    person.c.id == person_id
+                )
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return Contact(row.email_sealed, VouchedBy(row.vouched_by))
+
+    async def enrol(self, person_id: PersonId, chosen: ChosenSecrets) -> bool:
+        """Give an invited person their secrets; False if they have some."""
+        moved = await self._connection.execute(
+            update(person)
+            .where(
+                person.c.id == person_id, person.c.state == PersonState.INVITED.value
+            )
+            .values(state=PersonState.ACTIVE.value)
+        )
+        if moved.rowcount != 1:
+            return False
+        await self._add_secrets(person_id, chosen)
+        return True
+
+    async def _add_person(self, new: InvitedPerson) -> None:
+        """Record a person.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a CUIL or e-mail in use.
+        """
+        who = new.person
+        try:
+            await self._connection.execute(
+                insert(person).values(
+                    id=who.id,
+                    cuil=who.cuil,
+                    name=who.name,
+                    email_sealed=new.email_sealed,
+                    email_index=new.email_index,
+                    locale=who.locale,
+                    state=who.state.value,
+                    vouched_by=new.vouched_by.value,
+                    created=self._clock.now(),
+                )
+            )
+        except IntegrityError as exc:
+            raise ApplianceError(
+                ErrorCode.ALREADY_EXISTS, params={"field": "cuil / email"}
+            ) from exc
+
+    async def _add_secrets(self, person_id: PersonId, chosen: ChosenSecrets) -> None:
+        await self._connection.execute(
+            insert(login_secret).values(
+                person=person_id,
+                phc=chosen.login_phc,
+                totp_sealed=chosen.totp_sealed,
+                last_step=chosen.last_step,
+            )
+        )
+        secret = chosen.signing
+        await self._connection.execute(
+            insert(signing_secret).values(
+                person=person_id,
+                salt=secret.salt,
+                argon2=secret.argon2,
+                pepper_version=secret.pepper_version,
+                verifier_sha256=secret.verifier_sha256,
+                counted=secret.counted,
+                locked_at=secret.locked_at,
+            )
+        )
+
+    async def forget_secrets(self, person_id: PersonId) -> None:
+        """Delete what proves a person, who is to choose anew."""
+        for table in (login_secret, signing_secret):
+            await self._connection.execute(
+                delete(table).where(table.c.person == person_id)
+            )
+
+    async def set_totp(self, person_id: PersonId, sealed: bytes) -> bool:
+        """Set a TOTP seed in the place of the one before; False if there was none."""
+        result = await self._connection.execute(
+            update(login_secret)
+            .where(login_secret.c.person == person_id)
+            .values(totp_sealed=sealed, last_step=0)
+        )
+        return result.rowcount == 1
+
+    async def get(self, person_id: PersonId) -> Person | None:
+        """A person by id."""
+        return await self._one(person.c.id == person_id)
+
+    async def by_cuil(self, cuil: str) -> Person | None:
+        """A person by the eleven digits."""
+        return await self._one(person.c.cuil == cuil)
+
+    async def by_dni(self, dni: str) -> list[Person]:
+        """People whose CUIL has these eight digits: two of them at most."""
+        rows = await self._connection.execute(
+            select(person).where(func.substr(person.c.cuil, 3, 8) == dni).limit(2)
+        )
+        return [_person(row) for row in rows]
+
+    async def by_email_index(self, indexes: Sequence[str]) -> Person | None:
+        """A person by the HMAC of their e-mail address."""
+        return await self._one(person.c.email_index.in_(indexes))
+
+    async def sign_out(self, person_id: PersonId, at: datetime) -> None:
+        """Say that what a person has proven until now counts no more."""
+        await self._connection.execute(
+            update(person).where(person.c.id == person_id).values(signed_out=at)
+        )
+
+    async def _one(self, condition: Any) -> Person | None:
+        row = (
+            await self._connection.execute(select(person).where(condition))
+        ).one_or_none()
+        return None if row is None else _person(row)
+
+    async def add_integrator(self, new: Integrator) -> None:
+        """Record an integrator.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a code in use.
+        """
+        try:
+            await self._connection.execute(
+                insert(integrator).values(
+                    id=new.id, code=new.code, name=new.name, created=self._clock.now()
+                )
+            )
+        except IntegrityError as exc:
+            raise ApplianceError(
+                ErrorCode.ALREADY_EXISTS, params={"field": "code"}
+            ) from exc
+
+    async def integrator(self, code: str) -> Integrator | None:
+        """An integrator by code."""
+        row = (
+            await self._connection.execute(
+                select(integrator).where(integrator.c.code == code)
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return Integrator(IntegratorId(row.id), row.code, row.name)
+
+    async def signing_secret(
+        self, person_id: PersonId, *, lock: bool = False
+    ) -> SigningSecret | None:
+        """A person's signing secret; `lock` keeps others from changing it."""
+        query = select(signing_secret).where(signing_secret.c.person == person_id)
+        if lock:
+            query = query.with_for_update()
+        row = (await self._connection.execute(query)).one_or_none()
+        if row is None:
+            return None
+        return SigningSecret(
+            row.salt,
+            row.argon2,
+            row.pepper_version,
+            row.verifier_sha256,
+            row.counted,
+            row.locked_at,
+        )
+
+    async def set_counted(
+        self, person_id: PersonId, counted: int, locked_at: Any
+    ) -> None:
+        """Set the count of wrong passwords and the lock."""
+        await self._connection.execute(
+            update(signing_secret)
+            .where(signing_secret.c.person == person_id)
+            .values(counted=counted, locked_at=locked_at)
+        )
+
+    async def replace_signing_secret(
+        self, person_id: PersonId, secret: SigningSecret
+    ) -> None:
+        """Keep another signing password; the count and the lock stay."""
+        await self._connection.execute(
+            update(signing_secret)
+            .where(signing_secret.c.person == person_id)
+            .values(
+                salt=secret.salt,
+                argon2=secret.argon2,
+                pepper_version=secret.pepper_version,
+                verifier_sha256=secret.verifier_sha256,
+            )
+        )
+
+
+def _person(row: Row[Any]) -> Person:
+    return Person(
+        PersonId(row.id),
+        row.cuil,
+        row.name,
+        PersonState(row.state),
+        row.locale,
+        row.signed_out,
+    )

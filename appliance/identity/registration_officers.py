@@ -1,0 +1,113 @@
+"""What a registration officer does to people: lift a lock, disable, enable.
+
+Each says who did it and what stood before and after. A lock is lifted only
+after the officer's own code (decisions "attempts"), which is the console's
+business to ask for; here it stands in the audit that one was given.
+"""
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.records import Records, Store
+from appliance.domain.vocab import EventKind, PersonState
+from appliance.identity.end_access import end_access
+
+
+class Officers:
+    """The use cases of registration officers around people.
+
+    Args:
+        store: the record.
+        clock: the time.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def unlock(self, actor: str, person: PersonId) -> None:
+        """Lift the lock of a person's signing password; the count begins anew.
+
+        Args:
+            actor: the officer, whose code was checked just before.
+            person: whose.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`; `NOT_LOCKED`.
+
+        Source: decisions "attempts".
+        """
+        async with self._store.write() as records:
+            secret = await records.people.signing_secret(person, lock=True)
+            if secret is None:
+                raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+            if secret.locked_at is None:
+                raise ApplianceError(ErrorCode.NOT_LOCKED)
+            await records.people.set_counted(person, 0, None)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.PERSON_UNLOCKED,
+                    actor,
+                    detail={
+                        "person": person,
+                        "factors": ["otp"],
+                        "before": {"counted": secret.counted, "locked": True},
+                        "after": {"counted": 0, "locked": False},
+                    },
+                )
+            )
+
+    async def disable(self, actor: str, person: PersonId) -> None:
+        """Let a person neither sign in nor sign until enabled again.
+
+        What they have open ends now: sessions of frames, access tokens, links.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who is
+                not active.
+        """
+        await self._move(actor, person, PersonState.ACTIVE, PersonState.DISABLED)
+
+    async def enable(self, actor: str, person: PersonId) -> None:
+        """Undo `disable`.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who is
+                not disabled.
+        """
+        await self._move(actor, person, PersonState.DISABLED, PersonState.ACTIVE)
+
+    async def _move(
+        self, actor: str, person: PersonId, now: PersonState, then: PersonState
+    ) -> None:
+        async with self._store.write() as records:
+            if not await records.console_views.move_person(person, now, then):
+                raise await _why_not(records, person)
+            ended: dict[str, object] = {}
+            if then is PersonState.DISABLED:
+                ended = await end_access(records, person, self._clock.now())
+            kind = (
+                EventKind.PERSON_DISABLED
+                if then is PersonState.DISABLED
+                else EventKind.PERSON_ENABLED
+            )
+            records.audit.add(
+                AuditEvent(
+                    kind,
+                    actor,
+                    detail={
+                        "person": person,
+                        "before": {"state": now.value},
+                        "after": {"state": then.value},
+                        **ended,
+                    },
+                )
+            )
+
+
+async def _why_not(records: Records, person: PersonId) -> ApplianceError:
+    found = await records.people.get(person)
+    if found is None:
+        return ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+    return ApplianceError(ErrorCode.PERSON_STATE, params={"state": found.state.value})

@@ -1,0 +1,76 @@
+"""A person's lost telephone: new codes for sign-in, with key and passwords kept."""
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.ports import Sealer
+from appliance.domain.records import Store
+from appliance.domain.vocab import EventKind, PersonState
+from appliance.identity import totp
+from appliance.identity.end_access import end_access
+
+
+class PersonFactor:
+    """The use case of a registration officer.
+
+    Args:
+        store: the record.
+        sealer: seals TOTP seeds (`login_secret`, person's id, `totp_sealed`).
+        clock: the time.
+        installation: its name, as authenticator apps show it.
+    """
+
+    def __init__(
+        self, store: Store, sealer: Sealer, clock: Clock, installation: str
+    ) -> None:
+        self._store = store
+        self._sealer = sealer
+        self._clock = clock
+        self._installation = installation
+
+    async def reset(
+        self, actor: str, person: PersonId, witness: str | None = None
+    ) -> str:
+        """Give a person a new TOTP seed; all that they have open ends.
+
+        Args:
+            actor: the officer, whose code was checked just before.
+            person: active, and enrolled.
+            witness: the second officer, where two are needed.
+
+        Returns:
+            The TOTP enrolment, `otpauth://…`, shown once.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who is not
+                active.
+
+        Source: decisions "a known person".
+        """
+        seed = totp.new_seed()
+        sealed = self._sealer.seal(
+            seed.encode(), table="login_secret", row=person, column="totp_sealed"
+        )
+        async with self._store.write() as records:
+            found = await records.people.get(person)
+            if found is None:
+                raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+            is_set = await records.people.set_totp(person, sealed)
+            if found.state is not PersonState.ACTIVE or not is_set:
+                raise ApplianceError(
+                    ErrorCode.PERSON_STATE, params={"state": found.state.value}
+                )
+            ended = await end_access(records, person, self._clock.now())
+            records.audit.add(
+                AuditEvent(
+                    EventKind.PERSON_TOTP_SET,
+                    actor,
+                    detail={
+                        "person": person,
+                        **ended,
+                        **({"witness": witness} if witness else {}),
+                    },
+                )
+            )
+        return totp.provisioning_uri(seed, found.name, self._installation)

@@ -1,0 +1,1 @@
+"""Integrators: their API keys, origins and logos."""

@@ -1,0 +1,107 @@
+"""API keys as they are presented: found, and flagged where they must never be seen.
+
+Source: decisions "API keys".
+"""
+
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.integrators.api_keys import (
+    LOOKS_LIKE_ONE,
+    is_of_another,
+    read_api_key,
+)
+from appliance.domain.integrators.integrators import FlagReason
+from appliance.domain.ports import LookupIndex
+from appliance.domain.records import Store
+from appliance.domain.records.integration import KeyRow
+from appliance.domain.vocab import Environment, EventKind
+from appliance.integrators.api_keys import key_purpose
+
+_LONGEST: Final = 256
+"""Most characters of a key that are looked at."""
+_VALUES: Final = 8
+"""Values of an address that are looked at."""
+
+
+class PresentedKeys:
+    """Keys by the text that somebody presented.
+
+    Args:
+        store: the record.
+        lookup: makes the hashes that keys are kept as.
+        clock: the time.
+        environment: of the installation; keys of another one are none.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        lookup: LookupIndex,
+        clock: Clock,
+        environment: Environment,
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._clock = clock
+        self._environment = environment
+
+    async def find(self, api_key: str) -> KeyRow | None:
+        """The key of a text; what is none costs the same look-up."""
+        indexes = self.indexes(api_key)
+        async with self._store.read() as records:
+            return await records.integrators.key_by_index(indexes)
+
+    def check_form(self, api_key: str) -> None:
+        """Refuse what can be no key here by what everybody may read of it.
+
+        Raises:
+            ApplianceError: `API_KEY_MISSING`, `API_KEY_ENVIRONMENT`.
+        """
+        if not api_key:
+            raise ApplianceError(ErrorCode.API_KEY_MISSING)
+        if is_of_another(api_key, self._environment):
+            raise ApplianceError(
+                ErrorCode.API_KEY_ENVIRONMENT,
+                params={"environment": self._environment.value},
+            )
+
+    def indexes(self, api_key: str) -> tuple[str, ...]:
+        """All that may stand stored for a text; the present one first."""
+        read = read_api_key(api_key[:_LONGEST], self._environment)
+        text = read.text if read is not None else "none"
+        return self._lookup.indexes(key_purpose(self._environment), text)
+
+    async def flag_in_url(self, values: list[str]) -> None:
+        """Flag the keys among the values of an address.
+
+        Args:
+            values: of the query string, as they came.
+        """
+        for value in values[:_VALUES]:
+            if LOOKS_LIKE_ONE.search(value):
+                await self.flag(await self.find(value), FlagReason.URL)
+
+    async def flag(self, row: KeyRow | None, reason: FlagReason) -> None:
+        """Mark a key that was seen where it must never be."""
+        if row is None:
+            return
+        async with self._store.write() as records:
+            await records.integrators.flag_key(row.key.id, reason, self._clock.now())
+            if row.key.flag_reason is not reason:
+                # The first time tells; a page that retries must not flood.
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.API_KEY_FLAGGED,
+                        "anonymous",
+                        integrator=row.integrator.id,
+                        detail={
+                            "key": row.key.id,
+                            "reason": reason.value,
+                            "before": row.key.flag_reason,
+                            "after": reason.value,
+                        },
+                    )
+                )

@@ -1,0 +1,287 @@
+"""API keys of integrators: made, rotated, revoked.
+
+A key is shown once and kept as a keyed hash. Every change is recorded with what
+was before and what is after.
+
+Source: decisions "API keys".
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.integrators.api_keys import new_api_key
+from appliance.domain.integrators.integrators import IntegratorView, KeyView, NewKey
+from appliance.domain.ports import LookupIndex
+from appliance.domain.records import Records, Store
+from appliance.domain.records.integration import KeyRow
+from appliance.domain.text.unicode_nfc import nfc
+from appliance.domain.vocab import Environment, EventKind
+
+_LABEL_CHARS: Final = 60
+OVERLAP_AT_MOST_S: Final = 7 * 86_400
+"""Longest that a rotated key works beside its successor, in seconds."""
+
+
+def key_purpose(environment: Environment) -> str:
+    """Purpose of the index of API keys: a copied record is of no use elsewhere.
+
+    Args:
+        environment: of this installation.
+    """
+    return f"api-key/{environment.value}"
+
+
+class ApiKeys:
+    """The part of `Integrators` that is about keys.
+
+    Args:
+        store: the record.
+        lookup: makes the hashes that keys are kept as.
+        clock: the time.
+        environment: of this installation.
+    """
+
+    def __init__(
+        self, store: Store, lookup: LookupIndex, clock: Clock, environment: Environment
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._clock = clock
+        self._environment = environment
+
+    async def keys(self, code: str) -> list[KeyView]:
+        """An integrator's API keys, newest first.
+
+        Raises:
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        async with self._store.read() as records:
+            integrator = await integrator_of(records, code)
+            return await records.integrators.keys(integrator.id)
+
+    async def create_key(
+        self, actor: str, code: str, label: str, expires: datetime | None = None
+    ) -> NewKey:
+        """Make an API key; it is shown this once.
+
+        Args:
+            actor: for the audit.
+            code: of the integrator.
+            label: what tells it from others.
+            expires: in the future, or None for never.
+
+        Raises:
+            FieldInvalidError: `label` or `expires`.
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        async with self._store.write() as records:
+            integrator = await integrator_of(records, code)
+            made = await self._add_key(records, integrator, label, expires)
+            audit(
+                records,
+                EventKind.API_KEY_CREATED,
+                actor,
+                integrator,
+                {"key": made.key.id, "before": None, "after": _key_json(made.key)},
+            )
+        return made
+
+    async def rotate_key(self, actor: str, key_id: str, overlap_s: int) -> NewKey:
+        """Make a key's successor; the old one works on for a while.
+
+        Sessions of the old key go on. The successor has its label and, counted
+        from now, as long a life.
+
+        Args:
+            actor: for the audit.
+            key_id: of the key.
+            overlap_s: how long both work, 0 to 7 days, in seconds.
+
+        Raises:
+            FieldInvalidError: `overlap_s`.
+            ApplianceError: `API_KEY_NOT_FOUND`, also for a key that no longer
+                works.
+        """
+        if not 0 <= overlap_s <= OVERLAP_AT_MOST_S:
+            raise FieldInvalidError("overlap_s", f"0 to {OVERLAP_AT_MOST_S}")
+        now = self._clock.now()
+        async with self._store.write() as records:
+            row = await _key(records, key_id)
+            old = row.key
+            if not old.usable(now):
+                raise ApplianceError(ErrorCode.API_KEY_NOT_FOUND)
+            ends = min(
+                at
+                for at in (now + timedelta(seconds=overlap_s), old.ends, old.expires)
+                if at is not None
+            )
+            life = None if old.expires is None else now + (old.expires - old.created)
+            made = await self._add_key(records, row.integrator, old.label, life)
+            await records.integrators.end_key(old.id, ends)
+            audit(
+                records,
+                EventKind.API_KEY_ROTATED,
+                actor,
+                row.integrator,
+                {
+                    "key": old.id,
+                    "successor": made.key.id,
+                    "before": _key_json(old),
+                    "after": _key_json(replace(old, ends=ends)),
+                },
+            )
+        return made
+
+    async def revoke_key(self, actor: str, key_id: str) -> int:
+        """Revoke a key at once, and end its unfinished sessions.
+
+        Args:
+            actor: for the audit.
+            key_id: of the key.
+
+        Returns:
+            How many sessions ended.
+
+        Raises:
+            ApplianceError: `API_KEY_NOT_FOUND`, also for a revoked one.
+        """
+        now = self._clock.now()
+        async with self._store.write() as records:
+            row = await _key(records, key_id)
+            if not await records.integrators.revoke_key(key_id, now):
+                raise ApplianceError(ErrorCode.API_KEY_NOT_FOUND)
+            ended = await records.sessions.end_of_key(key_id, now)
+            audit(
+                records,
+                EventKind.API_KEY_REVOKED,
+                actor,
+                row.integrator,
+                {
+                    "key": key_id,
+                    "sessionsEnded": len(ended),
+                    "before": _key_json(row.key),
+                    "after": _key_json(replace(row.key, revoked=now)),
+                },
+            )
+            for public_id in ended:
+                audit(
+                    records,
+                    EventKind.SESSION_ENDED,
+                    actor,
+                    row.integrator,
+                    {"session": public_id, "key": key_id},
+                )
+        return len(ended)
+
+    async def _add_key(
+        self,
+        records: Records,
+        integrator: IntegratorView,
+        label: str,
+        expires: datetime | None,
+    ) -> NewKey:
+        """Make and record a key.
+
+        Raises:
+            FieldInvalidError: `label`, or `expires` in the past.
+        """
+        now = self._clock.now()
+        if expires is not None and expires <= now:
+            raise FieldInvalidError("expires", "a time to come")
+        text = new_api_key(self._environment)
+        key = KeyView(
+            id=text.id,
+            label=words(label, "label", _LABEL_CHARS),
+            hint=text.hint,
+            created=now,
+            expires=expires,
+            last_used=None,
+            revoked=None,
+            flagged=None,
+            ends=None,
+        )
+        index = self._lookup.index(key_purpose(self._environment), text.text)
+        await records.integrators.add_key(integrator.id, key, index)
+        return NewKey(key, text.text)
+
+
+async def integrator_of(records: Records, code: str) -> IntegratorView:
+    """An integrator by code.
+
+    Args:
+        records: of the caller's transaction.
+        code: of the integrator.
+
+    Raises:
+        ApplianceError: `INTEGRATOR_NOT_FOUND`.
+    """
+    found = await records.integrators.get(code)
+    if found is None:
+        raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
+    return found
+
+
+async def _key(records: Records, key_id: str) -> KeyRow:
+    """An API key by id, kept from others until this transaction ends.
+
+    Raises:
+        ApplianceError: `API_KEY_NOT_FOUND`.
+    """
+    row = await records.integrators.key(key_id, lock=True)
+    if row is None:
+        raise ApplianceError(ErrorCode.API_KEY_NOT_FOUND)
+    return row
+
+
+def words(text: str, field: str, longest: int) -> str:
+    """A line that people read, in NFC, spaces trimmed.
+
+    Args:
+        text: as typed.
+        field: its name, for the error.
+        longest: most characters.
+
+    Raises:
+        FieldInvalidError: empty, too long, or not printable.
+    """
+    text = " ".join((nfc(text, longest) or "").split())
+    if not text or len(text) > longest or not text.isprintable():
+        raise FieldInvalidError(field, f"1 to {longest} printable characters")
+    return text
+
+
+def audit(
+    records: Records,
+    event: EventKind,
+    actor: str,
+    integrator: IntegratorView,
+    detail: dict[str, object],
+) -> None:
+    """Record what was done to an integrator.
+
+    Args:
+        records: of the caller's transaction.
+        event: what.
+        actor: who did it.
+        integrator: to whom.
+        detail: what was before and is after.
+    """
+    records.audit.add(AuditEvent(event, actor, integrator=integrator.id, detail=detail))
+
+
+def _key_json(key: KeyView) -> dict[str, object]:
+    return {
+        "label": key.label,
+        "hint": key.hint,
+        "expires": _instant(key.expires),
+        "ends": _instant(key.ends),
+        "revoked": _instant(key.revoked),
+    }
+
+
+def _instant(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat(timespec="milliseconds")

@@ -1,0 +1,319 @@
+"""Integrators, and the origins whose pages may show the frame.
+
+Every change is recorded with what was before and what is after.
+
+Source: decisions "Sessions, integrators, people".
+"""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.ids import IntegratorId, new_id
+from appliance.domain.integrators.integrators import (
+    DELIVERY_LIMIT_BYTES,
+    EVENT_PREFIX,
+    BlockedView,
+    DomainView,
+    IntegratorView,
+)
+from appliance.domain.integrators.origins import parse_origin
+from appliance.domain.records import Records
+from appliance.domain.requests.levels import ProfileWishes
+from appliance.domain.vocab import EventKind
+from appliance.integrators.api_keys import ApiKeys, audit, integrator_of, words
+
+_CODE: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
+_NAME_CHARS: Final = 120
+_DELIVERY_AT_MOST: Final = 104_857_600
+_Integrators = list[IntegratorView]
+_Domains = list[DomainView]
+_Blocked = list[BlockedView]
+
+
+class Integrators(ApiKeys):
+    """The use cases of whoever administers integrators, their keys included."""
+
+    async def list(self) -> _Integrators:
+        """Every integrator, by code."""
+        async with self._store.read() as records:
+            return await records.integrators.all()
+
+    async def get(self, code: str) -> IntegratorView:
+        """An integrator by code.
+
+        Raises:
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        async with self._store.read() as records:
+            return await integrator_of(records, code)
+
+    async def create(self, actor: str, code: str, name: str) -> IntegratorView:
+        """Record an integrator.
+
+        Args:
+            actor: for the audit.
+            code: lower-case letters, digits and hyphens, up to 40; `id` of the
+                session endpoint.
+            name: shown to signers.
+
+        Raises:
+            FieldInvalidError: `code` or `name`.
+            ApplianceError: `ALREADY_EXISTS`.
+        """
+        if not _CODE.fullmatch(code):
+            raise FieldInvalidError("code", "a-z, 0-9 and -, up to 40")
+        new = IntegratorView(
+            id=IntegratorId(new_id()),
+            code=code,
+            name=words(name, "name", _NAME_CHARS),
+            delivery_limit_bytes=DELIVERY_LIMIT_BYTES,
+            may_vouch=False,
+            created=self._clock.now(),
+        )
+        async with self._store.write() as records:
+            await records.integrators.add(new)
+            audit(
+                records,
+                EventKind.INTEGRATOR_CREATED,
+                actor,
+                new,
+                {"code": code, "before": None, "after": _integrator_json(new)},
+            )
+        return new
+
+    async def change(
+        self,
+        actor: str,
+        code: str,
+        *,
+        name: str | None = None,
+        delivery_limit_bytes: int | None = None,
+        may_vouch: bool | None = None,
+        event_prefix: str | None = None,
+    ) -> IntegratorView:
+        """Change what is given, and leave the rest.
+
+        Args:
+            actor: for the audit.
+            code: of the integrator.
+            name: shown to signers.
+            delivery_limit_bytes: largest PDF delivered inline, 0 to 100 MiB.
+            may_vouch: whether its backend may vouch for people.
+            event_prefix: of its frames' messages; empty: as the setting says. Frames
+                that are open already go on with the earlier one.
+
+        Raises:
+            FieldInvalidError: `name`, `delivery_limit_bytes` or `event_prefix`.
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        limit = delivery_limit_bytes
+        if limit is not None and not 0 <= limit <= _DELIVERY_AT_MOST:
+            raise FieldInvalidError("delivery_limit_bytes", f"0 to {_DELIVERY_AT_MOST}")
+        if event_prefix and not re.fullmatch(EVENT_PREFIX, event_prefix, re.ASCII):
+            raise FieldInvalidError(
+                "event_prefix", "a-z, then a-z, 0-9 and -, up to 32"
+            )
+        async with self._store.write() as records:
+            before = await integrator_of(records, code)
+            after = replace(
+                before,
+                event_prefix=(
+                    before.event_prefix
+                    if event_prefix is None
+                    else event_prefix or None
+                ),
+                name=before.name if name is None else words(name, "name", _NAME_CHARS),
+                delivery_limit_bytes=(
+                    before.delivery_limit_bytes if limit is None else limit
+                ),
+                may_vouch=before.may_vouch if may_vouch is None else may_vouch,
+            )
+            await _change(records, actor, before, after)
+        return after
+
+    async def disable(self, actor: str, code: str) -> int:
+        """Let no key of an integrator open a session; open ones end at once.
+
+        Args:
+            actor: for the audit.
+            code: of the integrator; disabled already: nothing changes.
+
+        Returns:
+            How many sessions ended.
+
+        Raises:
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        now = self._clock.now()
+        async with self._store.write() as records:
+            before = await integrator_of(records, code)
+            if before.disabled is not None:
+                return 0
+            await records.integrators.lock_keys(before.id)
+            await _change(records, actor, before, replace(before, disabled=now))
+            ended = await records.sessions.end_of_integrator(before.id, now)
+            for public_id in ended:
+                audit(
+                    records,
+                    EventKind.SESSION_ENDED,
+                    actor,
+                    before,
+                    {"session": public_id},
+                )
+        return len(ended)
+
+    async def enable(self, actor: str, code: str) -> None:
+        """Undo `disable`; keys and domains are those of before.
+
+        Args:
+            actor: for the audit.
+            code: of the integrator.
+
+        Raises:
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        async with self._store.write() as records:
+            before = await integrator_of(records, code)
+            await _change(records, actor, before, replace(before, disabled=None))
+
+    async def set_profile(
+        self, actor: str, code: str, wishes: ProfileWishes
+    ) -> IntegratorView:
+        """Set how signatures for an integrator are made from now on.
+
+        Args:
+            actor: for the audit.
+            code: of the integrator.
+            wishes: all four; None: the installation's.
+
+        Raises:
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        async with self._store.write() as records:
+            before = await integrator_of(records, code)
+            after = replace(
+                before,
+                level=wishes.level,
+                timestamp_policy=wishes.timestamp_policy,
+                digest=wishes.digest,
+                tsa=wishes.tsa,
+            )
+            await _change(records, actor, before, after)
+        return after
+
+    async def domains(self, code: str) -> _Domains:
+        """Origins whose pages may show the frame.
+
+        Raises:
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        async with self._store.read() as records:
+            integrator = await integrator_of(records, code)
+            return await records.integrators.domains(integrator.id)
+
+    async def add_domain(self, actor: str, code: str, text: str) -> DomainView:
+        """Allow an origin.
+
+        Args:
+            actor: for the audit.
+            code: of the integrator.
+            text: the origin, as typed.
+
+        Raises:
+            DomainInvalidError: it is no exact origin, or not one for this
+                environment.
+            ApplianceError: `INTEGRATOR_NOT_FOUND`, `ALREADY_EXISTS`.
+        """
+        new = DomainView(new_id(), parse_origin(text, self._environment), None)
+        async with self._store.write() as records:
+            integrator = await integrator_of(records, code)
+            before = await records.integrators.domains(integrator.id)
+            await records.integrators.add_domain(integrator.id, new, self._clock.now())
+            origins = [domain.origin for domain in before]
+            audit(
+                records,
+                EventKind.DOMAIN_ADDED,
+                actor,
+                integrator,
+                {
+                    "origin": new.origin,
+                    "before": origins,
+                    "after": sorted([*origins, new.origin]),
+                },
+            )
+        return new
+
+    async def remove_domain(self, actor: str, domain_id: str) -> None:
+        """Take an origin back; frames that are open stay as they are.
+
+        Args:
+            actor: for the audit.
+            domain_id: of the registered origin.
+
+        Raises:
+            ApplianceError: `NOT_FOUND`.
+        """
+        async with self._store.write() as records:
+            row = await records.integrators.domain(domain_id)
+            if row is None:
+                raise ApplianceError(ErrorCode.NOT_FOUND)
+            before = await records.integrators.domains(row.integrator.id)
+            if not await records.integrators.remove_domain(domain_id):
+                raise ApplianceError(ErrorCode.NOT_FOUND)
+            origins = [domain.origin for domain in before]
+            audit(
+                records,
+                EventKind.DOMAIN_REMOVED,
+                actor,
+                row.integrator,
+                {
+                    "origin": row.domain.origin,
+                    "before": origins,
+                    "after": [o for o in origins if o != row.domain.origin],
+                },
+            )
+
+    async def blocked_origins(self, code: str) -> _Blocked:
+        """Origins whose pages tried to show the frame and were not listed.
+
+        Raises:
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        async with self._store.read() as records:
+            integrator = await integrator_of(records, code)
+            return await records.integrators.blocked(integrator.id)
+
+
+async def _change(
+    records: Records, actor: str, before: IntegratorView, after: IntegratorView
+) -> None:
+    """Record how an integrator is from now on, where that is new."""
+    if after != before:
+        await records.integrators.change(after)
+        audit(
+            records,
+            EventKind.INTEGRATOR_CHANGED,
+            actor,
+            after,
+            {"before": _integrator_json(before), "after": _integrator_json(after)},
+        )
+
+
+def _integrator_json(view: IntegratorView) -> dict[str, object]:
+    return {
+        "name": view.name,
+        "deliveryLimitBytes": view.delivery_limit_bytes,
+        "mayVouch": view.may_vouch,
+        **({"eventPrefix": view.event_prefix} if view.event_prefix else {}),
+        **({"level": view.level.value} if view.level else {}),
+        **(
+            {"timestampPolicy": view.timestamp_policy.value}
+            if view.timestamp_policy
+            else {}
+        ),
+        **({"digest": view.digest.value} if view.digest else {}),
+        **({"tsa": list(view.tsa)} if view.tsa else {}),
+        **({"state": "disabled"} if view.disabled else {}),
+    }

@@ -1,0 +1,1 @@
+"""Signing keys: passwords, sealing to hosts, HSM tasks, master keys."""

@@ -1,0 +1,47 @@
+"""What a signing host publishes of its activation keys.
+
+The private halves are the worker's business (`worker.signing.activation_keys`); here
+are the rows by which fronts know the public ones.
+"""
+
+from appliance.domain.activation import EPOCHS_KEPT, ActivationKey
+from appliance.domain.records import Store
+
+
+class PublishedKeys:
+    """The rows of activation keys.
+
+    Args:
+        store: the record.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def has(self, host: str, epoch: int, public: bytes) -> bool:
+        """Whether exactly this key stands published.
+
+        Args:
+            host: whose.
+            epoch: of the key.
+            public: X25519, 32 bytes.
+        """
+        async with self._store.read() as records:
+            keys = await records.activation_keys.published(epoch)
+        return any(
+            (key.host, key.epoch, key.public) == (host, epoch, public) for key in keys
+        )
+
+    async def publish(self, key: ActivationKey) -> None:
+        """Have fronts seal to a key, and to no other of that host and epoch."""
+        async with self._store.write() as records:
+            await records.activation_keys.publish(key)
+
+    async def forget_before(self, epoch: int) -> int:
+        """Delete the keys of every host that are too old; how many there were.
+
+        Args:
+            epoch: the present one.
+        """
+        async with self._store.write() as records:
+            return await records.activation_keys.forget(epoch - EPOCHS_KEPT + 1)

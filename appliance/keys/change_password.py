@@ -1,0 +1,129 @@
+"""Another signing password, typed by its owner, without the HSM.
+
+What is in `outer` of each key is opened with the old password's unlock key and
+locked with the new one's. An activation that is on its way to a worker carries
+the old unlock key, so that a change is refused while there is one: it is over in
+seconds, and the change can be repeated.
+
+Source: design §4 "Password".
+"""
+
+from appliance.core.background import Shielded
+from appliance.core.secrets.password_hashing import Passwords
+from appliance.domain.audit import AuditEvent
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.records import Records, Store
+from appliance.domain.requests.request import Signer
+from appliance.domain.vocab import EventKind
+from appliance.keys.password_attempts import Attempts, RightPassword
+from appliance.keys.rewrap_user_keys import is_in_use, relock
+from appliance.keys.signing_password import NewSecret, SigningPasswords
+
+
+class PasswordChange:
+    """The use case of `POST /credenciales/clave`.
+
+    Args:
+        store: the record.
+        attempts: checks the old password, and counts wrong ones.
+        signing_passwords: derives from the new one.
+        login_passwords: which a signing password must not be.
+        installation: the setting of that name.
+        shielded: where what is begun goes on.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        attempts: Attempts,
+        signing_passwords: SigningPasswords,
+        login_passwords: Passwords,
+        installation: str,
+        shielded: Shielded,
+    ) -> None:
+        self._store = store
+        self._attempts = attempts
+        self._signing_passwords = signing_passwords
+        self._login_passwords = login_passwords
+        self._installation = installation
+        self._shielded = shielded
+
+    async def change(self, signer: Signer, old: bytes, new: bytes) -> None:
+        """Change a signing password; all or nothing.
+
+        A caller that leaves once the old one is being checked changes nothing in
+        what comes of it.
+
+        Args:
+            signer: whose, as the front established it.
+            old: as `normalize` gives it.
+            new: as `normalize` gives it.
+
+        Raises:
+            FieldInvalidError: `nueva` is the old one or the login password.
+            ApplianceError: those of `Attempts.check`; `IN_PROGRESS` while something
+                is being signed or a key is being made; `ACTIVATION_INVALID` for a
+                key that the right password does not open.
+        """
+        if old == new:
+            raise FieldInvalidError("nueva", "another one than before")
+        async with self._store.read() as records:
+            await self._refuse_in_use(records, signer)
+        await self._shielded.run(self._change(signer, old, new))
+
+    async def _change(self, signer: Signer, old: bytes, new: bytes) -> None:
+        right = await self._attempts.check(signer, None, old)
+        # Asked only of who knows the old one: nobody can guess at the login
+        # password by it.
+        refusal = await self._is_login_password(signer, new)
+        made = await self._signing_passwords.derive_new(new, tuple(right.found.unlock))
+        failure: ApplianceError | None = None
+        async with self._store.write() as records:
+            try:
+                await self._store_new(records, signer, right, made, refuse=refusal)
+            except ApplianceError as exc:
+                # The slot is closed as right; nothing else was written.
+                failure = exc
+        if failure is not None:
+            raise failure
+
+    async def _store_new(
+        self,
+        records: Records,
+        signer: Signer,
+        right: RightPassword,
+        made: NewSecret,
+        *,
+        refuse: bool,
+    ) -> None:
+        """Close the slot and keep the new password, or refuse before writing it.
+
+        Raises:
+            FieldInvalidError: see `change`.
+            ApplianceError: see `change`.
+        """
+        unlock = await self._attempts.passed(records, signer, right)
+        if refuse:
+            raise FieldInvalidError("nueva", "not the login password")
+        secret = await records.people.signing_secret(signer.person)
+        if secret is not None and secret.locked_at is not None:
+            raise ApplianceError(ErrorCode.SIGN_LOCKED)
+        if unlock is None or not await relock(
+            records, signer.person, self._installation, unlock, made
+        ):
+            raise ApplianceError(ErrorCode.IN_PROGRESS)
+        records.audit.add(AuditEvent(EventKind.SIGN_PASSWORD_CHANGED, signer.actor))
+
+    async def _refuse_in_use(self, records: Records, signer: Signer) -> None:
+        """Refuse before the password is looked at, where it can be known.
+
+        Raises:
+            ApplianceError: `IN_PROGRESS`.
+        """
+        if await is_in_use(records, signer.person):
+            raise ApplianceError(ErrorCode.IN_PROGRESS)
+
+    async def _is_login_password(self, signer: Signer, new: bytes) -> bool:
+        async with self._store.read() as records:
+            login = await records.logins.secret(signer.person)
+        return login is not None and await self._login_passwords.verify(login.phc, new)

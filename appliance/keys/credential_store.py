@@ -1,0 +1,175 @@
+"""People's signing keys and certificates in SQL."""
+
+import hashlib
+from typing import Any
+
+from cryptography import x509
+from sqlalchemy import ColumnElement, Row, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.packing import join, split
+from appliance.core.database.tables import credential
+from appliance.domain.clock import Clock
+from appliance.domain.identity import Credential
+from appliance.domain.ids import CredentialId, PersonId
+from appliance.domain.keys import KeyAlgorithm, KeyMode, WrapMethod
+from appliance.domain.vocab import CredentialState, VouchedBy
+
+_OVER = (
+    CredentialState.SUPERSEDED.value,
+    CredentialState.REVOKING.value,
+    CredentialState.REVOKED.value,
+)
+"""States of credentials that never sign again."""
+
+
+class SqlCredentials:
+    """Keys and certificates."""
+
+    def __init__(self, connection: AsyncConnection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    async def add(self, new: Credential) -> None:
+        """Record a credential; the person's earlier active ones give way."""
+        await self._connection.execute(
+            update(credential)
+            .where(
+                credential.c.person == new.person,
+                credential.c.state == CredentialState.ACTIVE.value,
+            )
+            .values(state=CredentialState.SUPERSEDED.value)
+        )
+        await self._connection.execute(
+            insert(credential).values(
+                id=new.id,
+                person=new.person,
+                key_mode=new.key_mode.value,
+                algorithm=new.algorithm.value,
+                key_version=new.key_version,
+                key_token=new.key_token,
+                cka_id=new.cka_id,
+                master=new.master,
+                blob_w=new.blob_w,
+                method_w=None if new.method_w is None else new.method_w.value,
+                method_k=None if new.method_k is None else new.method_k.value,
+                outer=new.outer,
+                spki=new.spki,
+                spki_sha256=hashlib.sha256(new.spki).hexdigest(),
+                certificate=new.certificate,
+                chain=join(new.chain),
+                not_before=new.not_before,
+                not_after=new.not_after,
+                vouched_by=new.vouched_by.value,
+                state=new.state.value,
+                created=self._clock.now(),
+            )
+        )
+
+    async def get(
+        self, credential_id: CredentialId, *, lock: bool = False
+    ) -> Credential | None:
+        """A credential by id; `lock` keeps others from changing it."""
+        return await self._one(credential.c.id == credential_id, lock=lock)
+
+    async def set_state(
+        self, credential_id: CredentialId, state: CredentialState
+    ) -> None:
+        """Move a credential to a state."""
+        await self._connection.execute(
+            update(credential)
+            .where(credential.c.id == credential_id)
+            .values(state=state.value)
+        )
+
+    async def renewed(self, renewed: Credential) -> None:
+        """Record the certificate, chain and dates that a credential now has."""
+        await self._connection.execute(
+            update(credential)
+            .where(credential.c.id == renewed.id)
+            .values(
+                certificate=renewed.certificate,
+                chain=join(renewed.chain),
+                not_before=renewed.not_before,
+                not_after=renewed.not_after,
+            )
+        )
+
+    async def active(self, person_id: PersonId) -> Credential | None:
+        """The credential a person signs with."""
+        return await self._one(
+            (credential.c.person == person_id)
+            & (credential.c.state == CredentialState.ACTIVE.value)
+        )
+
+    async def certified(self, certificate: bytes) -> Credential | None:
+        """The one that signs with a certificate, DER, locked; None: nobody does."""
+        ends = x509.load_der_x509_certificate(certificate).not_valid_after_utc
+        return await self._one(
+            (credential.c.state == CredentialState.ACTIVE.value)
+            # Which has an index, as the bytes have not.
+            & (credential.c.not_after == ends)
+            & (credential.c.certificate == certificate),
+            lock=True,
+        )
+
+    async def of_person(self, person_id: PersonId) -> list[Credential]:
+        """Every credential of a person, newest first."""
+        rows = await self._connection.execute(
+            select(credential)
+            .where(credential.c.person == person_id)
+            .order_by(credential.c.created.desc(), credential.c.id)
+        )
+        return [credential_of(row) for row in rows]
+
+    async def locked(self, person_id: PersonId) -> list[Credential]:
+        """Those of a person that may sign, now or later, by id."""
+        rows = await self._connection.execute(
+            select(credential).where(_locked(person_id)).order_by(credential.c.id)
+        )
+        return [credential_of(row) for row in rows]
+
+    async def relock(self, credential_id: CredentialId, outer: bytes) -> None:
+        """Keep what is in `outer` under another unlock key."""
+        await self._connection.execute(
+            update(credential)
+            .where(credential.c.id == credential_id)
+            .values(outer=outer)
+        )
+
+    async def _one(self, condition: Any, *, lock: bool = False) -> Credential | None:
+        query = select(credential).where(condition)
+        if lock:
+            # Of the kind that lets rows that refer to this one be added.
+            query = query.with_for_update(key_share=True)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else credential_of(row)
+
+
+def _locked(person_id: PersonId) -> ColumnElement[bool]:
+    return (credential.c.person == person_id) & credential.c.state.not_in(_OVER)
+
+
+def credential_of(row: Row[Any]) -> Credential:
+    """Read a row of the table."""
+    return Credential(
+        id=CredentialId(row.id),
+        person=PersonId(row.person),
+        key_mode=KeyMode(row.key_mode),
+        algorithm=KeyAlgorithm(row.algorithm),
+        key_version=row.key_version,
+        spki=row.spki,
+        outer=row.outer,
+        master=row.master,
+        blob_w=row.blob_w,
+        method_w=None if row.method_w is None else WrapMethod(row.method_w),
+        method_k=None if row.method_k is None else WrapMethod(row.method_k),
+        key_token=row.key_token,
+        cka_id=row.cka_id,
+        certificate=row.certificate,
+        chain=split(row.chain),
+        not_before=row.not_before,
+        not_after=row.not_after,
+        vouched_by=VouchedBy(row.vouched_by),
+        state=CredentialState(row.state),
+    )

@@ -1,0 +1,273 @@
+"""What a front asks of the HSM: rows claimed by workers like activations.
+
+Source: design §3 "Chores", §4 "Enrolment".
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.activation import IssueBinding, Seal
+from appliance.domain.audit import AuditEvent
+from appliance.domain.certificates import CertificateRecord
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Credential, Person
+from appliance.domain.ids import CredentialId, PersonId, TaskId
+from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.ports import Doorbell
+from appliance.domain.records import Records, Store
+from appliance.domain.records.hsm_tasks import (
+    EndedTask,
+    TaskClaim,
+    TaskStatus,
+)
+from appliance.domain.vocab import EventKind, TaskKind, TaskState, VouchedBy
+from appliance.keys.hsm_task_events import task_created, task_event
+from appliance.keys.signing_hosts import slot_host
+
+_LEASE: Final = timedelta(seconds=30)
+TASK_ATTEMPTS: Final = 5
+"""Claims after which a task is given up (see `Sweeping.fail_tasks`)."""
+ORPHAN_AGE: Final = timedelta(hours=1)
+"""How old an enrolment is before what it left is destroyed."""
+_LOOK_AGAIN_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class IssueOrder:
+    """What an `issue` task needs, read when it is claimed."""
+
+    person: Person
+    binding: IssueBinding
+    """What the unlock key is bound to, by what stands recorded."""
+
+    @property
+    def algorithm(self) -> KeyAlgorithm:
+        """Kind of the new key."""
+        return self.binding.algorithm
+
+    @property
+    def vouched_by(self) -> VouchedBy:
+        """Who answers for the person."""
+        return self.binding.vouched_by
+
+
+async def submit_issue(
+    records: Records,
+    binding: IssueBinding,
+    seals: tuple[Seal, ...],
+    clock: Clock,
+    actor: str = "operator",
+) -> None:
+    """Ask for a key and a certificate, within the caller's transaction."""
+    given: dict[str, object] = {
+        "person": binding.person,
+        "vouchedBy": binding.vouched_by.value,
+        "algorithm": binding.algorithm.value,
+    }
+    await records.tasks.add(
+        binding.task,
+        TaskKind.ISSUE,
+        given,
+        clock.now(),
+        person=binding.person,
+        seals=seals,
+    )
+    records.audit.add(
+        task_created(binding.task, TaskKind.ISSUE, actor, {"person": binding.person})
+    )
+
+
+def issue_binding(
+    task: TaskId, person: PersonId, vouched_by: VouchedBy, algorithm: KeyAlgorithm
+) -> IssueBinding:
+    """What an `issue` task's unlock key is bound to.
+
+    The credential has the task's id, so that one task makes one credential.
+    """
+    return IssueBinding(task, person, CredentialId(task), algorithm, vouched_by)
+
+
+class HsmTasks:
+    """The use cases of HSM tasks, for those who ask and those who do.
+
+    Args:
+        store: the record.
+        clock: the time.
+        worker: the worker's slot, `signing/<host>/<n>`, where a worker does
+            tasks; else the role.
+        process: id of this process start.
+        doorbell: wakes a worker for who waits; without, one looks every few seconds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        worker: str,
+        process: str,
+        doorbell: Doorbell | None = None,
+    ) -> None:
+        self._store = store
+        self._doorbell = doorbell
+        self._clock = clock
+        self._worker = worker
+        self._host = slot_host(worker)
+        self._owner = f"{worker}/{process}"
+
+    async def wait(self, task: TaskId, timeout_s: float) -> dict[str, object]:
+        """Wait until a task is done; its output.
+
+        Raises:
+            ApplianceError: `TASK_FAILED`, or `HSM_UNAVAILABLE` after the time.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        if self._doorbell is not None:
+            await self._doorbell.ring(task)
+        while loop.time() < deadline:
+            status = await self._status(task)
+            if status.state is TaskState.DONE:
+                return status.output
+            if status.state is TaskState.FAILED:
+                raise ApplianceError(
+                    ErrorCode.TASK_FAILED, params={"reason": status.reason}
+                )
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        raise ApplianceError(ErrorCode.HSM_UNAVAILABLE)
+
+    async def _status(self, task: TaskId) -> TaskStatus:
+        async with self._store.read() as records:
+            status = await records.tasks.status(task)
+        if status is None:
+            raise ApplianceError(
+                ErrorCode.TASK_FAILED, params={"reason": "no such task"}
+            )
+        return status
+
+    async def claim_next(
+        self, kinds: Collection[TaskKind] = tuple(TaskKind)
+    ) -> TaskClaim | None:
+        """Take the oldest task that nobody has in hand; looks before it locks.
+
+        Args:
+            kinds: which can be done now; each claim uses up an attempt.
+        """
+        now = self._clock.now()
+        async with self._store.read() as records:
+            if not await records.tasks.any_claimable(
+                self._host, now, TASK_ATTEMPTS, kinds
+            ):
+                return None
+        async with self._store.write() as records:
+            return await records.tasks.claim_next(
+                self._owner, self._host, now, _LEASE, TASK_ATTEMPTS, kinds
+            )
+
+    async def renew(self, claim: TaskClaim) -> bool:
+        """Prolong the lease; False when another claim came since."""
+        async with self._store.write() as records:
+            return await records.tasks.renew(claim, self._clock.now() + _LEASE)
+
+    async def issue_order(self, claim: TaskClaim) -> IssueOrder:
+        """Read what an `issue` task is about.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`; `ACTIVATION_EXPIRED` for one of a
+                version that sealed nothing.
+        """
+        async with self._store.read() as records:
+            person = await records.people.get(PersonId(str(claim.input["person"])))
+        if person is None:
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+        if "algorithm" not in claim.input:
+            raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+        vouched_by = VouchedBy(str(claim.input["vouchedBy"]))
+        algorithm = KeyAlgorithm(str(claim.input["algorithm"]))
+        return IssueOrder(
+            person, issue_binding(claim.id, person.id, vouched_by, algorithm)
+        )
+
+    async def issued(
+        self,
+        claim: TaskClaim,
+        credential: Credential,
+        certificate: CertificateRecord,
+    ) -> bool:
+        """Commit a credential whose key was tested, and the task with it."""
+        async with self._store.write() as records:
+            output: dict[str, object] = {"credential": credential.id}
+            if not await records.tasks.close(claim, TaskState.DONE, output):
+                return False
+            await records.credentials.add(credential)
+            await records.certificates.add(certificate)
+            records.audit.add(
+                task_event(
+                    EventKind.CREDENTIAL_ISSUED,
+                    f"worker:{self._worker}",
+                    claim,
+                    {
+                        "person": credential.person,
+                        "credential": credential.id,
+                        "keyMode": credential.key_mode.value,
+                        "spkiSha256": hashlib.sha256(credential.spki).hexdigest(),
+                        "vouchedBy": credential.vouched_by.value,
+                        "serial": certificate.serial,
+                    },
+                )
+            )
+            return True
+
+    async def failed(self, claim: TaskClaim, reason: str) -> bool:
+        """Give a task up."""
+        async with self._store.write() as records:
+            if not await records.tasks.close(claim, TaskState.FAILED, None, reason):
+                return False
+            records.audit.add(
+                task_event(
+                    EventKind.TASK_FAILED,
+                    f"worker:{self._worker}",
+                    claim,
+                    {"reason": reason},
+                )
+            )
+            return True
+
+    async def unswept(self) -> list[EndedTask]:
+        """Enrolments of which a try that was killed may have left a key."""
+        before = self._clock.now() - ORPHAN_AGE
+        async with self._store.read() as records:
+            return await records.tasks.unswept(TaskKind.ISSUE, before)
+
+    async def cka_id(self, ended: EndedTask) -> bytes | None:
+        """CKA_ID of the resident key that an enrolment yielded, if it did."""
+        async with self._store.read() as records:
+            credential = await records.credentials.get(CredentialId(ended.id))
+        return None if credential is None else credential.cka_id
+
+    async def swept(self, ended: EndedTask, count: int) -> None:
+        """Record that what an enrolment left was looked for, and destroyed.
+
+        Args:
+            ended: which.
+            count: objects that were.
+        """
+        async with self._store.write() as records:
+            await records.tasks.swept(ended.id, self._clock.now())
+            # Of two workers that looked at once, each says what it destroyed.
+            if count:
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.KEY_ORPHAN_DESTROYED,
+                        f"worker:{self._worker}",
+                        detail={
+                            "task": ended.id,
+                            "person": ended.person,
+                            "objects": count,
+                        },
+                    )
+                )

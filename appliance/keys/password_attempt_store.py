@@ -1,0 +1,84 @@
+"""Attempts at the signing password in SQL."""
+
+from datetime import datetime
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import attempt_slot
+from appliance.domain.ids import PersonId, RequestId, new_id
+from appliance.domain.vocab import SlotOutcome
+
+
+class SqlSlots:
+    """Attempts at the signing password."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def running(self, person: PersonId, since: datetime) -> int:
+        """How many checks of a person are running, begun after `since`."""
+        result = await self._connection.execute(
+            select(func.count())
+            .select_from(attempt_slot)
+            .where(
+                attempt_slot.c.person == person,
+                attempt_slot.c.outcome == SlotOutcome.RUNNING.value,
+                attempt_slot.c.at > since,
+            )
+        )
+        return result.scalar_one()
+
+    async def take(
+        self, person: PersonId, request: RequestId | None, at: datetime
+    ) -> str:
+        """Begin a check; gives the slot's id."""
+        slot = new_id()
+        await self._connection.execute(
+            insert(attempt_slot).values(
+                id=slot,
+                person=person,
+                request=request,
+                at=at,
+                outcome=SlotOutcome.RUNNING.value,
+            )
+        )
+        return slot
+
+    async def wrong_before(
+        self,
+        person: PersonId,
+        request: RequestId | None,
+        verifier_sha256: str,
+        since: datetime,
+    ) -> bool:
+        """Whether this same wrong password was counted since then, here."""
+        result = await self._connection.execute(
+            select(attempt_slot.c.id)
+            .where(
+                attempt_slot.c.person == person,
+                attempt_slot.c.request == request,
+                attempt_slot.c.outcome == SlotOutcome.WRONG.value,
+                attempt_slot.c.verifier_sha256 == verifier_sha256,
+                attempt_slot.c.at > since,
+            )
+            .limit(1)
+        )
+        return result.first() is not None
+
+    async def close(
+        self, slot: str, outcome: SlotOutcome, verifier_sha256: str | None
+    ) -> None:
+        """End a check; the verifier is kept of wrong passwords alone."""
+        await self._connection.execute(
+            update(attempt_slot)
+            .where(attempt_slot.c.id == slot)
+            .values(outcome=outcome.value, verifier_sha256=verifier_sha256)
+        )
+
+    async def sweep(self, before: datetime) -> int:
+        """Forget slots older than that."""
+        result = await self._connection.execute(
+            delete(attempt_slot).where(attempt_slot.c.at < before)
+        )
+        return result.rowcount

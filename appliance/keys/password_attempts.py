@@ -1,0 +1,330 @@
+"""Attempts at the signing password: slots, count and lock.
+
+A wrong password counts when Argon2 has said no. Before it runs, a check takes a
+running slot, so that no number of parallel guesses gets past the limit. Of the calls
+of a person who wait with the same password one is checked for all: if it is right it
+is right for each of them.
+
+Source: decisions "attempts", "wrong signing password".
+"""
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+from weakref import WeakValueDictionary
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId, PersonId, RequestId
+from appliance.domain.records import Records, Store
+from appliance.domain.records.people import SigningSecret
+from appliance.domain.requests.request import Signer
+from appliance.domain.vocab import EventKind, SlotOutcome
+from appliance.keys.rewrap_user_keys import try_relock
+from appliance.keys.signing_password import (
+    PasswordCheck,
+    SigningPasswords,
+    UnlockKeys,
+)
+from appliance.settings import SigningSettings
+
+_SLOT_LIFE: Final = timedelta(seconds=60)
+_SAME_PASSWORD: Final = timedelta(seconds=60)
+_LOOK_AGAIN_S: Final = 0.1
+_LATER: Final[dict[str, object]] = {"retryAfter": 5}
+
+
+@dataclass(frozen=True, slots=True)
+class RightPassword:
+    """A check that was passed, and has still to be closed."""
+
+    slot: str
+    secret: SigningSecret
+    """What the password was compared with."""
+    found: PasswordCheck
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A check that somebody asks for."""
+
+    signer: Signer
+    request: RequestId | None
+    password: bytes = field(repr=False)
+    coming: tuple[CredentialId, ...]
+    mark: bytes = field(repr=False)
+    """Equal where person, password and `coming` are; tells nobody the password."""
+    deadline: float
+    """By the clock of the event loop: when they have waited long enough."""
+    found: asyncio.Future[RightPassword | None] = field(default_factory=asyncio.Future)
+    """For who waits for this check; None unless it was right."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """Leave to check once."""
+
+    id: str
+    secret: SigningSecret
+    credentials: tuple[CredentialId, ...]
+    """The person's keys that may sign."""
+
+
+class Attempts:
+    """Checks signing passwords within the limits.
+
+    Args:
+        store: the record.
+        passwords: derives from them.
+        clock: the time.
+        settings: the limits.
+        installation: the setting of that name.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        passwords: SigningPasswords,
+        clock: Clock,
+        settings: SigningSettings,
+        installation: str,
+    ) -> None:
+        self._store = store
+        self._passwords = passwords
+        self._clock = clock
+        self._settings = settings
+        self._installation = installation
+        self._queues: WeakValueDictionary[PersonId, asyncio.Lock] = (
+            WeakValueDictionary()
+        )
+        self._mark_key = secrets.token_bytes(32)
+        self._open: dict[bytes, _Wish] = {}
+        """Checks that equal ones may wait for, by mark."""
+
+    async def check(
+        self,
+        signer: Signer,
+        request: RequestId | None,
+        password: bytes,
+        coming: Collection[CredentialId] = (),
+    ) -> RightPassword:
+        """Check a signing password.
+
+        Call it shielded from the caller's leaving: a check that is begun is
+        counted.
+
+        Args:
+            signer: whose password it is.
+            request: what it is to sign, or None where it is something else.
+            password: as `normalize` gives it.
+            coming: credentials to be made whose unlock keys are wanted, beside
+                those of the person's keys.
+
+        Returns:
+            What the transaction that goes on gives to `passed`.
+
+        Raises:
+            ApplianceError: `SIGN_PASSWORD_WRONG` with `attemptsLeft`,
+                `SIGN_LOCKED`, `RATE_LIMITED` when no slot gets free, or
+                `CERTIFICATE_NOT_USABLE` for a person without a password.
+        """
+        parts = (signer.person, *coming, password.hex())
+        mark = hmac.digest(self._mark_key, "\n".join(parts).encode(), "sha256")
+        deadline = asyncio.get_running_loop().time() + self._settings.slot_wait_s
+        wish = _Wish(signer, request, password, tuple(coming), mark, deadline)
+        first = self._open.setdefault(mark, wish)
+        if first is not wish:
+            right = await asyncio.shield(first.found)
+            if right is not None:
+                return right
+            # A wrong one counts for each request: they are checked one by one.
+        return await self._check_for_all(wish)
+
+    async def _check_for_all(self, wish: _Wish) -> RightPassword:
+        """Check, and tell who waits for it.
+
+        Raises:
+            ApplianceError: see `check`.
+        """
+        right = None
+        try:
+            slot = await self._take_slot(wish)
+            right = await self._check_within(wish, slot)
+        finally:
+            self._close(wish)
+            wish.found.set_result(right)
+        return right
+
+    async def _check_within(self, wish: _Wish, slot: _Slot) -> RightPassword:
+        """Check what a slot was taken for.
+
+        Raises:
+            ApplianceError: `SIGN_PASSWORD_WRONG` or `SIGN_LOCKED`.
+        """
+        found = await self._passwords.check(
+            wish.password, slot.secret, (*slot.credentials, *wish.coming)
+        )
+        if found.right:
+            return RightPassword(slot.id, slot.secret, found)
+        left = await self._count_wrong(wish.signer, wish.request, slot.id, found)
+        if left == 0:
+            raise ApplianceError(ErrorCode.SIGN_LOCKED)
+        raise ApplianceError(
+            ErrorCode.SIGN_PASSWORD_WRONG, extras={"attemptsLeft": left}
+        )
+
+    async def passed(
+        self, records: Records, signer: Signer, right: RightPassword
+    ) -> UnlockKeys | None:
+        """Close a slot as right and set the count to nothing.
+
+        Where the password is kept under an earlier pepper it is kept under the
+        present one from here on, its keys with it, unless one is in use.
+
+        Returns:
+            The unlock keys that hold within this transaction and after it; None
+            when the password was changed since it was checked.
+        """
+        person = signer.person
+        secret = await records.people.signing_secret(person, lock=True)
+        await records.slots.close(right.slot, SlotOutcome.RIGHT, None)
+        unlock, renewed = right.found.unlock, right.found.renewed
+        if (
+            secret is not None
+            and renewed is not None
+            and secret.verifier_sha256 == renewed.secret.verifier_sha256
+        ):
+            # Another one of those who waited for this check has kept it meanwhile.
+            return renewed.unlock
+        if secret is None or secret.verifier_sha256 != right.secret.verifier_sha256:
+            return None
+        if secret.counted and secret.locked_at is None:
+            await records.people.set_counted(person, 0, None)
+        if renewed is None or not await try_relock(
+            records, person, self._installation, unlock, renewed
+        ):
+            return unlock
+        records.audit.add(
+            AuditEvent(
+                EventKind.SIGN_PEPPER_RENEWED,
+                signer.actor,
+                detail={
+                    "before": {"pepper": secret.pepper_version},
+                    "after": {"pepper": renewed.secret.pepper_version},
+                },
+            )
+        )
+        return renewed.unlock
+
+    async def _take_slot(self, wish: _Wish) -> _Slot:
+        """A slot, now or when one gets free.
+
+        In one process one of a person's checks looks at a time: a look is a
+        transaction that writes, and fifty who wait would make 500 a second.
+
+        Raises:
+            ApplianceError: `RATE_LIMITED` after `slot_wait_s`; those of `_try_slot`.
+        """
+        queue = self._queues.setdefault(wish.signer.person, asyncio.Lock())
+        try:
+            async with asyncio.timeout_at(wish.deadline):
+                await queue.acquire()
+        except TimeoutError as exc:
+            raise ApplianceError(ErrorCode.RATE_LIMITED, extras=_LATER) from exc
+        try:
+            return await self._await_slot(wish)
+        finally:
+            queue.release()
+
+    async def _await_slot(self, wish: _Wish) -> _Slot:
+        """Look until a slot is free.
+
+        Who waits for this check came before the look that took its slot: what it
+        saw of password, lock and keys is no older than they are.
+
+        Raises:
+            ApplianceError: as `_take_slot`.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            self._close(wish)
+            taken = await self._try_slot(wish.signer, wish.request)
+            if taken is not None:
+                return taken
+            if loop.time() >= wish.deadline:
+                raise ApplianceError(ErrorCode.RATE_LIMITED, extras=_LATER)
+            self._open.setdefault(wish.mark, wish)
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    def _close(self, wish: _Wish) -> None:
+        """Let nobody else wait for a check."""
+        if self._open.get(wish.mark) is wish:
+            del self._open[wish.mark]
+
+    async def _try_slot(
+        self, signer: Signer, request: RequestId | None
+    ) -> _Slot | None:
+        """A slot if counted and running ones leave room for it.
+
+        Raises:
+            ApplianceError: `SIGN_LOCKED` or `CERTIFICATE_NOT_USABLE`.
+        """
+        now = self._clock.now()
+        async with self._store.write() as records:
+            secret = await records.people.signing_secret(signer.person, lock=True)
+            if secret is None:
+                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+            if secret.locked_at is not None:
+                raise ApplianceError(ErrorCode.SIGN_LOCKED)
+            running = await records.slots.running(signer.person, now - _SLOT_LIFE)
+            if secret.counted + running >= self._settings.wrong_passwords:
+                return None
+            slot = await records.slots.take(signer.person, request, now)
+            locked = await records.credentials.locked(signer.person)
+            return _Slot(slot, secret, tuple(each.id for each in locked))
+
+    async def _count_wrong(
+        self,
+        signer: Signer,
+        request: RequestId | None,
+        slot: str,
+        found: PasswordCheck,
+    ) -> int:
+        """Count a wrong password; gives how many more may be wrong.
+
+        Raises:
+            ApplianceError: `CERTIFICATE_NOT_USABLE` for a person gone meanwhile.
+        """
+        now = self._clock.now()
+        limit = self._settings.wrong_passwords
+        async with self._store.write() as records:
+            secret = await records.people.signing_secret(signer.person, lock=True)
+            if secret is None:
+                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+            again = await records.slots.wrong_before(
+                signer.person, request, found.verifier_sha256, now - _SAME_PASSWORD
+            )
+            outcome = SlotOutcome.REPEATED if again else SlotOutcome.WRONG
+            await records.slots.close(slot, outcome, found.verifier_sha256)
+            counted = secret.counted + (0 if again else 1)
+            locked_at = secret.locked_at
+            if counted >= limit and locked_at is None:
+                locked_at = now
+                records.audit.add(
+                    AuditEvent(EventKind.SIGN_LOCKED, signer.actor, request=request)
+                )
+            await records.people.set_counted(signer.person, counted, locked_at)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.SIGN_PASSWORD_WRONG,
+                    signer.actor,
+                    request=request,
+                    detail={"counted": not again, "left": max(limit - counted, 0)},
+                )
+            )
+        return max(limit - counted, 0)

@@ -1,0 +1,124 @@
+"""The hosts that may sign now, and sealing an unlock key to them.
+
+A host is believed when its activation key bears the signature of a worker
+identity that this front has pinned: who can write to the database alone cannot
+have an unlock key sealed to a key of their own.
+
+Source: design §4 "Activation keys".
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.activation import (
+    ActivationKey,
+    Seal,
+    epoch_at,
+    key_statement,
+    newest_of_each,
+)
+from appliance.domain.clock import Clock
+from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.ports import WorkerIdentities
+from appliance.domain.records import Records, Store
+from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.keys.key_encryption import seal_to
+
+ALIVE: Final = timedelta(seconds=15)
+"""How long a worker counts as alive after it said so."""
+_SIGNING: Final = "signing"
+_REMEMBERED: Final = 1000
+
+
+class SigningHosts:
+    """Chooses hosts and seals to them.
+
+    Args:
+        store: the record.
+        identities: those that are pinned.
+        clock: the time.
+        installation: the setting of that name.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        identities: WorkerIdentities,
+        clock: Clock,
+        installation: str,
+    ) -> None:
+        self._store = store
+        self._identities = identities
+        self._clock = clock
+        self._installation = installation
+        self._believed: set[ActivationKey] = set()
+
+    async def live(self) -> tuple[ActivationKey, ...]:
+        """The newest key of each host that can sign now, eight at the most.
+
+        Raises:
+            HsmUnavailableError: there is none.
+        """
+        async with self._store.read() as records:
+            return await self.live_in(records)
+
+    async def live_in(self, records: Records) -> tuple[ActivationKey, ...]:
+        """As `live`, within the caller's transaction.
+
+        Raises:
+            HsmUnavailableError: there is none.
+        """
+        now = self._clock.now()
+        alive = await records.workers.alive(now - ALIVE)
+        hosts = [host_of(status) for status in alive if _can_sign(status)]
+        if not hosts:
+            msg = "no signing worker has its HSM"
+            raise HsmUnavailableError(msg)
+        published = await records.activation_keys.published(epoch_at(now) - 1)
+        believed = [key for key in published if self._believe(key)]
+        if chosen := newest_of_each(believed, hosts, now):
+            return tuple(chosen)
+        msg = "no signing host has an activation key of a pinned identity"
+        raise HsmUnavailableError(msg)
+
+    def _believe(self, key: ActivationKey) -> bool:
+        """Whether a pinned identity signed that this key is that host's."""
+        if key in self._believed:
+            return True
+        statement = key_statement(self._installation, key.host, key.epoch, key.public)
+        if not self._identities.signed(key.identity, statement, key.signature):
+            return False
+        if len(self._believed) >= _REMEMBERED:
+            self._believed.clear()
+        self._believed.add(key)
+        return True
+
+
+def seal_to_each(
+    hosts: tuple[ActivationKey, ...], unlock: bytes, info: bytes
+) -> tuple[Seal, ...]:
+    """Seal an unlock key to each host.
+
+    Args:
+        hosts: as `SigningHosts.live` gave them.
+        unlock: 32 bytes.
+        info: what the seals are bound to.
+    """
+    return tuple(
+        Seal(key.host, key.epoch, seal_to(key.public, unlock, info)) for key in hosts
+    )
+
+
+def host_of(status: WorkerStatus) -> str:
+    """The host of a worker, by its slot `signing/<host>/<n>`."""
+    return slot_host(status.slot)
+
+
+def slot_host(slot: str) -> str:
+    """The host in a worker's slot, `<kind>/<host>/<n>`; the slot itself if none."""
+    parts = slot.split("/")
+    return parts[1] if len(parts) > 1 else slot
+
+
+def _can_sign(status: WorkerStatus) -> bool:
+    return status.slot.startswith(f"{_SIGNING}/") and status.hsm == "ready"

@@ -1,0 +1,186 @@
+"""The signing password: what is kept of it, and checking it.
+
+`p = HMAC-SHA256(pepper, NFC(password))`, `root = Argon2id(p, salt)`, and from
+root by HKDF a verifier and, per credential, an unlock key. Stored are salt,
+parameters, pepper version and SHA-256(verifier); never root, and never a PHC
+string, which contains it.
+
+Source: design §4 "Password".
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from argon2.low_level import Type, hash_secret_raw
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from appliance.core.secrets.password_hashing import HashSlots
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.ids import CredentialId
+from appliance.domain.records.people import SigningSecret
+from appliance.domain.secrets import KeySource
+from appliance.domain.text.unicode_nfc import nfc
+
+ARGON2: Final = {"t": 2, "m": 19_456, "p": 1, "v": 19}
+"""19 MiB, two passes: about 20 ms (facts "Argon2id")."""
+MIN_BYTES: Final = 8
+MAX_BYTES: Final = 1024
+
+
+def normalize(password: str, field_name: str = "password") -> bytes:
+    """A password as it is hashed: UTF-8 of its NFC form.
+
+    Raises:
+        FieldInvalidError: not 8 to 1024 bytes, or with a NUL in it.
+    """
+    composed = nfc(password, MAX_BYTES) or ""
+    try:
+        encoded = composed.encode()
+    except UnicodeEncodeError as exc:
+        raise FieldInvalidError(field_name, "8 to 1024 bytes of UTF-8") from exc
+    if not MIN_BYTES <= len(encoded) <= MAX_BYTES or b"\0" in encoded:
+        raise FieldInvalidError(field_name, "8 to 1024 bytes of UTF-8")
+    return encoded
+
+
+UnlockKeys = Mapping[CredentialId, bytes]
+"""What opens `outer` of each credential; never stored, never shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSecret:
+    """A password derived under a salt of its own."""
+
+    secret: SigningSecret
+    """To be kept."""
+    unlock: UnlockKeys = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordCheck:
+    """What one check of a password found."""
+
+    right: bool
+    verifier_sha256: str = field(repr=False)
+    """Of the password tried; tells a repeated wrong one from a new one."""
+    unlock: UnlockKeys = field(repr=False, default_factory=dict)
+    """By credential asked for; empty of a wrong password."""
+    renewed: NewSecret | None = None
+    """The same password under the present pepper, where it was kept under another."""
+
+
+class SigningPasswords:
+    """Derives and checks, off the event loop, at most one a core at a time.
+
+    Verifier and unlock keys follow from one computation of Argon2id; its result
+    is gone when the thread is done with it.
+
+    Args:
+        peppers: 32 bytes each, which no backup of the database holds.
+        slots: shared with every other Argon2 of the process.
+    """
+
+    def __init__(self, peppers: KeySource, slots: HashSlots) -> None:
+        self._peppers = peppers
+        self._slots = slots
+
+    async def derive_new(
+        self,
+        password: bytes,
+        credentials: Collection[CredentialId] = (),
+        *,
+        first: bool = False,
+    ) -> NewSecret:
+        """Derive what is kept of a new password, and the unlock keys it makes.
+
+        Args:
+            password: as `normalize` gives it.
+            credentials: whose unlock keys are wanted.
+            first: it is part of a check.
+        """
+        salt = secrets.token_bytes(16)
+        ring = self._peppers.ring()
+        root = _Root(ring.keys[ring.present], salt, ARGON2)
+        digest, unlock = await self._slots.run(
+            lambda: root.derive(password, credentials), first=first
+        )
+        kept = SigningSecret(
+            salt=salt,
+            argon2=dict(ARGON2),
+            pepper_version=ring.present,
+            verifier_sha256=digest,
+        )
+        return NewSecret(kept, unlock)
+
+    async def check(
+        self,
+        password: bytes,
+        secret: SigningSecret,
+        credentials: Collection[CredentialId] = (),
+    ) -> PasswordCheck:
+        """Compare a password with what is stored, in constant time.
+
+        Args:
+            password: as `normalize` gives it.
+            secret: what is stored.
+            credentials: whose unlock keys are wanted if it is right.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: its pepper is not in the file.
+        """
+        ring = self._peppers.ring()
+        pepper = ring.keys.get(secret.pepper_version)
+        if pepper is None:
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+        root = _Root(pepper, secret.salt, secret.argon2)
+        digest, unlock = await self._slots.run(
+            lambda: root.derive(password, credentials), first=True
+        )
+        if not hmac.compare_digest(digest, secret.verifier_sha256):
+            return PasswordCheck(right=False, verifier_sha256=digest)
+        renewed = None
+        if secret.pepper_version < ring.present:
+            renewed = await self.derive_new(password, credentials, first=True)
+        return PasswordCheck(
+            right=True, verifier_sha256=digest, unlock=unlock, renewed=renewed
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """How `root` is had from a password; what it is stands in no object."""
+
+    pepper: bytes = field(repr=False)
+    salt: bytes = field(repr=False)
+    argon2: dict[str, int]
+
+    def derive(
+        self, password: bytes, credentials: Collection[CredentialId]
+    ) -> tuple[str, dict[CredentialId, bytes]]:
+        """SHA-256 of the verifier in hex, and the unlock key of each credential."""
+        root = hash_secret_raw(
+            hmac.digest(self.pepper, password, "sha256"),
+            self.salt,
+            time_cost=self.argon2["t"],
+            memory_cost=self.argon2["m"],
+            parallelism=self.argon2["p"],
+            hash_len=32,
+            type=Type.ID,
+            version=self.argon2["v"],
+        )
+        verifier = _expand(root, b"rubrica/verifier/1")
+        unlock = {
+            credential: _expand(root, b"rubrica/unlock/1" + credential.encode())
+            for credential in credentials
+        }
+        return hashlib.sha256(verifier).hexdigest(), unlock
+
+
+def _expand(root: bytes, info: bytes) -> bytes:
+    """HKDF-SHA256 without salt, 32 bytes. Source: RFC 5869."""
+    return HKDF(SHA256(), 32, salt=None, info=info).derive(root)

@@ -1,0 +1,95 @@
+"""Workers that report themselves, and the activation keys of their hosts, in SQL."""
+
+from datetime import datetime
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import activation_key, worker_status
+from appliance.core.database.upsert import insert_into
+from appliance.domain.activation import ActivationKey
+from appliance.domain.records.hsm_tasks import WorkerStatus
+
+
+class SqlWorkers:
+    """Who is alive."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def beat(self, status: WorkerStatus) -> None:
+        """Say that a worker is alive and how its HSM is."""
+        await self._connection.execute(
+            delete(worker_status).where(worker_status.c.slot == status.slot)
+        )
+        await self._connection.execute(
+            insert(worker_status).values(
+                slot=status.slot,
+                process=status.process,
+                at=status.at,
+                hsm=status.hsm,
+                reason=status.reason,
+            )
+        )
+
+    async def leave(self, slot: str, process: str) -> None:
+        """Take back what a process said, unless another has its place by now."""
+        await self._connection.execute(
+            delete(worker_status).where(
+                worker_status.c.slot == slot, worker_status.c.process == process
+            )
+        )
+
+    async def alive(self, since: datetime) -> list[WorkerStatus]:
+        """Workers that said so after `since`."""
+        rows = await self._connection.execute(
+            select(worker_status)
+            .where(worker_status.c.at > since)
+            .order_by(worker_status.c.slot)
+        )
+        return [
+            WorkerStatus(row.slot, row.process, row.at, row.hsm, row.reason)
+            for row in rows
+        ]
+
+
+class SqlActivationKeys:
+    """What signing hosts publish of their keys."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def publish(self, key: ActivationKey) -> None:
+        """Record a key, in the place of an earlier one of that host and epoch."""
+        values = {
+            "public": key.public,
+            "identity": key.identity,
+            "signature": key.signature,
+            "made": key.made,
+        }
+        await self._connection.execute(
+            insert_into(self._connection, activation_key)
+            .values(host=key.host, epoch=key.epoch, **values)
+            .on_conflict_do_update(index_elements=["host", "epoch"], set_=values)
+        )
+
+    async def published(self, since: int) -> list[ActivationKey]:
+        """Keys of that epoch and later ones, by host and epoch."""
+        rows = await self._connection.execute(
+            select(activation_key)
+            .where(activation_key.c.epoch >= since)
+            .order_by(activation_key.c.host, activation_key.c.epoch)
+        )
+        return [
+            ActivationKey(
+                row.host, row.epoch, row.public, row.identity, row.signature, row.made
+            )
+            for row in rows
+        ]
+
+    async def forget(self, before: int) -> int:
+        """Delete keys of epochs before that; how many there were."""
+        result = await self._connection.execute(
+            delete(activation_key).where(activation_key.c.epoch < before)
+        )
+        return result.rowcount

@@ -1,0 +1,169 @@
+"""What only the database knows, for `/metrics`: asked by the chores every few seconds.
+
+The role that serves figures asks no database: whoever reaches its listener reaches
+nothing behind it. What could not be learned is not told: an old number would look like
+one of now.
+"""
+
+import asyncio
+import math
+import shutil
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from appliance.console.installation_state import Publication, Queue, look
+from appliance.core import metrics
+from appliance.core.system.clock_check import ClockCheck
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError
+from appliance.domain.records import Records, Store
+from appliance.keys.signing_hosts import ALIVE
+from appliance.pki.expiry_notices import Expiry
+from appliance.settings import Settings
+
+EVERY_S: Final = 10.0
+"""Time between two looks."""
+_LONGEST_S: Final = 5.0
+_HSM_STATES: Final = ("ready", "unavailable", "left", "pin")
+_OF_THE_RECORD: Final = (
+    metrics.OCSP_THIS_UPDATE,
+    metrics.OCSP_NEXT_UPDATE,
+    metrics.SIGNERS_ENDING,
+    metrics.CLOCK_OFF,
+    metrics.BACKUP_MADE,
+)
+_BY_LABEL: Final = (
+    metrics.QUEUE_LENGTH,
+    metrics.QUEUE_OLDEST,
+    metrics.SIGNING_WORKERS,
+    metrics.BEHIND,
+    metrics.BEHIND_OLDEST,
+    metrics.CRL_THIS_UPDATE,
+    metrics.CRL_NEXT_UPDATE,
+    metrics.NOT_AFTER,
+)
+_log = structlog.get_logger(__name__)
+
+
+class RecordMetrics:
+    """Looks at the record for an installation's figures.
+
+    Args:
+        store: the record.
+        clock: the time.
+        expiry: knows what ends.
+        clock_check: knows how far the clock is off.
+        settings: of the installation.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        expiry: Expiry,
+        clock_check: ClockCheck,
+        settings: Settings,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._expiry = expiry
+        self._clock_check = clock_check
+        self._settings = settings
+
+    async def look(self) -> None:
+        """Look once, for a bounded time."""
+        _look_at_disk(self._settings)
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(_LONGEST_S):
+                await self._look()
+        except BaseException as exc:
+            _forget()
+            metrics.RECORD_UP.set(0)
+            if not isinstance(exc, ApplianceError | TimeoutError):
+                raise
+            code = exc.code.value if isinstance(exc, ApplianceError) else "TIMEOUT"
+            _log.warning("metrics.record_away", code=code)
+        else:
+            metrics.RECORD_UP.set(1)
+        metrics.RECORD_SECONDS.set(time.monotonic() - began)
+
+    async def _look(self) -> None:
+        now = self._clock.now()
+        async with self._store.read() as records:
+            await _workers(records, now)
+            await _levels(records, now)
+            made = await records.installation.last_backup()
+        metrics.BACKUP_MADE.set(made.timestamp() if made else math.nan)
+        state = await look(self._store, self._clock, self._settings)
+        _queues(state.queues, now)
+        _publications(state.publications)
+        ends = await self._expiry.first_ends()
+        metrics.NOT_AFTER.clear()
+        for kind, end in ends.items():
+            metrics.NOT_AFTER.labels(kind.value).set(end.timestamp())
+        metrics.SIGNERS_ENDING.set((await self._expiry.overview()).signers)
+        off = (await self._clock_check.look()).off
+        metrics.CLOCK_OFF.set(off.total_seconds())
+
+
+def _queues(queues: Sequence[Queue], now: datetime) -> None:
+    for queue in queues:
+        age_s = (now - queue.oldest).total_seconds() if queue.oldest else 0.0
+        metrics.QUEUE_LENGTH.labels(queue.name).set(queue.length)
+        metrics.QUEUE_OLDEST.labels(queue.name).set(max(0.0, age_s))
+
+
+def _publications(publications: Sequence[Publication]) -> None:
+    for gauge in (metrics.OCSP_THIS_UPDATE, metrics.OCSP_NEXT_UPDATE):
+        gauge.set(math.nan)
+    for by_ca in (metrics.CRL_THIS_UPDATE, metrics.CRL_NEXT_UPDATE):
+        by_ca.clear()
+    for each in publications:
+        made, ends = metrics.OCSP_THIS_UPDATE, metrics.OCSP_NEXT_UPDATE
+        if each.name != "ocsp":
+            made = metrics.CRL_THIS_UPDATE.labels(each.name)
+            ends = metrics.CRL_NEXT_UPDATE.labels(each.name)
+        made.set(each.this_update.timestamp())
+        ends.set(each.next_update.timestamp())
+
+
+async def _workers(records: Records, now: datetime) -> None:
+    alive = await records.workers.alive(now - ALIVE)
+    states = [one.hsm for one in alive if one.slot.startswith("signing/")]
+    for state in _HSM_STATES:
+        metrics.SIGNING_WORKERS.labels(state).set(states.count(state))
+
+
+async def _levels(records: Records, now: datetime) -> None:
+    due = [one for one in await records.upkeep.counted(now, now) if one.is_below]
+    metrics.BEHIND.clear()
+    metrics.BEHIND_OLDEST.clear()
+    for level in {one.wanted for one in due}:
+        of_level = [one for one in due if one.wanted is level]
+        oldest = min(one.oldest for one in of_level)
+        metrics.BEHIND.labels(level.value).set(sum(one.overdue for one in of_level))
+        metrics.BEHIND_OLDEST.labels(level.value).set((now - oldest).total_seconds())
+
+
+def _look_at_disk(settings: Settings) -> None:
+    if settings.documents.url is not None:
+        # How much room a bucket has, nobody says; no figure is no alert.
+        metrics.DISK_FREE.set(math.nan)
+        return
+    try:
+        metrics.DISK_FREE.set(shutil.disk_usage(settings.documents_dir).free)
+    except OSError:
+        # Nothing was ever stored, or the disk is gone.
+        metrics.DISK_FREE.set(math.nan)
+
+
+def _forget() -> None:
+    for gauge in _OF_THE_RECORD:
+        gauge.set(math.nan)
+    for gauge in _BY_LABEL:
+        gauge.clear()

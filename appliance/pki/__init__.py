@@ -1,0 +1,1 @@
+"""The internal CA: issuance, renewal, revocation, publication."""

@@ -1,0 +1,238 @@
+"""Credentials: what their holders see of them, and certificates from outside.
+
+Source: design §6.
+"""
+
+import hashlib
+from dataclasses import replace
+from typing import Final
+
+from cryptography import x509
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.certificates import CertificateRecord, serial_text
+from appliance.domain.clock import Clock
+from appliance.domain.credentials import CredentialView
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Credential
+from appliance.domain.ids import CredentialId, PersonId, TaskId
+from appliance.domain.records import Records, Store
+from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.vocab import CredentialState, EventKind, RevocationReason
+from appliance.pki.revocation import Revocations
+from appliance.pki.validation.certificate_rules import name_of
+from appliance.pki.validation.path_validation import CheckedChain, Expected, check_chain
+from appliance.pki.validation.trust_anchors import Trust
+
+_OVER: Final = frozenset({CredentialState.REVOKING, CredentialState.REVOKED})
+
+
+class Credentials:
+    """The use cases around a person's credentials.
+
+    Args:
+        store: the record.
+        clock: the time.
+        trust: roots that chains from outside may end at.
+        revocations: revokes.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, trust: Trust, revocations: Revocations
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._trust = trust
+        self._revocations = revocations
+
+    async def of(self, person: PersonId) -> list[CredentialView]:
+        """Every credential of a person, newest first."""
+        async with self._store.read() as records:
+            held = await records.credentials.of_person(person)
+            return [await view_of(records, one) for one in held]
+
+    async def get(
+        self, credential: CredentialId, owner: PersonId | None = None
+    ) -> CredentialView:
+        """One credential.
+
+        Args:
+            credential: which.
+            owner: whose it must be; None for anybody's.
+
+        Raises:
+            ApplianceError: `CREDENTIAL_NOT_FOUND`, also for another's.
+        """
+        async with self._store.read() as records:
+            held = await _held(records, credential, owner)
+            return await view_of(records, held)
+
+    async def revoke(
+        self,
+        credential: CredentialId,
+        reason: RevocationReason,
+        actor: str,
+        owner: PersonId | None = None,
+    ) -> TaskId:
+        """Revoke a credential: from here on it signs nothing.
+
+        Args:
+            credential: which.
+            reason: told in CRL and OCSP answers.
+            actor: for the audit.
+            owner: whose it must be; None for anybody's.
+
+        Returns:
+            The task that publishes it.
+
+        Raises:
+            ApplianceError: `CREDENTIAL_NOT_FOUND`; `CREDENTIAL_STATE` for one
+                that is revoked already.
+        """
+        async with self._store.write() as records:
+            held = await _held(records, credential, owner, lock=True)
+            _require(held, held.state not in _OVER)
+            return await self._revocations.submit(records, credential, reason, actor)
+
+    async def import_chain(
+        self,
+        credential: CredentialId,
+        pem: bytes,
+        actor: str,
+        owner: PersonId | None = None,
+    ) -> CredentialView:
+        """Have a credential sign with a certificate that an outside CA issued.
+
+        The certificate it had stays on record.
+
+        Args:
+            credential: in use.
+            pem: the new certificate first, then each one's issuer; the root may
+                be left out.
+            actor: for the audit.
+            owner: whose it must be; None for anybody's.
+
+        Returns:
+            The credential with its new certificate.
+
+        Raises:
+            ChainRefusedError: the chain does not fit (see `check_chain`).
+            ApplianceError: `CREDENTIAL_NOT_FOUND`; `CREDENTIAL_STATE` for one
+                that is not in use; `BUSY` while a signature is being made with
+                it, which is finished with the certificate that it began with.
+        """
+        anchors = await self._trust.roots(AnchorPurpose.SIGNERS)
+        now = self._clock.now()
+        async with self._store.write() as records:
+            held = await _held(records, credential, owner, lock=True)
+            _require(held, held.state is CredentialState.ACTIVE)
+            person = await records.people.get(held.person)
+            expected = Expected(held.spki, person.cuil if person else "")
+            checked = check_chain(pem, expected, anchors, now)
+            if await records.activations.any_in_hand(credential):
+                raise ApplianceError(ErrorCode.BUSY)
+            return await self._replace(records, held, checked, actor)
+
+    async def _replace(
+        self, records: Records, held: Credential, checked: CheckedChain, actor: str
+    ) -> CredentialView:
+        """Put a certificate in the place of the one before it."""
+        certified = replace(
+            held,
+            certificate=checked.certificate,
+            chain=checked.issuers,
+            not_before=checked.not_before,
+            not_after=checked.not_after,
+        )
+        await records.former_certificates.keep(held, self._clock.now())
+        await records.credentials.renewed(certified)
+        records.audit.add(
+            AuditEvent(
+                EventKind.CERTIFICATE_IMPORTED,
+                actor,
+                detail={
+                    "person": held.person,
+                    "credential": held.id,
+                    "before": _facts(held),
+                    "after": _facts(certified),
+                },
+            )
+        )
+        return await view_of(records, certified)
+
+
+async def _held(
+    records: Records,
+    credential: CredentialId,
+    owner: PersonId | None,
+    *,
+    lock: bool = False,
+) -> Credential:
+    """Read a credential.
+
+    Raises:
+        ApplianceError: `CREDENTIAL_NOT_FOUND`.
+    """
+    held = await records.credentials.get(credential, lock=lock)
+    if held is None or (owner is not None and held.person != owner):
+        raise ApplianceError(ErrorCode.CREDENTIAL_NOT_FOUND)
+    return held
+
+
+def _require(held: Credential, fits: bool) -> None:  # noqa: FBT001 (a condition)
+    """Refuse a credential whose state does not fit.
+
+    Raises:
+        ApplianceError: `CREDENTIAL_STATE`.
+    """
+    if not fits:
+        raise ApplianceError(
+            ErrorCode.CREDENTIAL_STATE, params={"estado": held.state.value}
+        )
+
+
+def _facts(held: Credential) -> dict[str, object]:
+    made = x509.load_der_x509_certificate(held.certificate)
+    return {
+        "serial": serial_text(made.serial_number),
+        "sha256": hashlib.sha256(held.certificate).hexdigest(),
+        "until": held.not_after.isoformat(timespec="seconds"),
+    }
+
+
+async def view_of(records: Records, held: Credential) -> CredentialView:
+    """A credential for people.
+
+    Args:
+        records: of a transaction.
+        held: as it is kept.
+    """
+    made = x509.load_der_x509_certificate(held.certificate)
+    person = await records.people.get(held.person)
+    issued = await records.certificates.of_credential(held.id)
+    revoked = next((one for one in issued if one.revoked_at is not None), None)
+    return CredentialView(
+        id=held.id,
+        person=held.person,
+        state=held.state,
+        mode=held.key_mode.value,
+        algorithm=held.algorithm.value,
+        holder=name_of(made.subject),
+        cuil=person.cuil if person else "",
+        issuer=name_of(made.issuer),
+        serial=serial_text(made.serial_number),
+        not_before=held.not_before,
+        not_after=held.not_after,
+        vouched_by=held.vouched_by,
+        sha256=hashlib.sha256(held.certificate).hexdigest(),
+        outside=_is_outside(held, issued),
+        certificate=held.certificate,
+        chain=held.chain,
+        reason=revoked.reason if revoked else None,
+        revoked_at=revoked.revoked_at if revoked else None,
+    )
+
+
+def _is_outside(held: Credential, issued: list[CertificateRecord]) -> bool:
+    """Whether an outside CA certified it: ours keeps what it issues."""
+    return bool(issued) and all(one.der != held.certificate for one in issued)

@@ -1,0 +1,229 @@
+"""Certificate signing requests: a key asks an outside CA for its certificate.
+
+A request bears a signature of the key, so its owner's password is needed, as it
+is for a document: the unlock key goes to a worker sealed, bound to this task.
+
+Source: design §4 "Activation keys", §6; RFC 2986.
+"""
+
+from dataclasses import dataclass
+
+from appliance.core.background import Shielded
+from appliance.domain.activation import ActivationKey, CsrBinding
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Credential, Person
+from appliance.domain.ids import CredentialId, TaskId, new_id
+from appliance.domain.records import Records, Store
+from appliance.domain.records.hsm_tasks import TaskClaim
+from appliance.domain.requests.request import Signer
+from appliance.domain.vocab import CredentialState, EventKind, TaskKind, TaskState
+from appliance.keys.hsm_task_events import task_created, task_event
+from appliance.keys.password_attempts import Attempts
+from appliance.keys.signing_hosts import SigningHosts, seal_to_each
+
+
+class SigningRequests:
+    """The use case of a signer who wants a certificate from outside.
+
+    Args:
+        store: the record.
+        attempts: checks the signing password, and counts wrong ones.
+        hosts: who may use the key.
+        clock: the time.
+        shielded: where what is begun goes on.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        attempts: Attempts,
+        hosts: SigningHosts,
+        clock: Clock,
+        shielded: Shielded,
+    ) -> None:
+        self._store = store
+        self._attempts = attempts
+        self._hosts = hosts
+        self._clock = clock
+        self._shielded = shielded
+
+    async def ask(
+        self, signer: Signer, credential: CredentialId, password: bytes
+    ) -> TaskId:
+        """Ask for a request, signed by the key of a credential.
+
+        Args:
+            signer: whose it is, as the front established it.
+            credential: in use.
+            password: the signing password, as `normalize` gives it.
+
+        Returns:
+            The task to wait for; its output has `csr`, in PEM.
+
+        Raises:
+            ApplianceError: `CREDENTIAL_NOT_FOUND`, `CREDENTIAL_STATE`; those of
+                `Attempts.check`; `IN_PROGRESS` when the password was changed
+                meanwhile.
+            HsmUnavailableError: no host can use the key now.
+        """
+        async with self._store.read() as records:
+            await _held(records, signer, credential)
+        hosts = await self._hosts.live()
+        return await self._shielded.run(self._ask(signer, credential, password, hosts))
+
+    async def _ask(
+        self,
+        signer: Signer,
+        credential: CredentialId,
+        password: bytes,
+        hosts: tuple[ActivationKey, ...],
+    ) -> TaskId:
+        """From the password to the recorded task.
+
+        Raises:
+            ApplianceError: see `ask`.
+        """
+        right = await self._attempts.check(signer, None, password)
+        task = TaskId(new_id())
+        async with self._store.write() as records:
+            unlock = await self._attempts.passed(records, signer, right)
+            held = await records.credentials.get(credential)
+            # The slot is closed as right in any case, so nothing is raised here.
+            key = unlock.get(credential) if unlock else None
+            submitted = (
+                held is not None
+                and key is not None
+                and held.state is CredentialState.ACTIVE
+            )
+            if held is not None and key is not None and submitted:
+                seals = seal_to_each(hosts, key, _binding(task, held).info())
+                await records.tasks.add(
+                    task,
+                    TaskKind.CSR,
+                    {"credential": credential},
+                    self._clock.now(),
+                    person=signer.person,
+                    seals=seals,
+                )
+                records.audit.add(
+                    task_created(
+                        task,
+                        TaskKind.CSR,
+                        signer.actor,
+                        {"person": held.person, "credential": held.id},
+                    )
+                )
+        if not submitted:
+            raise ApplianceError(ErrorCode.IN_PROGRESS)
+        return task
+
+
+@dataclass(frozen=True, slots=True)
+class CsrOrder:
+    """What a `csr` task needs, read when it is claimed."""
+
+    person: Person
+    credential: Credential
+    binding: CsrBinding
+    """What the unlock key is bound to, by what stands recorded."""
+
+
+class CsrWork:
+    """A worker's transactions of `csr` tasks.
+
+    Args:
+        store: the record.
+        worker: the worker's slot.
+    """
+
+    def __init__(self, store: Store, worker: str) -> None:
+        self._store = store
+        self._actor = f"worker:{worker}"
+
+    async def order(self, claim: TaskClaim) -> CsrOrder:
+        """Read what a task is about.
+
+        Raises:
+            ApplianceError: `CREDENTIAL_NOT_FOUND`, `CREDENTIAL_STATE`,
+                `PERSON_NOT_FOUND`.
+        """
+        wanted = CredentialId(str(claim.input["credential"]))
+        async with self._store.read() as records:
+            held = await records.credentials.get(wanted)
+            if held is None:
+                raise ApplianceError(ErrorCode.CREDENTIAL_NOT_FOUND)
+            _check_in_use(held)
+            person = await records.people.get(held.person)
+        if person is None:
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+        return CsrOrder(person, held, _binding(claim.id, held))
+
+    async def intended(self, claim: TaskClaim, digest: str) -> None:
+        """Record, before the key is used, the exact digest to be signed.
+
+        Args:
+            claim: of the task.
+            digest: of the request's body, hex.
+        """
+        async with self._store.write() as records:
+            records.audit.add(
+                task_event(
+                    EventKind.CSR_INTENDED,
+                    self._actor,
+                    claim,
+                    {
+                        "credential": str(claim.input["credential"]),
+                        "digest": digest,
+                    },
+                )
+            )
+
+    async def made(self, claim: TaskClaim, csr: str) -> bool:
+        """End a task with its request; False when another claim came since.
+
+        Args:
+            claim: of the task.
+            csr: PEM.
+        """
+        async with self._store.write() as records:
+            output: dict[str, object] = {"csr": csr}
+            if not await records.tasks.close(claim, TaskState.DONE, output):
+                return False
+            records.audit.add(
+                task_event(
+                    EventKind.CSR_MADE,
+                    self._actor,
+                    claim,
+                    {"credential": str(claim.input["credential"])},
+                )
+            )
+            return True
+
+
+def _binding(task: TaskId, held: Credential) -> CsrBinding:
+    return CsrBinding(task, held.person, held.id, held.key_version)
+
+
+async def _held(records: Records, signer: Signer, credential: CredentialId) -> None:
+    """Refuse a credential that is not the signer's, or not in use.
+
+    Raises:
+        ApplianceError: `CREDENTIAL_NOT_FOUND`, `CREDENTIAL_STATE`.
+    """
+    held = await records.credentials.get(credential)
+    if held is None or held.person != signer.person:
+        raise ApplianceError(ErrorCode.CREDENTIAL_NOT_FOUND)
+    _check_in_use(held)
+
+
+def _check_in_use(held: Credential) -> None:
+    """Refuse a credential that is not in use.
+
+    Raises:
+        ApplianceError: `CREDENTIAL_STATE`.
+    """
+    if held.state is not CredentialState.ACTIVE:
+        raise ApplianceError(
+            ErrorCode.CREDENTIAL_STATE, params={"estado": held.state.value}
+        )

@@ -1,0 +1,237 @@
+"""Asking the HSM for a person's key and certificate.
+
+The request carries the unlock key of the credential to come, sealed to the
+signing hosts: the worker locks the new key with it and forgets it. So a key can
+be asked for only where its owner types the signing password.
+
+Source: design §4 "Enrolment", "Password".
+"""
+
+from dataclasses import dataclass
+
+from appliance.core.background import Shielded
+from appliance.core.secrets.password_hashing import Passwords
+from appliance.domain.activation import ActivationKey
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
+from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.records import Records, Store
+from appliance.domain.requests.request import Signer
+from appliance.domain.vocab import (
+    EventKind,
+    PersonState,
+    RevocationReason,
+    TaskKind,
+    VouchedBy,
+)
+from appliance.keys.hsm_tasks import issue_binding, submit_issue
+from appliance.keys.password_attempts import Attempts
+from appliance.keys.signing_hosts import SigningHosts, seal_to_each
+from appliance.keys.signing_password import (
+    SigningPasswords,
+    UnlockKeys,
+    normalize,
+)
+from appliance.pki.revocation import Revocations
+
+
+@dataclass(frozen=True, slots=True)
+class IssuePlan:
+    """A task to come, and the hosts that may do it."""
+
+    task: TaskId
+    hosts: tuple[ActivationKey, ...]
+
+    @property
+    def credential(self) -> CredentialId:
+        """The credential to come."""
+        return CredentialId(self.task)
+
+
+class Issuing:
+    """The use cases of getting a key and a certificate.
+
+    Args:
+        store: the record.
+        attempts: checks signing passwords.
+        signing_passwords: derives from new ones.
+        login_passwords: which a signing password must not be.
+        hosts: who may make the key.
+        clock: the time.
+        algorithm: kind of a new key.
+        shielded: where what is begun goes on.
+        revocations: ends keys that nobody can open any more.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        attempts: Attempts,
+        signing_passwords: SigningPasswords,
+        login_passwords: Passwords,
+        hosts: SigningHosts,
+        clock: Clock,
+        algorithm: KeyAlgorithm,
+        shielded: Shielded,
+        revocations: Revocations,
+    ) -> None:
+        self._store = store
+        self._attempts = attempts
+        self._signing_passwords = signing_passwords
+        self._login_passwords = login_passwords
+        self._hosts = hosts
+        self._clock = clock
+        self._algorithm = algorithm
+        self._shielded = shielded
+        self._revocations = revocations
+
+    async def plan(self) -> IssuePlan:
+        """Make sure that a key can be made, before any password is asked for.
+
+        Raises:
+            HsmUnavailableError: no host can make it now.
+        """
+        return IssuePlan(TaskId(new_id()), await self._hosts.live())
+
+    async def submit(
+        self,
+        records: Records,
+        plan: IssuePlan,
+        person: PersonId,
+        vouched_by: VouchedBy,
+        unlock: UnlockKeys,
+        actor: str,
+    ) -> None:
+        """Ask for key and certificate, within the caller's transaction.
+
+        Args:
+            records: of the caller.
+            plan: as `plan` made it.
+            person: for whom.
+            vouched_by: who answers for them.
+            unlock: the unlock key of the credential to come among them.
+            actor: for the audit.
+        """
+        binding = issue_binding(plan.task, person, vouched_by, self._algorithm)
+        key = unlock[plan.credential]
+        seals = seal_to_each(plan.hosts, key, binding.info())
+        await submit_issue(records, binding, seals, self._clock, actor)
+
+    async def again(self, signer: Signer, password: str) -> TaskId:
+        """Ask anew for somebody whose key could not be made, or is over.
+
+        Args:
+            signer: who asks, as the front established it.
+            password: their signing password.
+
+        Raises:
+            FieldInvalidError: no password is so short or long.
+            ApplianceError: those of `Attempts.check`; `ALREADY_EXISTS` for who has
+                a key, `IN_PROGRESS` while one is being made, `PERSON_STATE`.
+            HsmUnavailableError: no host can make it now.
+        """
+        typed = normalize(password, "signing_password")
+        async with self._store.read() as records:
+            await self._check_without_key(records, signer.person)
+        plan = await self.plan()
+        await self._shielded.run(self._submit_again(signer, typed, plan))
+        return plan.task
+
+    async def _submit_again(
+        self, signer: Signer, typed: bytes, plan: IssuePlan
+    ) -> None:
+        right = await self._attempts.check(signer, None, typed, (plan.credential,))
+        async with self._store.write() as records:
+            unlock = await self._attempts.passed(records, signer, right)
+            if unlock is None:
+                raise ApplianceError(ErrorCode.IN_PROGRESS)
+            vouched_by = await self._check_without_key(records, signer.person)
+            await self.submit(
+                records, plan, signer.person, vouched_by, unlock, signer.actor
+            )
+
+    async def replace_password(
+        self, person: PersonId, password: str, actor: str
+    ) -> TaskId:
+        """Give somebody who forgot their signing password a new one, and a new key.
+
+        What was locked with the forgotten one opens never again: those credentials
+        are revoked. The caller answers for who the person is.
+
+        Args:
+            person: whose.
+            password: the new one.
+            actor: for the audit.
+
+        Raises:
+            FieldInvalidError: not 8 to 1024 bytes, or the login password.
+            ApplianceError: `PERSON_NOT_FOUND`, `PERSON_STATE`.
+            HsmUnavailableError: no host can make the key now.
+        """
+        typed = normalize(password, "signing_password")
+        await self._refuse_login_password(person, typed)
+        plan = await self.plan()
+        new = await self._signing_passwords.derive_new(typed, (plan.credential,))
+        async with self._store.write() as records:
+            secret = await records.people.signing_secret(person, lock=True)
+            vouched_by = await self._check_active(records, person)
+            if secret is None:
+                raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+            ended = await self._revocations.submit_all(
+                records, person, RevocationReason.SUPERSEDED, actor
+            )
+            await records.people.replace_signing_secret(person, new.secret)
+            await records.people.set_counted(person, 0, None)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.SIGN_PASSWORD_REPLACED,
+                    actor,
+                    detail={"person": person, "ended": ended},
+                )
+            )
+            await self.submit(records, plan, person, vouched_by, new.unlock, actor)
+        return plan.task
+
+    async def _refuse_login_password(self, person: PersonId, typed: bytes) -> None:
+        """Keep one theft from being enough (design §4).
+
+        Raises:
+            FieldInvalidError: it is the login password.
+        """
+        async with self._store.read() as records:
+            login = await records.logins.secret(person)
+        if login is not None and await self._login_passwords.verify(login.phc, typed):
+            raise FieldInvalidError("signing_password", "not the login password")
+
+    async def _check_without_key(self, records: Records, person: PersonId) -> VouchedBy:
+        """Refuse who has a key or will have one; else who answers for them.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS`, `IN_PROGRESS`, `PERSON_NOT_FOUND`,
+                `PERSON_STATE`.
+        """
+        if await records.credentials.locked(person):
+            raise ApplianceError(
+                ErrorCode.ALREADY_EXISTS, params={"field": "credential"}
+            )
+        if await records.tasks.open_for(person, TaskKind.ISSUE):
+            raise ApplianceError(ErrorCode.IN_PROGRESS)
+        return await self._check_active(records, person)
+
+    async def _check_active(self, records: Records, person: PersonId) -> VouchedBy:
+        """Who answers for somebody who may have a key.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`, `PERSON_STATE`.
+        """
+        found = await records.people.get(person)
+        contact = await records.people.contact(person)
+        if found is None or contact is None:
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+        if found.state is not PersonState.ACTIVE:
+            raise ApplianceError(
+                ErrorCode.PERSON_STATE, params={"state": found.state.value}
+            )
+        return contact.vouched_by

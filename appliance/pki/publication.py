@@ -1,0 +1,302 @@
+"""What workers write of the CA's publications: CRLs, OCSP answers, revocations.
+
+Everything is signed first; one transaction then puts it on the record, or none
+of it. What was signed meanwhile by another worker is never overwritten by what
+is older: a CRL must be the next in number, an answer must tell the state that
+its certificate has at the commit.
+
+Source: design §3 "Chores", §6; RFC 5280, 5; RFC 6960; RFC 5019.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.certificates import (
+    AnswerDraft,
+    CertificateRecord,
+    Crl,
+    CrlDraft,
+    OcspAnswer,
+    Revoking,
+    revoked_entry,
+)
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId, TaskId, new_id
+from appliance.domain.ports import Doorbell
+from appliance.domain.records import Records, Store
+from appliance.domain.records.hsm_tasks import TaskClaim
+from appliance.domain.vocab import (
+    CertificateKind,
+    CertificateState,
+    CredentialState,
+    EventKind,
+    RevocationReason,
+    TaskKind,
+    TaskState,
+)
+from appliance.keys.hsm_task_events import task_event
+from appliance.pki.revocation_builder import PublicationDrafts
+from appliance.settings import PkiSettings
+
+_KEPT: Final = timedelta(days=1)
+_REST: Final = timedelta(minutes=1)
+
+
+class Publishing:
+    """The use cases of a worker that signs for the CA.
+
+    Args:
+        store: the record.
+        clock: the time.
+        settings: how long publications are good.
+        worker: the worker's slot, or the role that submits.
+        doorbell: wakes a worker for what is asked for; without, one looks every few
+            seconds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        settings: PkiSettings,
+        worker: str,
+        doorbell: Doorbell | None = None,
+    ) -> None:
+        self._doorbell = doorbell
+        self._store = store
+        self._clock = clock
+        self._drafts = PublicationDrafts(clock, settings)
+        self._actor = f"worker:{worker}"
+
+    # -- what is due ------------------------------------------------------------
+
+    async def submit_due(self, issuers: Sequence[str]) -> TaskId | None:
+        """Ask for what is due to be signed, unless that is asked for already.
+
+        Args:
+            issuers: the CAs, the one that certifies signers first.
+        """
+        async with self._store.read() as records:
+            if not await self._drafts.any_due(records, issuers):
+                return None
+        return await self.submit()
+
+    async def submit(self) -> TaskId | None:
+        """Ask for what is due to be signed, unless that is asked for already.
+
+        After a failure that is no matter of waiting, not again for a minute:
+        strangers may ask often.
+        """
+        async with self._store.read() as records:
+            # Most questions end at this look, which takes no lock.
+            if await self._is_asked_for(records):
+                return None
+        task = TaskId(new_id())
+        async with self._store.write() as records:
+            if await self._is_asked_for(records):
+                return None
+            await records.tasks.add(task, TaskKind.PUBLISH, {}, self._clock.now())
+        if self._doorbell is not None:
+            await self._doorbell.ring(task)
+        return task
+
+    async def _is_asked_for(self, records: Records) -> bool:
+        since = self._clock.now() - _REST
+        return await records.tasks.any_open(
+            TaskKind.PUBLISH
+        ) or await records.tasks.any_failed(TaskKind.PUBLISH, since)
+
+    async def due_crls(self, issuers: Sequence[str]) -> list[CrlDraft]:
+        """Drafts of the CRLs that are due.
+
+        Args:
+            issuers: the CAs.
+        """
+        async with self._store.read() as records:
+            return [
+                await self._drafts.crl(records, issuer)
+                for issuer in issuers
+                if self._drafts.is_due(await records.publications.crl(issuer))
+            ]
+
+    async def due_answers(self, issuer: str, limit: int) -> list[AnswerDraft]:
+        """Drafts of the OCSP answers that are due, the longest waiting first.
+
+        Args:
+            issuer: the CA that certifies signers.
+            limit: how many at most.
+        """
+        async with self._store.read() as records:
+            due = await self._drafts.unanswered(records, issuer, limit)
+        return [self._drafts.answer(each, each.state) for each in due]
+
+    async def published(
+        self, crls: Sequence[Crl], answers: Sequence[OcspAnswer]
+    ) -> int:
+        """Put on the record what was signed and still holds; how much of it.
+
+        Args:
+            crls: each is left out if another worker published meanwhile.
+            answers: each is left out if its certificate's state has changed.
+        """
+        count = 0
+        async with self._store.write() as records:
+            for crl in crls:
+                if await records.publications.put_crl(crl):
+                    count += 1
+                    self._audit_crl(records, crl)
+            put = [
+                answer.serial
+                for answer in answers
+                if await records.publications.put_answer(answer)
+            ]
+            if put:
+                self._audit(records, EventKind.OCSP_PUBLISHED, {"answers": len(put)})
+        return count + len(put)
+
+    async def done(self, claim: TaskClaim) -> bool:
+        """End a `publish` task; False when another claim came since."""
+        async with self._store.write() as records:
+            return await records.tasks.close(claim, TaskState.DONE, {})
+
+    async def forget(self) -> int:
+        """Delete what is of no more use; how many rows.
+
+        `publish` tasks that ended a day ago, and answers out of date as long:
+        of certificates that have ended.
+        """
+        before = self._clock.now() - _KEPT
+        async with self._store.write() as records:
+            return await records.tasks.sweep(
+                TaskKind.PUBLISH, before
+            ) + await records.publications.sweep(before)
+
+    # -- revoking ---------------------------------------------------------------
+
+    async def revoking(self, claim: TaskClaim, issuer: str) -> Revoking:
+        """What has to be signed for a revocation.
+
+        Args:
+            claim: of a `revoke` task.
+            issuer: the CA that certifies signers.
+
+        Raises:
+            ApplianceError: `TASK_FAILED`: a certificate is of another CA.
+        """
+        named = claim.input.get("credential")
+        credential = None if named is None else CredentialId(str(named))
+        async with self._store.read() as records:
+            if credential is not None:
+                found = await records.certificates.of_credential(credential)
+            else:
+                found = await records.certificates.of_kind(CertificateKind.TSA)
+            going = [each for each in found if each.state is CertificateState.REVOKING]
+            if any(each.issuer != issuer for each in going):
+                raise ApplianceError(
+                    ErrorCode.TASK_FAILED, params={"reason": "of another CA"}
+                )
+            entries = [revoked_entry(each) for each in going]
+            crl = await self._drafts.crl(records, issuer, entries)
+        answers = (
+            self._drafts.answer(each, CertificateState.REVOKED) for each in going
+        )
+        return Revoking(credential, crl, tuple(answers))
+
+    async def revoked(
+        self,
+        claim: TaskClaim,
+        revoking: Revoking,
+        crl: Crl,
+        answers: Sequence[OcspAnswer],
+    ) -> bool:
+        """Make a revocation public: all of it, or nothing.
+
+        Returns:
+            False when another claim came since.
+
+        Raises:
+            ApplianceError: `BUSY`: another CRL was published meanwhile; draft
+                and sign anew.
+        """
+        async with self._store.write() as records:
+            output: dict[str, object] = {
+                "credential": revoking.credential,
+                "crlNumber": crl.number,
+            }
+            if not await records.tasks.close(claim, TaskState.DONE, output):
+                return False
+            await records.revocations.complete([each.serial for each in answers])
+            if revoking.credential is not None:
+                await records.credentials.set_state(
+                    revoking.credential, CredentialState.REVOKED
+                )
+            if not await records.publications.put_crl(crl):
+                raise ApplianceError(ErrorCode.BUSY)
+            for answer in answers:
+                if not await records.publications.put_answer(answer):
+                    raise ApplianceError(ErrorCode.BUSY)
+            self._audit_crl(records, crl)
+            records.audit.add(
+                task_event(
+                    EventKind.REVOCATION_PUBLISHED,
+                    self._actor,
+                    claim,
+                    {
+                        "credential": revoking.credential,
+                        "serials": [each.serial for each in answers],
+                        "crlNumber": crl.number,
+                        "before": {"state": CredentialState.REVOKING.value},
+                        "after": {"state": CredentialState.REVOKED.value},
+                    },
+                )
+            )
+            return True
+
+    # -- the responder and the TSA ----------------------------------------------
+
+    async def own(self, kind: CertificateKind, issuer: str) -> CertificateRecord | None:
+        """The newest certificate of one of the appliance's own keys.
+
+        Args:
+            kind: `ocsp` or `tsa`.
+            issuer: the CA that it works for.
+        """
+        async with self._store.read() as records:
+            return await records.certificates.newest(kind, issuer)
+
+    async def compromised(self, kind: CertificateKind) -> list[CertificateRecord]:
+        """Certificates whose key somebody else may have."""
+        async with self._store.read() as records:
+            found = await records.certificates.of_kind(kind)
+        return [
+            each for each in found if each.reason is RevocationReason.KEY_COMPROMISE
+        ]
+
+    async def own_issued(self, new: CertificateRecord) -> None:
+        """Record a certificate of one of the appliance's own keys."""
+        async with self._store.write() as records:
+            await records.certificates.add(new)
+            self._audit(
+                records,
+                EventKind.CERTIFICATE_ISSUED,
+                {
+                    "kind": new.kind.value,
+                    "serial": new.serial,
+                    "until": new.not_after.isoformat(),
+                },
+            )
+
+    def _audit_crl(self, records: Records, crl: Crl) -> None:
+        self._audit(
+            records,
+            EventKind.CRL_PUBLISHED,
+            {"issuer": crl.issuer, "crlNumber": crl.number},
+        )
+
+    def _audit(
+        self, records: Records, kind: EventKind, detail: dict[str, object]
+    ) -> None:
+        records.audit.add(AuditEvent(kind, self._actor, detail=detail))

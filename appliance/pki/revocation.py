@@ -1,0 +1,210 @@
+"""Revoking signers' certificates, as those who ask for it see it.
+
+What is revoked is a key: every certificate of the credential goes. Asking is one
+transaction, from which on the credential signs nothing; a worker then signs
+CRL and OCSP answers and makes all of it public in one more (see
+`appliance.pki.publication`). A revocation is for good.
+
+Source: RFC 5280, 3.3 and 5.3.1; design §6.
+"""
+
+from cryptography import x509
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.certificates import parse_serial, serial_text
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Credential
+from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
+from appliance.domain.records import Records, Store
+from appliance.domain.vocab import (
+    CertificateState,
+    CredentialState,
+    EventKind,
+    RevocationReason,
+    TaskKind,
+)
+from appliance.keys.hsm_task_events import task_created
+from appliance.pki.validation.certificate_rules import name_of
+from appliance.pki.validation.validation_material import status_subject
+
+_BATCH = 100
+_REASONS = {reason.value: reason for reason in RevocationReason}
+
+
+class Revocations:
+    """The use cases of whoever may revoke.
+
+    Args:
+        store: the record.
+        clock: the time; a revocation holds from the whole second of its asking.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def ask(self, serial: str, reason: RevocationReason, actor: str) -> TaskId:
+        """Have a certificate revoked, and every other one of its key.
+
+        Args:
+            serial: hexadecimal, as typed.
+            reason: told in CRL and OCSP answers.
+            actor: for the audit.
+
+        Returns:
+            The task to wait for; its output has `credential` and `crlNumber`.
+
+        Raises:
+            FieldInvalidError: no serial number.
+            ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`.
+        """
+        wanted = parse_serial(serial)
+        async with self._store.write() as records:
+            found = await records.certificates.get(wanted, lock=True)
+            if found is None or found.credential is None:
+                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
+            if found.state is not CertificateState.VALID:
+                raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
+            return await self.submit(records, found.credential, reason, actor)
+
+    async def submit(
+        self,
+        records: Records,
+        credential: CredentialId,
+        reason: RevocationReason,
+        actor: str,
+    ) -> TaskId:
+        """Ask for a credential's revocation, within the caller's transaction.
+
+        Args:
+            records: of the transaction.
+            credential: in any state but revoked.
+            reason: told in CRL and OCSP answers.
+            actor: for the audit.
+
+        Raises:
+            ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`.
+        """
+        now = self._clock.now().replace(microsecond=0)
+        held = await records.credentials.get(credential, lock=True)
+        if held is None:
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
+        task = TaskId(new_id())
+        if not await records.revocations.begin(credential, now, reason, task):
+            raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
+        await records.credentials.set_state(credential, CredentialState.REVOKING)
+        await records.tasks.add(
+            task, TaskKind.REVOKE, {"credential": credential}, self._clock.now()
+        )
+        records.audit.add(
+            AuditEvent(
+                EventKind.REVOCATION_ASKED,
+                actor,
+                detail={
+                    "task": task,
+                    "person": held.person,
+                    "credential": credential,
+                    "reason": reason.value,
+                    "before": {"state": held.state.value},
+                    "after": {"state": CredentialState.REVOKING.value},
+                },
+            )
+        )
+        return task
+
+    async def submit_all(
+        self,
+        records: Records,
+        person: PersonId,
+        reason: RevocationReason,
+        actor: str,
+    ) -> list[str]:
+        """Ask for the revocation of what a person signs with, in the transaction.
+
+        A key that no certificate in force stands for is superseded instead: there
+        is nothing to tell the world.
+
+        Returns:
+            The credentials that sign no more.
+        """
+        ended = []
+        for held in await records.credentials.of_person(person):
+            if held.state is not CredentialState.ACTIVE:
+                continue
+            certificates = await records.certificates.of_credential(held.id)
+            if any(one.state is CertificateState.VALID for one in certificates):
+                await self.submit(records, held.id, reason, actor)
+            else:
+                await records.credentials.set_state(held.id, CredentialState.SUPERSEDED)
+            ended.append(str(held.id))
+        return ended
+
+    async def found(self, records: Records, certificate: bytes, reason: str) -> None:
+        """End the credential whose certificate an outside CA has revoked for good.
+
+        Its key signs no more. Where the internal CA stands for the key as well, that
+        is revoked too, and published by a worker.
+
+        Args:
+            records: of the caller's transaction.
+            certificate: DER, as it stands in signatures.
+            reason: as that CA told it; empty: it told none.
+        """
+        held = await records.credentials.certified(certificate)
+        if held is None:
+            return
+        certificates = await records.certificates.of_credential(held.id)
+        stands = any(one.state is CertificateState.VALID for one in certificates)
+        then = CredentialState.REVOKING if stands else CredentialState.REVOKED
+        made = x509.load_der_x509_certificate(certificate)
+        records.audit.add(
+            AuditEvent(
+                EventKind.REVOCATION_FOUND,
+                "system",
+                detail={
+                    "person": held.person,
+                    "credential": held.id,
+                    "serial": serial_text(made.serial_number),
+                    "issuer": name_of(made.issuer),
+                    "reason": reason,
+                    "before": {"state": held.state.value},
+                    "after": {"state": then.value},
+                },
+            )
+        )
+        if stands:
+            ours = _REASONS.get(reason, RevocationReason.UNSPECIFIED)
+            await self.submit(records, held.id, ours, "system")
+        else:
+            await records.credentials.set_state(held.id, then)
+
+    async def resume(self) -> int:
+        """Give revocations whose task was given up a new one; how many.
+
+        A revocation that was asked for must be published, however long the HSM
+        is away.
+        """
+        async with self._store.read() as records:
+            if not await records.revocations.stalled(1):
+                return 0
+        async with self._store.write() as records:
+            stalled = await records.revocations.stalled(_BATCH)
+            for credential in stalled:
+                task = TaskId(new_id())
+                await records.revocations.retry(credential, task)
+                given: dict[str, object] = {"credential": credential}
+                await records.tasks.add(task, TaskKind.REVOKE, given, self._clock.now())
+                records.audit.add(task_created(task, TaskKind.REVOKE, "system", given))
+        return len(stalled)
+
+
+async def is_found_revoked(records: Records, credential: Credential) -> bool:
+    """Whether an outside CA has revoked what a credential signs with, or holds it.
+
+    Args:
+        records: of the caller's transaction.
+        credential: any.
+    """
+    path = (credential.certificate, *credential.chain)
+    return await records.outside.any_revoked([status_subject(der) for der in path])

@@ -1,0 +1,1 @@
+"""The internal timestamping authority (RFC 3161)."""

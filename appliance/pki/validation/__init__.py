@@ -1,0 +1,1 @@
+"""Path validation (RFC 5280), trust anchors, validation material."""

@@ -1,0 +1,104 @@
+"""What outside CAs said of certificates, in SQL."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import outside_status
+from appliance.core.database.upsert import insert_into
+from appliance.domain.records.external_status import KeptStatus, StatusKind
+
+
+class SqlOutsideStatus:
+    """One row a kind and subject, the newest."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def get(self, kind: StatusKind, subject: str) -> KeptStatus | None:
+        """What is kept."""
+        table = outside_status
+        query = select(table).where(
+            table.c.kind == kind.value, table.c.subject == subject
+        )
+        row = (await self._connection.execute(query)).one_or_none()
+        if row is None:
+            return None
+        return _kept(row)
+
+    async def any_revoked(self, subjects: Sequence[str]) -> bool:
+        """Whether one of these certificates was found revoked."""
+        table = outside_status
+        query = (
+            select(table.c.subject)
+            .where(
+                table.c.kind == StatusKind.REVOKED.value,
+                table.c.subject.in_(subjects),
+            )
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).first() is not None
+
+    async def revoked(self, limit: int) -> list[KeptStatus]:
+        """Certificates that were found revoked, the newest first."""
+        table = outside_status
+        rows = await self._connection.execute(
+            select(table)
+            .where(table.c.kind == StatusKind.REVOKED.value)
+            .order_by(table.c.this_update.desc(), table.c.subject)
+            .limit(limit)
+        )
+        return [_kept(row) for row in rows]
+
+    async def put(self, new: KeptStatus) -> None:
+        """Keep it, unless what is kept is younger."""
+        table = outside_status
+        told = {
+            "der": new.der,
+            "this_update": new.this_update,
+            "next_update": new.next_update,
+            "revoked_at": new.revoked_at,
+            "reason": new.reason,
+        }
+        await self._connection.execute(
+            insert_into(self._connection, table)
+            .values(kind=new.kind.value, subject=new.subject, **told)
+            .on_conflict_do_update(
+                index_elements=[table.c.kind, table.c.subject],
+                set_=told,
+                where=table.c.this_update <= new.this_update,
+            )
+        )
+
+    async def remove(self, kind: StatusKind, subject: str) -> None:
+        """Keep it no longer."""
+        table = outside_status
+        await self._connection.execute(
+            delete(table).where(table.c.kind == kind.value, table.c.subject == subject)
+        )
+
+    async def forget(self, before: datetime) -> int:
+        """Delete answers and lists whose nextUpdate is before then; how many."""
+        table = outside_status
+        result = await self._connection.execute(
+            delete(table).where(
+                table.c.kind != StatusKind.REVOKED.value,
+                table.c.next_update < before,
+            )
+        )
+        return result.rowcount
+
+
+def _kept(row: Row[Any]) -> KeptStatus:
+    return KeptStatus(
+        StatusKind(row.kind),
+        row.subject,
+        row.der,
+        row.this_update,
+        row.next_update,
+        row.revoked_at,
+        row.reason,
+    )

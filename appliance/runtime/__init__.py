@@ -1,0 +1,1 @@
+"""Processes: their start, log, signs of life, and end."""

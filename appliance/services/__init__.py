@@ -1,1 +1,0 @@
-"""Use cases: the only writers of state, one public method each."""

@@ -1,0 +1,1 @@
+"""Signing: from a person's requests to published documents."""

@@ -1,0 +1,1 @@
+"""Signature activations: in SQL, in a queue, and claimed."""

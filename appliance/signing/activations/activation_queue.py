@@ -1,0 +1,158 @@
+"""Which activation a worker takes next, and the taking of it."""
+
+import math
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, and_, exists, not_, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import activation, activation_item, activation_seal
+from appliance.core.database.work_queue import claim_one, free_since
+from appliance.domain.ids import ActivationId, CredentialId, PersonId
+from appliance.domain.records.activations import Claim, Terms
+from appliance.domain.vocab import ActivationState
+from appliance.keys.sealed_key_store import is_sealed_to, seals_of
+from appliance.signing.activations.activation_row_store import TRIES, is_in, items_of
+
+_NEGLECTED: Final = 3
+"""Leases' times after which a signing worker looks after what nobody with a network
+took: that role is away, or has more than it can do."""
+
+
+async def next_claims(
+    connection: AsyncConnection,
+    at: datetime,
+    terms: Terms,
+    *,
+    single: bool = False,
+    without: Collection[PersonId] = (),
+) -> int | None:
+    """How often what `claim_next` would take was claimed without a result."""
+    query = (
+        select(TRIES)
+        .where(_claimable(at, terms, single=single, without=without))
+        .order_by(_rank(terms), free_since(activation))
+        .limit(1)
+    )
+    return (await connection.execute(query)).scalar_one_or_none()
+
+
+async def claim_next(
+    connection: AsyncConnection,
+    owner: str,
+    at: datetime,
+    terms: Terms,
+    *,
+    single: bool = False,
+    without: Collection[PersonId] = (),
+) -> Claim | None:
+    """Take an activation that nobody has in hand, in the order of `_rank`."""
+    row = await claim_one(
+        connection,
+        activation,
+        _claimable(at, terms, single=single, without=without),
+        owner,
+        at + terms.lease,
+        {},
+        _rank(terms),
+    )
+    if row is None:
+        return None
+    items = await items_of(connection, row.id)
+    state = ActivationState(row.state)
+    key_until = row.key_until
+    if state is ActivationState.WAITING:
+        state = ActivationState.KEYING
+        key_until = at + terms.key + timedelta(seconds=len(items))
+        await connection.execute(
+            update(activation)
+            .where(activation.c.id == row.id)
+            .values(
+                state=state.value,
+                key_until=key_until,
+                finish_until=key_until + terms.finish,
+            )
+        )
+    return Claim(
+        id=ActivationId(row.id),
+        person=PersonId(row.person),
+        credential=CredentialId(row.credential),
+        state=state,
+        fence=row.fence,
+        factors=tuple(row.factors),
+        created=row.created,
+        claim_by=row.claim_by,
+        key_until=key_until,
+        items=items,
+        tries=row.fence - row.progress,
+        outside=row.outside,
+        seal=next(
+            (
+                s
+                for s in await seals_of(connection, activation_seal, row.id)
+                if s.host == terms.host
+            ),
+            None,
+        ),
+    )
+
+
+def _rank(terms: Terms) -> ColumnElement[Any]:
+    """What comes first, before what waits longest.
+
+    Of signing workers, suspects: all else waits as soon as one is found, and must not
+    be taken up again before it. Of the role with a network, what was tried least: what
+    waits for an authority that is away keeps nobody from another one.
+    """
+    return TRIES if terms.outside else terms.suspect > TRIES
+
+
+def _claimable(
+    at: datetime, terms: Terms, *, single: bool, without: Collection[PersonId]
+) -> ColumnElement[bool]:
+    """Waiting and in time, or let go of by whoever had it.
+
+    As long as a key is to be used, only hosts take it that it is sealed to. What
+    kills its workers is not taken again. The finish phase may be tried as often as
+    leases can lapse in its time: a store that is away kills nobody. After as many
+    attempts as a key phase has, it rests for a lease's time between two, so that a
+    document which kills its workers there costs others little. What was handed to
+    the role with a network is that role's, unless it neglects it.
+    """
+    tries = terms.attempts + math.ceil(terms.finish / terms.lease)
+    ours = is_sealed_to(activation_seal, activation.c.id, terms.host)
+    rested = or_(
+        terms.attempts > TRIES,
+        activation.c.lease_until <= at - terms.lease,
+    )
+    finishing = (
+        is_in(ActivationState.FINISHING)
+        & (activation.c.finish_until > at)
+        & (activation.c.lease_until <= at)
+        & (tries > TRIES)
+        & rested
+    )
+    if terms.outside:
+        return finishing & activation.c.outside
+    neglected = activation.c.lease_until <= at - _NEGLECTED * terms.lease
+    several = exists().where(
+        activation_item.c.activation == activation.c.id, activation_item.c.seq > 0
+    )
+    free = or_(
+        is_in(ActivationState.WAITING) & (activation.c.claim_by > at) & ours,
+        and_(
+            activation.c.lease_until <= at,
+            is_in(ActivationState.KEYING)
+            & (activation.c.key_until > at)
+            & (terms.attempts > TRIES)
+            & ours,
+        ),
+        finishing & or_(not_(activation.c.outside), neglected),
+    )
+    if single:
+        free = and_(free, not_(several))
+    if without:
+        free = and_(free, activation.c.person.not_in(sorted(without)))
+    return free

@@ -1,0 +1,77 @@
+"""Batches in SQL: which requests, with which parameters, what was refused."""
+
+from datetime import datetime
+
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import signing_batch
+from appliance.core.database.upsert import insert_into
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import BatchId, PersonId, RequestId
+from appliance.domain.requests.batch import BatchRow
+from appliance.domain.requests.signing_command import SignParameters
+
+
+class SqlBatches:
+    """Batches."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def put(self, row: BatchRow) -> None:
+        """Keep a batch, in the place of what was kept of an earlier call."""
+        changing = {
+            "refused": [
+                {
+                    "request": request,
+                    "code": problem.code.value,
+                    "params": problem.params,
+                    "extras": problem.extras,
+                }
+                for request, problem in row.refused.items()
+            ],
+            "asked": row.asked,
+        }
+        await self._connection.execute(
+            insert_into(self._connection, signing_batch)
+            .values(
+                id=row.id,
+                person=row.person,
+                requests=list(row.requests),
+                params=row.params.to_wire(),
+                **changing,
+            )
+            .on_conflict_do_update(index_elements=["id"], set_=changing)
+        )
+
+    async def get(self, batch: BatchId) -> BatchRow | None:
+        """A batch by id."""
+        row = (
+            await self._connection.execute(
+                select(signing_batch).where(signing_batch.c.id == batch)
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        refused = {
+            RequestId(kept["request"]): ApplianceError(
+                ErrorCode(kept["code"]), params=kept["params"], extras=kept["extras"]
+            )
+            for kept in row.refused
+        }
+        return BatchRow(
+            id=BatchId(row.id),
+            person=PersonId(row.person),
+            requests=tuple(RequestId(request) for request in row.requests),
+            params=SignParameters.from_wire(row.params),
+            refused=refused,
+            asked=row.asked,
+        )
+
+    async def sweep(self, before: datetime) -> int:
+        """Forget batches that were last asked for before that; how many."""
+        result = await self._connection.execute(
+            delete(signing_batch).where(signing_batch.c.asked < before)
+        )
+        return int(result.rowcount)

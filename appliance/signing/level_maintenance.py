@@ -1,0 +1,174 @@
+"""What a worker writes of the upkeep of published documents.
+
+A later version of a signed document is a row of its own; the newest is handed out,
+all are kept. Two workers may believe that they have the same one in hand; the record
+believes one of them.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.records import Store
+from appliance.domain.requests.levels import Upkeep, UpkeepClaim, UpkeepCount
+from appliance.domain.requests.request import SignedDocumentView
+from appliance.domain.vocab import EventKind, SignatureLevel
+
+_LEASE: Final = timedelta(minutes=2)
+OVERDUE: Final = timedelta(hours=1)
+"""What has been due for longer is told to who runs the installation: a worker takes
+what is due within seconds, unless there is very much of it."""
+
+
+class UpkeepWork:
+    """The use cases of a worker that keeps levels.
+
+    Args:
+        store: the record.
+        clock: the time.
+        worker: the worker's slot.
+        outside: whether it has a network, and does what others cannot.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, worker: str, *, outside: bool = False
+    ) -> None:
+        self._outside = outside
+        self._store = store
+        self._clock = clock
+        self._worker = worker
+
+    async def claim_next(self) -> UpkeepClaim | None:
+        """Take one document that something is due of; most looks take no lock."""
+        now = self._clock.now()
+        async with self._store.read() as records:
+            if not await records.upkeep.any_due(now, outside=self._outside):
+                return None
+        async with self._store.write() as records:
+            return await records.upkeep.claim_next(
+                self._worker, now, _LEASE, outside=self._outside
+            )
+
+    async def renew(self, claim: UpkeepClaim) -> bool:
+        """Prolong the lease of what is in hand; False when another claim came since."""
+        async with self._store.write() as records:
+            return await records.upkeep.renew(claim, self._clock.now() + _LEASE)
+
+    async def newest(self, claim: UpkeepClaim) -> SignedDocumentView:
+        """The newest version of the document in hand.
+
+        Raises:
+            ApplianceError: `INTERNAL`: there is none.
+        """
+        async with self._store.read() as records:
+            found = await records.documents.signed(claim.request)
+        if found is None:
+            raise ApplianceError(ErrorCode.INTERNAL)
+        return found
+
+    async def raised(
+        self,
+        claim: UpkeepClaim,
+        before: SignedDocumentView,
+        sha256: str,
+        size_bytes: int,
+        level: SignatureLevel,
+        following: Upkeep | None,
+    ) -> bool:
+        """Publish a later version, and note what is due of it next.
+
+        Args:
+            claim: of the caller.
+            before: the version that it begins with.
+            sha256: of the new one; the same as before when nothing was to be added.
+            size_bytes: of the new one.
+            level: that it has.
+            following: what is due next.
+
+        Returns:
+            False when another claim came since: nothing was changed.
+        """
+        now = self._clock.now()
+        async with self._store.write() as records:
+            if not await records.upkeep.done(claim, following):
+                return False
+            if sha256 == before.sha256:
+                return True
+            after = SignedDocumentView(
+                request=before.request,
+                integrator=before.integrator,
+                file_name=before.file_name,
+                sha256=sha256,
+                size_bytes=size_bytes,
+                level=level.value,
+                version=before.version + 1,
+            )
+            await records.documents.sealed(before.request, after, now)
+            await records.requests.raised(before.request, level.value)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.DOCUMENT_RAISED,
+                    f"worker:{self._worker}",
+                    integrator=before.integrator,
+                    request=before.request,
+                    attempt=claim.fence,
+                    detail={
+                        "version": after.version,
+                        "before": {"sha256": before.sha256, "level": before.level},
+                        "after": {"sha256": sha256, "level": level.value},
+                    },
+                )
+            )
+            return True
+
+    async def failed(
+        self, claim: UpkeepClaim, code: ErrorCode, rest: timedelta
+    ) -> bool:
+        """Put one off; the audit tells of the first failure in a row.
+
+        Args:
+            claim: of the caller.
+            code: why.
+            rest: until the next try.
+        """
+        async with self._store.write() as records:
+            due = self._clock.now() + rest
+            if not await records.upkeep.failed(claim, due, code.value):
+                return False
+            if claim.tries == 0:
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.UPKEEP_FAILED,
+                        f"worker:{self._worker}",
+                        integrator=claim.integrator,
+                        request=claim.request,
+                        attempt=claim.fence,
+                        detail={"wanted": claim.wanted.value, "reason": code.value},
+                    )
+                )
+            return True
+
+
+async def upkeep_counts(store: Store, clock: Clock) -> list[UpkeepCount]:
+    """What published documents still need, the longest waiting first.
+
+    Args:
+        store: the record.
+        clock: the time.
+    """
+    async with store.read() as records:
+        return await records.upkeep.counted(clock.now())
+
+
+async def upkeep_overdue(store: Store, clock: Clock) -> list[UpkeepCount]:
+    """The same, of documents whose upkeep has been due for more than an hour.
+
+    Args:
+        store: the record.
+        clock: the time.
+    """
+    now = clock.now()
+    async with store.read() as records:
+        return await records.upkeep.counted(now, now - OVERDUE)

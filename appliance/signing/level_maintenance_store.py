@@ -1,0 +1,192 @@
+"""The upkeep of published documents' levels in SQL."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import level_upkeep, signature_request
+from appliance.core.database.work_queue import claim_one, fenced_update
+from appliance.domain.ids import IntegratorId, RequestId, new_id
+from appliance.domain.requests.levels import INTERNAL, Upkeep, UpkeepClaim, UpkeepCount
+from appliance.domain.vocab import SignatureLevel
+
+_SINCE: ColumnElement[datetime] = func.coalesce(
+    level_upkeep.c.since, level_upkeep.c.due, type_=level_upkeep.c.due.type
+)
+"""When what a document needs now fell due, or will."""
+
+
+class SqlUpkeep:
+    """What published documents still need."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(
+        self, request: RequestId, integrator: IntegratorId, new: Upkeep, at: datetime
+    ) -> None:
+        """Record what a document will need."""
+        await self._connection.execute(
+            insert(level_upkeep).values(
+                id=new_id(),
+                request=request,
+                integrator=integrator,
+                wanted=new.wanted.value,
+                tsa=list(new.tsa),
+                outside=new.outside,
+                due=new.due,
+                tries=0,
+                reason="",
+                created=at,
+                fence=0,
+            )
+        )
+
+    async def any_due(self, at: datetime, *, outside: bool = False) -> bool:
+        """Whether `claim_next` would give one."""
+        due = _claimable(at, outside=outside)
+        query = select(level_upkeep.c.id).where(due).limit(1)
+        return (await self._connection.execute(query)).first() is not None
+
+    async def claim_next(
+        self, owner: str, at: datetime, lease: timedelta, *, outside: bool = False
+    ) -> UpkeepClaim | None:
+        """Take one that is due and that nobody has in hand."""
+        due = _claimable(at, outside=outside)
+        row = await claim_one(
+            self._connection,
+            level_upkeep,
+            due,
+            owner,
+            at + lease,
+            {},
+            level_upkeep.c.due,
+        )
+        if row is None:
+            return None
+        return UpkeepClaim(
+            id=row.id,
+            request=RequestId(row.request),
+            integrator=IntegratorId(row.integrator),
+            wanted=SignatureLevel(row.wanted),
+            tries=row.tries,
+            fence=row.fence,
+            tsa=INTERNAL if row.tsa is None else tuple(row.tsa),
+        )
+
+    async def renew(self, claim: UpkeepClaim, until: datetime) -> bool:
+        """Prolong the lease; False when another claim came since."""
+        return await self._fenced(claim, {"lease_until": until})
+
+    async def done(self, claim: UpkeepClaim, following: Upkeep | None) -> bool:
+        """End a claim: with what is due next, or with nothing any more."""
+        if following is not None:
+            values = {
+                "wanted": following.wanted.value,
+                "due": following.due,
+                "since": None,
+                "tries": 0,
+                "reason": "",
+                "lease_until": None,
+            }
+            return await self._fenced(claim, values)
+        result = await self._connection.execute(
+            delete(level_upkeep).where(
+                level_upkeep.c.id == claim.id, level_upkeep.c.fence == claim.fence
+            )
+        )
+        return result.rowcount == 1
+
+    async def failed(self, claim: UpkeepClaim, due: datetime, reason: str) -> bool:
+        """End a claim that did not get on, to be taken again; False as `done`."""
+        values = {
+            "due": due,
+            "since": _SINCE,
+            "tries": claim.tries + 1,
+            "reason": reason,
+            "lease_until": None,
+        }
+        return await self._fenced(claim, values)
+
+    async def of_request(self, request: RequestId) -> Upkeep | None:
+        """What a document still needs."""
+        query = select(level_upkeep).where(level_upkeep.c.request == request)
+        row = (await self._connection.execute(query)).one_or_none()
+        if row is None:
+            return None
+        tsa = INTERNAL if row.tsa is None else tuple(row.tsa)
+        return Upkeep(SignatureLevel(row.wanted), row.due, tsa, row.outside)
+
+    async def hasten(self, at: datetime) -> int:
+        """Have every archived document stamped anew now; how many."""
+        result = await self._connection.execute(
+            update(level_upkeep)
+            .where(
+                level_upkeep.c.wanted == SignatureLevel.B_LTA.value,
+                level_upkeep.c.due > at,
+            )
+            .values(due=at)
+        )
+        return result.rowcount
+
+    async def counted(
+        self, at: datetime, before: datetime | None = None
+    ) -> list[UpkeepCount]:
+        """What documents need, the longest waiting first."""
+        is_below = case(
+            (signature_request.c.level == level_upkeep.c.wanted, 0), else_=1
+        ).label("is_below")
+        oldest = func.min(_SINCE, type_=level_upkeep.c.due.type)
+        groups = (level_upkeep.c.wanted, is_below, level_upkeep.c.reason)
+        query = (
+            select(
+                *groups,
+                func.count().label("documents"),
+                func.sum(case((at >= _SINCE, 1), else_=0)).label("overdue"),
+                oldest.label("oldest"),
+            )
+            .join(signature_request, signature_request.c.id == level_upkeep.c.request)
+            .group_by(*groups)
+            .order_by(oldest)
+        )
+        if before is not None:
+            # Not `_SINCE`, which no index has.
+            query = query.where(
+                or_(level_upkeep.c.due <= before, level_upkeep.c.since <= before)
+            )
+        rows = await self._connection.execute(query)
+        return [
+            UpkeepCount(
+                SignatureLevel(row.wanted),
+                bool(row.is_below),
+                row.reason,
+                row.documents,
+                int(row.overdue),
+                row.oldest,
+            )
+            for row in rows
+        ]
+
+    async def _fenced(self, claim: UpkeepClaim, values: Mapping[str, object]) -> bool:
+        return await fenced_update(
+            self._connection, level_upkeep, claim.id, claim.fence, values
+        )
+
+
+def _claimable(at: datetime, *, outside: bool) -> ColumnElement[bool]:
+    free = or_(level_upkeep.c.lease_until.is_(None), level_upkeep.c.lease_until <= at)
+    ours = level_upkeep.c.outside if outside else not_(level_upkeep.c.outside)
+    return and_(level_upkeep.c.due <= at, free, ours)

@@ -1,0 +1,271 @@
+"""Signature requests in SQL."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from sqlalchemy import case, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.core.database.tables import signature_request, signing_process
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import (
+    ActivationId,
+    DocumentId,
+    IntegratorId,
+    PersonId,
+    ProcessId,
+    RequestId,
+    new_id,
+)
+from appliance.domain.records.requests import FRAME_ORIGIN, NewRequest
+from appliance.domain.requests.request import UNFINISHED, RequestView, check_move
+from appliance.domain.vocab import RequestState
+from appliance.signing.request_view_store import request_view, request_views
+from appliance.signing.signing_order_store import (
+    lock_later,
+    requests_of,
+    stalled_requests,
+    take_turn,
+)
+
+
+class SqlRequests:
+    """Signature requests."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(self, new: NewRequest) -> RequestId:
+        """Record a request, `pendiente`, in a process of its own."""
+        process = new_id()
+        await self._connection.execute(
+            insert(signing_process).values(
+                id=process, integrator=new.integrator, created=new.created
+            )
+        )
+        return await self._add(new, process, 0, RequestState.PENDING)
+
+    async def follow(self, request: RequestId, new: NewRequest) -> RequestId:
+        """Record one, `en_espera`, whose turn comes after another one's."""
+        columns = signature_request.c
+        place = (
+            await self._connection.execute(
+                select(columns.process, columns.seq).where(columns.id == request)
+            )
+        ).one()
+        return await self._add(new, place.process, place.seq + 1, RequestState.WAITING)
+
+    async def _add(
+        self, new: NewRequest, process: str, seq: int, state: RequestState
+    ) -> RequestId:
+        result = await self._connection.execute(
+            insert(signature_request)
+            .values(
+                process=process,
+                seq=seq,
+                person=new.person,
+                integrator=new.integrator,
+                document=new.document,
+                name=new.name,
+                state=state.value,
+                reason="",
+                origin=new.origin,
+                created=new.created,
+                expires=new.expires,
+                wished_level=new.wishes.level,
+                timestamp_policy=new.wishes.timestamp_policy,
+                digest=new.wishes.digest,
+                tsa=new.wishes.tsa and list(new.wishes.tsa),
+            )
+            .returning(signature_request.c.id)
+        )
+        return RequestId(result.scalar_one())
+
+    async def of_process(self, process: ProcessId) -> list[RequestView]:
+        """The requests of a process, in order."""
+        return await requests_of(self._connection, process)
+
+    async def lock_later(self, process: ProcessId, seq: int) -> list[RequestView]:
+        """Those after a place in it, in order; others are kept from moving them.
+
+        Whoever asks has locked the one at that place: locks are only ever taken
+        onwards, so that no two wait for each other.
+        """
+        return await lock_later(self._connection, process, seq)
+
+    async def take_turn(self, request: RequestId, document: DocumentId) -> bool:
+        """Move `en_espera` → `pendiente` on a document; False if it did not wait."""
+        return await take_turn(self._connection, request, document)
+
+    async def unfinished(self, after: RequestId, limit: int) -> list[RequestView]:
+        """Requests that are not over, by number, those above one."""
+        query = (
+            request_views()
+            .where(
+                signature_request.c.id > after,
+                signature_request.c.state.in_([state.value for state in UNFINISHED]),
+            )
+            .order_by(signature_request.c.id)
+            .limit(limit)
+        )
+        return [request_view(row) for row in await self._connection.execute(query)]
+
+    async def stalled(self, after: RequestId, limit: int) -> list[RequestId]:
+        """Requests that wait although the one before them is over, in order."""
+        return await stalled_requests(self._connection, after, limit)
+
+    async def get(
+        self, request: RequestId, *, lock: bool = False
+    ) -> RequestView | None:
+        """A request by id; `lock` keeps others from moving it."""
+        return (await self.named((request,), lock=lock)).get(request)
+
+    async def named(
+        self, requests: Collection[RequestId], *, lock: bool = False
+    ) -> dict[RequestId, RequestView]:
+        """Those requests that there are; `lock` as in `get`, in the order of ids."""
+        query = request_views().where(signature_request.c.id.in_(requests))
+        if lock:
+            # In one order, so that two who lock several never wait for each other.
+            query = query.order_by(signature_request.c.id)
+            query = query.with_for_update(of=signature_request)
+        rows = await self._connection.execute(query)
+        return {RequestId(row.id): request_view(row) for row in rows}
+
+    async def in_progress(self, requests: Collection[RequestId]) -> int:
+        """How many of those requests are `en_proceso`."""
+        query = select(func.count()).where(
+            signature_request.c.id.in_(requests),
+            signature_request.c.state == RequestState.IN_PROGRESS.value,
+        )
+        return (await self._connection.execute(query)).scalar_one()
+
+    async def of_person(
+        self,
+        person: PersonId,
+        states: Collection[RequestState],
+        *,
+        limit: int | None = None,
+        before: RequestId | None = None,
+        integrator: IntegratorId | None = None,
+    ) -> list[RequestView]:
+        """A person's requests in those states, newest first."""
+        query = (
+            request_views()
+            .where(
+                signature_request.c.person == person,
+                signature_request.c.origin != FRAME_ORIGIN,
+                signature_request.c.state.in_([state.value for state in states]),
+            )
+            .order_by(signature_request.c.id.desc())
+        )
+        if integrator is not None:
+            query = query.where(signature_request.c.integrator == integrator)
+        if before is not None:
+            query = query.where(signature_request.c.id < before)
+        if limit is not None:
+            query = query.limit(limit)
+        return [request_view(row) for row in await self._connection.execute(query)]
+
+    async def all(self, limit: int) -> list[RequestView]:
+        """The newest requests of anybody, for operators."""
+        query = request_views().order_by(signature_request.c.id.desc()).limit(limit)
+        return [request_view(row) for row in await self._connection.execute(query)]
+
+    async def begin(
+        self, wanted: Mapping[RequestId, str], activation: ActivationId
+    ) -> int:
+        """Move `pendiente` → `en_proceso`; how many were `pendiente`."""
+        result = await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id.in_(wanted),
+                signature_request.c.state == RequestState.PENDING.value,
+            )
+            .values(
+                state=RequestState.IN_PROGRESS.value,
+                reason="",
+                params_sha256=case(dict(wanted), value=signature_request.c.id),
+                activation=activation,
+            )
+        )
+        return result.rowcount
+
+    async def move(
+        self,
+        request: RequestId,
+        now: RequestState,
+        then: RequestState,
+        reason: str = "",
+        *,
+        level: str | None = None,
+    ) -> bool:
+        """Move along a legal edge; False if it was not in state `now`.
+
+        Raises:
+            ApplianceError: `STATE` for an edge that does not exist.
+        """
+        check_move(now, then)
+        if then is RequestState.IN_PROGRESS:
+            raise ApplianceError(ErrorCode.STATE, params={"estado": now.value})
+        result = await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.state == now.value,
+            )
+            .values(state=then.value, reason=reason, level=level)
+        )
+        return result.rowcount == 1
+
+    async def recovered(self, request: RequestId, level: str) -> bool:
+        """Have a request be signed whose document was found after a restore."""
+        result = await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.state.in_(
+                    (RequestState.PENDING.value, RequestState.IN_PROGRESS.value)
+                ),
+            )
+            .values(state=RequestState.SIGNED.value, reason="", level=level)
+        )
+        return result.rowcount == 1
+
+    async def raised(self, request: RequestId, level: str) -> None:
+        """Set the level that a signed request's document has reached."""
+        await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.state == RequestState.SIGNED.value,
+            )
+            .values(level=level)
+        )
+
+    async def prolong(self, request: RequestId, until: datetime) -> None:
+        """Give a request of a session more time to be signed."""
+        await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.origin == FRAME_ORIGIN,
+            )
+            .values(expires=until)
+        )
+
+    async def overdue(self, at: datetime, limit: int) -> list[RequestId]:
+        """Requests whose time to be signed is over."""
+        rows = await self._connection.execute(
+            select(signature_request.c.id)
+            .where(
+                signature_request.c.state.in_(
+                    [RequestState.PENDING.value, RequestState.WAITING.value]
+                ),
+                signature_request.c.expires <= at,
+            )
+            # In one order, so that two sweeps never wait for each other.
+            .order_by(signature_request.c.id)
+            .limit(limit)
+        )
+        return [RequestId(number) for number in rows.scalars()]

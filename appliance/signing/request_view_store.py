@@ -1,0 +1,82 @@
+"""A signature request as it is read from SQL, with its document and integrator."""
+
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Row, Select, exists, select
+
+from appliance.core.database.tables import (
+    document,
+    document_repair,
+    integrator,
+    signature_request,
+)
+from appliance.documents.document_store import REPAIR, repair_of
+from appliance.documents.inspection_json import inspection_from_json
+from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
+from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.requests.levels import ProfileWishes
+from appliance.domain.requests.request import RequestView
+from appliance.domain.vocab import RequestState, SignatureLevel, TimestampPolicy
+
+_Word = TypeVar("_Word", bound=StrEnum)
+_WISHES: Final = ("level", "timestamp_policy", "digest", "tsa")
+
+
+def request_views() -> Select[Any]:
+    """Select what `request_view` reads."""
+    later = signature_request.alias("later")
+    followed = exists().where(
+        later.c.process == signature_request.c.process,
+        later.c.seq > signature_request.c.seq,
+        later.c.state == RequestState.WAITING.value,
+    )
+    return (
+        select(
+            signature_request,
+            followed.label("followed"),
+            document.c.sha256,
+            document.c.inspection,
+            *REPAIR,
+            integrator.c.name.label("integrator_name"),
+            *(integrator.c[name].label(f"i_{name}") for name in _WISHES),
+        )
+        .join(document, document.c.id == signature_request.c.document)
+        .outerjoin(document_repair, document_repair.c.document == document.c.id)
+        .join(integrator, integrator.c.id == signature_request.c.integrator)
+    )
+
+
+def request_view(row: Row[Any]) -> RequestView:
+    """Read a row of `request_views`."""
+    return RequestView(
+        id=RequestId(row.id),
+        person=PersonId(row.person),
+        integrator=IntegratorId(row.integrator),
+        integrator_name=row.integrator_name,
+        document_name=row.name,
+        state=RequestState(row.state),
+        reason=row.reason,
+        sha256=row.sha256,
+        inspection=inspection_from_json(row.inspection),
+        created=row.created,
+        expires=row.expires,
+        params_sha256=row.params_sha256,
+        activation=row.activation,
+        origin=row.origin,
+        wishes=ProfileWishes(
+            _first(SignatureLevel, row.wished_level, row.i_level),
+            _first(TimestampPolicy, row.timestamp_policy, row.i_timestamp_policy),
+            _first(DigestAlgorithm, row.digest, row.i_digest),
+            tuple(row.tsa or row.i_tsa or ()) or None,
+        ),
+        repair=repair_of(row),
+        process=ProcessId(row.process),
+        seq=row.seq,
+        followed=bool(row.followed),
+    )
+
+
+def _first(kind: type[_Word], *words: str | None) -> _Word | None:
+    """The first word that is there: of the request, then of its integrator."""
+    return next((kind(word) for word in words if word is not None), None)

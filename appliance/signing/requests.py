@@ -1,0 +1,317 @@
+"""A signer's own requests: list, see, preview, reject, fetch.
+
+A request of somebody else is as absent as one that does not exist.
+"""
+
+from collections.abc import Collection
+from typing import Final, Never
+
+from appliance.appearance.content import Stamping, picture_of
+from appliance.core.work_owner import working_for
+from appliance.documents.inspection import Inspections
+from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.text import StampSigner
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.ports import DocumentStore, DocumentStream, PdfInspector
+from appliance.domain.records import Records, Store
+from appliance.domain.requests.request import (
+    Preview,
+    RequestView,
+    SignedDocumentView,
+    SignedVersion,
+    Signer,
+    check_move,
+    refuse_unsigned,
+)
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.vocab import EventKind, RequestState
+from appliance.signing.signing_order import end_rest
+
+PREVIEW_DPI: Final = 96
+"""Decisions "seeing before signing"."""
+
+
+class Requests:
+    """The use cases around a signer's requests."""
+
+    def __init__(
+        self,
+        store: Store,
+        documents: DocumentStore,
+        inspector: PdfInspector,
+        clock: Clock,
+        stamping: Stamping,
+    ) -> None:
+        self._store = store
+        self._stamping = stamping
+        self._documents = documents
+        self._inspector = inspector
+        self._clock = clock
+        self._inspections = Inspections(store, documents, inspector, clock)
+
+    async def list_for(
+        self,
+        person: PersonId,
+        states: Collection[RequestState],
+        limit: int | None = None,
+        before: RequestId | None = None,
+    ) -> list[RequestView]:
+        """A person's requests in those states, newest first."""
+        async with self._store.read() as records:
+            return await records.requests.of_person(
+                person, states, limit=limit, before=before
+            )
+
+    async def get(self, person: PersonId, request: RequestId) -> RequestView:
+        """One request, its document described as this version does.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `SANDBOX_UNAVAILABLE`.
+        """
+        async with self._store.read() as records:
+            view = await own_request(records, person, request)
+        return await self._inspections.current(view)
+
+    async def versions(self, view: RequestView) -> list[SignedVersion]:
+        """Every version of a request's signed document, oldest first.
+
+        Args:
+            view: the request; before it is signed there is none.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        if view.state is not RequestState.SIGNED:
+            return []
+        async with self._store.read() as records:
+            holding = await records.documents.holding(view.id)
+        return [each for each in reversed(holding) if each.request == view.id]
+
+    async def original(
+        self, person: PersonId, request: RequestId
+    ) -> tuple[RequestView, DocumentStream]:
+        """The document as it is to be signed; that it was seen is recorded.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
+        """
+        view = await self.get(person, request)
+        pdf = await self._documents.stream(view.integrator, view.sha256)
+        await self.note_seen(view)
+        return view, pdf
+
+    async def note_seen(self, view: RequestView) -> None:
+        """Record that the signer was shown the document.
+
+        Args:
+            view: their request.
+        """
+        async with self._store.write() as records:
+            records.audit.add(
+                AuditEvent(
+                    EventKind.REQUEST_VIEWED,
+                    f"person:{view.person}",
+                    integrator=view.integrator,
+                    request=view.id,
+                    detail={"documentSha256": view.sha256},
+                )
+            )
+
+    async def download(
+        self, actor: str, request: RequestId, *, signed: bool
+    ) -> tuple[str, DocumentStream]:
+        """A document for an administrator; that they have it is recorded.
+
+        Args:
+            actor: for the audit.
+            request: which.
+            signed: the newest signed version; else what is to be signed.
+
+        Returns:
+            The file's name and where its bytes come from.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`, `STATE` where
+                it never will be; `STORE_UNAVAILABLE`.
+        """
+        async with self._store.read() as records:
+            view = await records.requests.get(request)
+            if view is None:
+                raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            made = await records.documents.signed(request) if signed else None
+        if signed and made is None:
+            refuse_unsigned(view, self._clock.now())
+        sha256 = view.sha256 if made is None else made.sha256
+        pdf = await self._documents.stream(view.integrator, sha256)
+        async with self._store.write() as records:
+            records.audit.add(
+                AuditEvent(
+                    EventKind.DOCUMENT_DOWNLOADED,
+                    actor,
+                    integrator=view.integrator,
+                    request=request,
+                    detail={"documentSha256": sha256},
+                )
+            )
+        return (view.document_name if made is None else made.file_name), pdf
+
+    async def preview(
+        self, person: PersonId, request: RequestId, params: SignParameters
+    ) -> Preview:
+        """Where the stamp would lie, and that page with it.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `PAGE_OUT_OF_RANGE`,
+                `POSITION_OUT_OF_PAGE`, `SIGNATURE_FIELD_NOT_FOUND`,
+                `SANDBOX_UNAVAILABLE`.
+            DocumentRefusedError: the page cannot be drawn.
+        """
+        async with self._store.read() as records:
+            view = await own_request(records, person, request)
+            signer = await records.people.get(person)
+            details = await self._stamping.details(records, params, view.integrator)
+            picture = await picture_of(records, details)
+        if signer is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        view = await self._inspections.current(view)
+        named = StampSigner(signer.name, signer.cuil, signer.locale)
+        now = self._clock.now()
+        layout = lay_out(params, named, now, view.inspection, details)
+        pdf = await self._documents.get(view.integrator, view.sha256)
+        page = params.page if layout is None else layout.page
+        with working_for(view.integrator):
+            png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI, picture)
+        return Preview(layout, png)
+
+    async def reject(
+        self, signer: Signer, request: RequestId, reason: str
+    ) -> RequestView:
+        """Refuse to sign, for good.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
+        """
+        async with self._store.write() as records:
+            return await reject_in(records, signer, request, reason)
+
+    async def cancel(self, request: RequestId, actor: str) -> RequestView:
+        """Take a request back, and those that wait for it.
+
+        Args:
+            request: `pendiente` or `en_espera`.
+            actor: for the audit.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
+        """
+        async with self._store.write() as records:
+            view = await records.requests.get(request, lock=True)
+            if view is None:
+                raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            await records.requests.move(request, view.state, RequestState.CANCELLED)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.REQUEST_CANCELLED,
+                    actor,
+                    integrator=view.integrator,
+                    request=request,
+                )
+            )
+            await end_rest(records, request, RequestState.CANCELLED, actor)
+            return await own_request(records, view.person, request)
+
+    async def signed(
+        self, person: PersonId | None, request: RequestId, sha256: str | None = None
+    ) -> tuple[SignedDocumentView, DocumentStream]:
+        """The signed document.
+
+        Args:
+            person: its signer, or None when the caller showed a valid `clave`.
+            request: which.
+            sha256: of the version that is meant, hex; None: the newest one.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`, `STATE` where
+                it never will be; `NOT_FOUND` for a version that a signed one has
+                not; `STORE_UNAVAILABLE`.
+        """
+        async with self._store.read() as records:
+            view = await records.requests.get(request)
+            if person is not None:
+                owned(view, person)
+            if sha256 is None:
+                document = await records.documents.signed(request)
+            else:
+                document = await records.documents.version(request, sha256)
+        if document is None:
+            self._refuse_document(view)
+        pdf = await self._documents.stream(document.integrator, document.sha256)
+        return document, pdf
+
+    def _refuse_document(self, view: RequestView | None) -> Never:
+        """Say why there is no document to hand out.
+
+        Raises:
+            ApplianceError: see `signed`.
+        """
+        if view is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        if view.state is RequestState.SIGNED:
+            # It has a document, and none of the hash that was asked for.
+            raise ApplianceError(ErrorCode.NOT_FOUND)
+        refuse_unsigned(view, self._clock.now())
+
+
+async def reject_in(
+    records: Records, signer: Signer, request: RequestId, reason: str
+) -> RequestView:
+    """Refuse to sign, as one step of a larger change.
+
+    Args:
+        records: of the caller's transaction.
+        signer: whose request it is.
+        request: which.
+        reason: what they wrote, or empty.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
+    """
+    found = await records.requests.get(request, lock=True)
+    view = owned(found, signer.person)
+    check_move(view.state, RequestState.REJECTED)
+    await records.requests.move(request, view.state, RequestState.REJECTED, reason)
+    records.audit.add(
+        AuditEvent(
+            EventKind.REQUEST_REJECTED,
+            signer.actor,
+            integrator=view.integrator,
+            request=request,
+        )
+    )
+    await end_rest(records, request, RequestState.REJECTED, signer.actor)
+    return await own_request(records, signer.person, request)
+
+
+async def own_request(
+    records: Records, person: PersonId, request: RequestId
+) -> RequestView:
+    """A request of that person; anybody else's is as absent.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`.
+    """
+    return owned(await records.requests.get(request), person)
+
+
+def owned(view: RequestView | None, person: PersonId) -> RequestView:
+    """What was found of a request, if it is that person's.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`.
+    """
+    if view is None or view.person != person:
+        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+    return view

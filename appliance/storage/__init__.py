@@ -1,1 +1,0 @@
-"""Adapters behind `appliance.domain.ports`: database, documents, doorbell."""

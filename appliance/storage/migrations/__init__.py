@@ -1,1 +1,0 @@
-"""Alembic migrations; `appliance.storage.migrate` runs them."""

@@ -1,0 +1,70 @@
+"""What people are told about a document before it is signed."""
+
+from typing import Final
+
+from appliance.domain.documents import Damage, FindingKind
+
+FINDINGS: Final[dict[FindingKind, str]] = {
+    FindingKind.JAVASCRIPT: "The document contains JavaScript.",
+    FindingKind.LAUNCH_ACTION: "The document can start programs.",
+    FindingKind.EMBEDDED_FILES: "The document has other files inside.",
+    FindingKind.RICH_MEDIA: "The document contains video, sound or 3D.",
+    FindingKind.EXTERNAL_LINK_ACTION: "The document opens other files or addresses.",
+    FindingKind.FORM_SUBMISSION: (
+        "The document can send what is filled in to somewhere else."
+    ),
+    FindingKind.XFA_STATIC: "The document has a second form (XFA) that may differ.",
+    FindingKind.HYBRID_XREF: "Old and new programs may show the document differently.",
+    FindingKind.ENCRYPTED_EMPTY_PASSWORD: "The document is encrypted without password.",
+    FindingKind.SIGNING_RESTRICTED: (
+        "Whoever encrypted the document asked that it not be changed or signed."
+    ),
+    FindingKind.DAMAGED: "The document is damaged, but can be read.",
+    FindingKind.REPAIRED: (
+        "The document arrived damaged. This is a repaired copy, and the copy is what "
+        "gets signed."
+    ),
+    FindingKind.COUNT_LIES: "The document states a wrong number of pages.",
+    FindingKind.SIGNATURE_BROKEN: "A signature in the document is not valid.",
+    FindingKind.LAYERS: "The document has layers that can be shown or hidden.",
+    FindingKind.HIDDEN_ANNOTATIONS: "The document has notes or fields that are hidden.",
+    FindingKind.OFF_PAGE_CONTENT: (
+        "The document has notes or fields that are not on any visible page."
+    ),
+    FindingKind.APPEARANCES_LEFT_OPEN: (
+        "Each program may show the document's fields differently."
+    ),
+    FindingKind.OVERLAPPING_ANNOTATIONS: (
+        "The document has notes or fields that cover one another."
+    ),
+    FindingKind.COVERED_TEXT: (
+        "The document has text that notes or fields cover, so that it is not seen."
+    ),
+    FindingKind.OFF_PAGE_TEXT: (
+        "The document has text outside the visible part of a page."
+    ),
+    FindingKind.HIDDEN_LAYERS: (
+        "The document has layers that are not shown at first, or only on paper."
+    ),
+    FindingKind.REPLACED_CONTENT: (
+        "The content of a page was replaced; the former one is still in the file."
+    ),
+    FindingKind.UNSHOWN_PAGES: (
+        "The file holds pages that the document does not show."
+    ),
+    FindingKind.UNEXAMINED_PARTS: (
+        "Part of the file could not be examined; what it contains is not known."
+    ),
+}
+"""What a signer is told before signing: msgids of the catalogues."""
+
+DAMAGES: Final[dict[Damage, str]] = {
+    Damage.SURROUNDINGS: "There were bytes before its start or after its end.",
+    Damage.CROSS_REFERENCES: "The table of its objects was wrong.",
+    Damage.PAGE_TREE: "The tree of its pages was wrong.",
+    Damage.STREAMS: "The length of its content was wrong.",
+    Damage.METADATA: "Its metadata (XMP) could not be read.",
+    Damage.FORM_FIELDS: "Its form had fields of the same name, or some other fault.",
+    Damage.SYNTAX: "It did not follow the format.",
+}
+"""What was wrong with a document that was repaired: msgids of the catalogues."""

@@ -1,0 +1,428 @@
+"""The connections of one process: how many, of whom, and how long they may idle.
+
+Hypercorn takes whatever connects: when the process is out of descriptors the loop
+writes a traceback for each try, and nobody gets in while others hold half a request.
+Here connections are counted below the descriptors, by the client's address too, and
+where there is no place the one goes that keeps us waiting the longest: for its call,
+for its call's body or for room for the answer.
+"""
+
+import asyncio
+import contextlib
+import resource
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import structlog
+from hypercorn.asyncio.task_group import TaskGroup
+from hypercorn.asyncio.tcp_server import TCPServer
+from hypercorn.events import Closed, RawData, Updated
+from hypercorn.typing import ConnectionState
+from hypercorn.utils import parse_socket_addr
+
+from appliance.core import metrics
+from appliance.domain.errors import ErrorCode
+from appliance.web.request_log import trace
+from appliance.web.responses import SLOWEST
+from appliance.web.server.bare_errors import bare_answer
+from appliance.web.server.client_address import Proxies, counted
+from appliance.web.server.early_response import CONTINUE
+from appliance.web.server.http1 import Http1
+from appliance.web.server.rate_limited_log import Rarely
+
+HEAD_S: Final = 10.0
+"""Longest from a connection's, or a further head's, first sign to the head's end."""
+IDLE_S: Final = 30.0
+"""Longest that a connection may wait for its next call."""
+_ANSWER_S: Final = 60.0
+"""Longest that nothing of an answer is taken, besides what its size needs."""
+_TAKEN_S: Final = 1.0
+"""Least time over which the pace is measured at which an answer is taken."""
+_PIECES: Final = 2
+"""Pieces of a body between the connection and its call."""
+_READ_BYTES: Final = 65_536
+_USABLE: Final = 0.75
+"""Part of the descriptors that connections may have."""
+_log = structlog.get_logger(__name__)
+_broken: Final = Rarely("call.connection_broken")
+
+
+def places(wanted: int) -> int:
+    """How many connections this process may have; it may open all it may at most.
+
+    Args:
+        wanted: by the settings.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard == resource.RLIM_INFINITY:
+        return wanted
+    return max(1, min(wanted, int(hard * _USABLE)))
+
+
+class Connections:
+    """Who is connected.
+
+    Args:
+        most: connections of the process.
+        share: of one client's address.
+        proxies: that have no share: their clients are many.
+    """
+
+    def __init__(self, most: int, share: int, proxies: Proxies) -> None:
+        self._most = most
+        self._share = share
+        self._proxies = proxies
+        self._all: set[Connection] = set()
+        self._by_peer: defaultdict[str, set[Connection]] = defaultdict(set)
+        self._full = Rarely("connections.full")
+        metrics.watch_pool("connections", self, Connections.state)
+
+    def state(self) -> metrics.PoolState:
+        """How many connections there may be, and how many are open."""
+        return metrics.PoolState(self._most, len(self._all))
+
+    def enter(self, connection: "Connection") -> bool:
+        """Let a connection in, where need be in the place of one that we wait for.
+
+        Args:
+            connection: that was made.
+
+        Returns:
+            Whether there is a place.
+        """
+        peers = self._by_peer[connection.party]
+        is_proxy = self._proxies.trusts(connection.peer)
+        room = is_proxy or len(peers) < self._share or self._drop_one(peers)
+        if room and len(self._all) >= self._most:
+            room = self._drop_one(self._all)
+        if not room:
+            metrics.count_refused("connections", "full")
+            self._full.tell(open=len(self._all), address=connection.party)
+            self._forget_if_empty(connection.party)
+            return False
+        peers.add(connection)
+        self._all.add(connection)
+        return True
+
+    def leave(self, connection: "Connection") -> None:
+        """Count a connection no longer.
+
+        Args:
+            connection: that ended; it may have left before.
+        """
+        self._all.discard(connection)
+        self._by_peer[connection.party].discard(connection)
+        self._forget_if_empty(connection.party)
+
+    def end_waiting(self) -> None:
+        """End every connection without a call."""
+        for connection in [one for one in self._all if one.waits_since is not None]:
+            connection.drop()
+
+    def _forget_if_empty(self, party: str) -> None:
+        if not self._by_peer[party]:
+            del self._by_peer[party]
+
+    def _drop_one(self, among: "set[Connection]") -> bool:
+        now = asyncio.get_running_loop().time()
+        stalled = [
+            (since, one)
+            for one in among
+            if (since := one.stalled_since(now)) is not None
+        ]
+        if not stalled:
+            return False
+        _, longest = min(stalled, key=lambda each: each[0])
+        longest.drop()
+        self.leave(longest)
+        return True
+
+
+class _Taking:
+    """How a client takes what the system could not take at once.
+
+    Args:
+        transport: that has the rest.
+        now: by the loop's clock.
+    """
+
+    def __init__(self, transport: asyncio.WriteTransport, now: float) -> None:
+        self._transport = transport
+        self._since = now
+        self._left = transport.get_write_buffer_size()
+
+    def behind_since(self, now: float) -> float | None:
+        """Since when it is slower than the slowest pace; None if it is not.
+
+        Args:
+            now: by the loop's clock.
+        """
+        seconds = now - self._since
+        if seconds < _TAKEN_S:
+            return None
+        left = self._transport.get_write_buffer_size()
+        if self._left - left < seconds * SLOWEST:
+            return self._since
+        # What was quick before says nothing of what comes.
+        self._since, self._left = now, left
+        return None
+
+
+class Connection(TCPServer):
+    """One connection: HTTP/1.1 alone, and no end of patience.
+
+    Args:
+        connections: of the process.
+        arguments: those of Hypercorn's class.
+    """
+
+    def __init__(self, connections: Connections, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._connections = connections
+        # Less of a body lies between the socket and its reader.
+        self.writer.transport.max_size = _READ_BYTES  # type: ignore[attr-defined]  # asyncio's own
+        self.waits_since: float | None = None
+        """Since when it has had no call; None while it has one."""
+        self._began = False
+        self._reading = False
+        self._call_began = 0.0
+        self._body_due = 0.0
+        """When what came of the body would have come at the slowest pace."""
+        self._taking: _Taking | None = None
+        """Of the piece of the answer that is being taken."""
+        self._timer: asyncio.TimerHandle | None = None
+        name = self.writer.get_extra_info("peername")
+        self.peer = str(name[0]) if isinstance(name, tuple) else ""
+        self.party = counted(self.peer)
+
+    async def run(self) -> None:
+        """Serve it until it ends."""
+        if not self._connections.enter(self):
+            self.writer.write(bare_answer(ErrorCode.OVERLOADED))
+            await self._close()
+            return
+        try:
+            await self._serve()
+        finally:
+            self._cancel()
+            await self._close()
+            self._connections.leave(self)
+
+    async def _serve(self) -> None:
+        socket = self.writer.get_extra_info("socket")
+        server = parse_socket_addr(socket.family, socket.getsockname())
+        client = (self.peer, 0) if self.peer else None
+        async with CallGroup(self.loop, self._go_on) as calls:
+            self._task_group = calls
+            self._http = Http1(
+                self.app,
+                self.config,
+                self.context,
+                calls,
+                ConnectionState(self.state),
+                False,  # noqa: FBT003 (Hypercorn's `ssl`)
+                client,
+                server,
+                self.protocol_send,
+            )
+            self.protocol = self._http  # type: ignore[assignment]  # without its wrapper
+            self._wait(HEAD_S)
+            await self._read_data()
+
+    def drop(self) -> None:
+        """End it now."""
+        self.writer.transport.abort()
+
+    def stalled_since(self, now: float) -> float | None:
+        """Since when it keeps us waiting.
+
+        Args:
+            now: by the loop's clock.
+
+        Returns:
+            None while its call is being worked on, or what it sends or takes keeps
+            the slowest pace.
+        """
+        if self.waits_since is not None:
+            return self.waits_since
+        if self._taking is not None:
+            return self._taking.behind_since(now)
+        if not self._http.is_receiving:
+            return None
+        if self._http.is_answering:
+            # Nobody wants the rest.
+            return self._call_began
+        return self._body_due if self._reading and self._body_due <= now else None
+
+    async def _go_on(self) -> None:
+        await self._http.go_on()
+
+    async def protocol_send(self, event: Any) -> None:
+        """Do what the protocol asks for.
+
+        Args:
+            event: bytes to send, an end, or whether there is a call.
+        """
+        if isinstance(event, RawData):
+            await self._write(event.data)
+        elif isinstance(event, Closed):
+            await self._close()
+        elif isinstance(event, Updated):
+            self._cancel()
+            self._call_began = self._body_due = self.loop.time()
+            if event.idle:
+                self._began = False
+                self._wait(IDLE_S)
+
+    async def _write(self, data: bytes) -> None:
+        async with self.send_lock:
+            seconds = len(data) / SLOWEST
+            try:
+                async with asyncio.timeout(_ANSWER_S + seconds):
+                    self.writer.write(data)
+                    self._taking = _Taking(self.writer.transport, self.loop.time())
+                    await self.writer.drain()
+            except TimeoutError:
+                self.drop()
+                await self.protocol.handle(Closed())
+            except (ConnectionError, RuntimeError):
+                await self.protocol.handle(Closed())
+            finally:
+                self._taking = None
+
+    async def _read_data(self) -> None:
+        with contextlib.suppress(OSError):
+            while data := await self._read():
+                if self.waits_since is not None and not self._began:
+                    # The next head began: it has as long as the first one.
+                    self._cancel()
+                    self._began = True
+                    self._wait(HEAD_S)
+                self._body_due += len(data) / SLOWEST
+                came = self.loop.time()
+                await self.protocol.handle(RawData(data))
+                # While its call did not want more, it was not the client that waited.
+                self._body_due += self.loop.time() - came
+        await self.protocol.handle(Closed())
+
+    async def _read(self) -> bytes:
+        self._reading = True
+        try:
+            return await self.reader.read(_READ_BYTES)
+        finally:
+            self._reading = False
+
+    def _wait(self, patience_s: float) -> None:
+        """Wait for a head."""
+        if self.waits_since is None:
+            self.waits_since = self.loop.time()
+        self._began = self._began or patience_s == HEAD_S
+        self._timer = self.loop.call_later(patience_s, self._give_up)
+
+    def _give_up(self) -> None:
+        """End it when what was answered before is taken, or not at all."""
+        self.writer.close()
+        self._timer = self.loop.call_later(_ANSWER_S, self.drop)
+
+    def _cancel(self) -> None:
+        self.waits_since = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _close(self) -> None:
+        with contextlib.suppress(OSError, RuntimeError, NotImplementedError):
+            self.writer.write_eof()
+        with contextlib.suppress(OSError, RuntimeError):
+            self.writer.close()
+            self._taking = _Taking(self.writer.transport, self.loop.time())
+            try:
+                async with asyncio.timeout(_ANSWER_S):
+                    await self.writer.wait_closed()
+            except TimeoutError:
+                self.drop()
+
+
+class CallGroup(TaskGroup):
+    """The call of one connection, which takes its body as it wants it.
+
+    Args:
+        loop: that runs.
+        go_on: tells the client to send its body, if it waits to be told.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, go_on: Callable[[], Awaitable[None]]
+    ) -> None:
+        super().__init__(loop)
+        self._go_on = go_on
+
+    async def spawn_app(self, app: Any, config: Any, scope: Any, send: Any) -> Any:
+        """Begin a call.
+
+        Args:
+            app: the face, as Hypercorn wraps it.
+            config: unused: Hypercorn's.
+            scope: of the call.
+            send: takes what the call answers, and None at its end.
+
+        Returns:
+            What gives the call a message.
+        """
+        del config
+        scope["extensions"][CONTINUE] = self._go_on
+        inbox = _Inbox()
+        self.spawn(_call, app, scope, inbox, send)
+        return inbox.put
+
+
+async def _call(app: Any, scope: Any, inbox: "_Inbox", send: Any) -> None:
+    """Run a call to its end."""
+    try:
+        await app(scope, inbox.get, send, None, None)
+    except OSError:
+        _broken.tell()
+    except Exception as exc:  # noqa: BLE001 (its connection ends, not the process)
+        _log.error("call.failed", trace=trace(exc))
+    finally:
+        inbox.end()
+        await send(None)
+
+
+class _Inbox:
+    """Messages for one call: pieces of its body wait for their turn.
+
+    Hypercorn's own queue keeps ten, and whoever puts an eleventh waits for ever for
+    a call that is over.
+    """
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[Any] = asyncio.Queue()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._over = False
+
+    async def put(self, message: Any) -> None:
+        """Give the call a message, when there is room for it."""
+        if message["type"] == "http.request":
+            await self._room.wait()
+        if self._over:
+            return
+        self._queue.put_nowait(message)
+        if self._queue.qsize() >= _PIECES:
+            self._room.clear()
+
+    async def get(self) -> Any:
+        """Take the next message."""
+        message = await self._queue.get()
+        self._room.set()
+        return message
+
+    def end(self) -> None:
+        """Take no message any more: the call is over."""
+        self._over = True
+        self._queue = asyncio.Queue()
+        self._room.set()

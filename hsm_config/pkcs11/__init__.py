@@ -1,0 +1,1 @@
+"""The PKCS#11 binding at run time: sessions, keys, errors."""

@@ -1,0 +1,123 @@
+"""One signature by a key that lives outside the HSM, in six PKCS#11 calls.
+
+The key is unwrapped, used and destroyed, as `Wrapping.unwrapped` has it; what
+differs is that nothing is asked of the token but that.
+"""
+
+from typing import Final, cast
+
+import pkcs11
+from pkcs11 import Attribute, KeyType, ObjectClass
+from pkcs11.exceptions import PKCS11Error
+from pkcs11.types import UnwrapMixin
+
+from appliance.domain.errors import ErrorCode, HsmRefusedError
+from appliance.domain.keys import (
+    DigestAlgorithm,
+    SignatureScheme,
+    WrapMethod,
+    WrappedKey,
+)
+from hsm_config.pkcs11 import signatures, templates
+from hsm_config.pkcs11.errors import said_no
+from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError, private_template
+from hsm_config.pkcs11.raw_pkcs11 import PackedTemplate, SessionCalls
+from hsm_config.pkcs11.templates import Template
+from hsm_config.pkcs11.wrap_mechanisms import WrapMethods, iv_bytes
+from hsm_config.profile import HsmProfile
+
+
+def _packed(kind: ObjectClass, key_type: KeyType, template: Template) -> PackedTemplate:
+    named = {Attribute.CLASS: kind, Attribute.KEY_TYPE: key_type}
+    return PackedTemplate({**named, Attribute.TOKEN: False, **template})
+
+
+_W: Final = _packed(ObjectClass.SECRET_KEY, KeyType.AES, templates.UNWRAPPED_W)
+_PRIVATE: Final = {
+    key_type: _packed(ObjectClass.PRIVATE_KEY, key_type, templates.UNWRAPPED_PRIVATE)
+    for key_type in (KeyType.RSA, KeyType.EC)
+}
+
+
+class OneUse:
+    """Signs with wrapped keys, each of which is in the session for that only.
+
+    Args:
+        calls: of a session that is logged in.
+        profile: the make.
+    """
+
+    def __init__(self, calls: SessionCalls, profile: HsmProfile) -> None:
+        self._calls = calls
+        self._methods = WrapMethods(profile.keys)
+        self._quirks = profile.quirks
+
+    def sign(
+        self,
+        key: WrappedKey,
+        master: pkcs11.SecretKey,
+        digest: bytes,
+        scheme: SignatureScheme,
+        digest_algorithm: DigestAlgorithm = DigestAlgorithm.SHA256,
+    ) -> bytes:
+        """Unwrap a key, sign a digest with it, destroy it.
+
+        While it is there the key is sensitive, not extractable, sign only, a
+        session object; it and W are destroyed whatever happens.
+
+        Args:
+            key: as it was made.
+            master: the master key of its version, of the same session.
+            digest: as long as its algorithm says.
+            scheme: how to sign.
+            digest_algorithm: what made the digest.
+
+        Returns:
+            As `signatures.sign`.
+
+        Raises:
+            DoesNotUnwrapError: the token does not take a blob.
+            HsmRefusedError: a scheme or digest that is not the key's, a master
+                key that may not unwrap, or a public key that cannot be read.
+            PKCS11Error: the token failed or refused.
+        """
+        if not isinstance(master, UnwrapMixin):
+            msg = "that key may not unwrap"
+            raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+        order = signatures.order_for(key.algorithm, digest, scheme, digest_algorithm)
+        template = self._template(key)
+        w = self._unwrap(key.blob_w, cast(int, master.handle), key.method_w, _W)
+        try:
+            private = self._unwrap(key.blob_k, w, key.method_k, template)
+            try:
+                raw = self._calls.sign(private, *order)
+            finally:
+                self._calls.destroy(private)
+        finally:
+            self._calls.destroy(w)
+        return signatures.value_of(raw, scheme)
+
+    def _template(self, key: WrappedKey) -> PackedTemplate:
+        kind = KeyType.EC if key.algorithm.is_ec else KeyType.RSA
+        template = private_template(key, self._quirks)
+        if template is templates.UNWRAPPED_PRIVATE:
+            return _PRIVATE[kind]
+        return _packed(ObjectClass.PRIVATE_KEY, kind, template)
+
+    def _unwrap(
+        self, blob: bytes, by: int, method: WrapMethod, template: PackedTemplate
+    ) -> int:
+        """The handle of an unwrapped key.
+
+        Raises:
+            DoesNotUnwrapError: the token does not take the blob.
+            PKCS11Error: the token failed.
+        """
+        size = iv_bytes(method)
+        how = self._methods.parameters(method, blob[:size])
+        mechanism, parameter = how["mechanism"], how["mechanism_param"]
+        try:
+            return self._calls.unwrap(by, mechanism, parameter, blob[size:], template)
+        except PKCS11Error as exc:
+            reason = said_no(exc)
+        raise DoesNotUnwrapError(reason, ErrorCode.SIGNING_FAILED)

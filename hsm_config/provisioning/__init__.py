@@ -1,0 +1,1 @@
+"""Setting an HSM up: tokens, keys, CA, replicas, migration."""

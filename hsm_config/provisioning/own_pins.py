@@ -1,0 +1,245 @@
+"""`rubrica hsm pins`: PINs in files of root's own, which systemd hands to the workers.
+
+No role can read `/etc/rubrica/hsm`, nor put anything there: what systemd reads as root
+and gives to a role must not be that role's to choose. A drop-in of the workers' unit
+names each PIN (`LoadCredential=`), and the command `rubrica` gives `rubrica hsm` the
+same ones. SO PINs lie there too; `rubrica hsm init` and `hsm join` alone are given
+them.
+
+Source: systemd.exec(5), "Credentials"; docs/hsm.md, "PINs".
+"""
+
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from appliance.settings import ReplicaSettings, Settings, SettingsError, TokenSettings
+from hsm_config.pkcs11.pin import make_pin, replace_file
+from hsm_config.profile import load_profile
+
+FOLDER: Final = Path("/etc/rubrica/hsm")
+DROP_IN: Final = Path("/etc/systemd/system/rubrica-signing@.service.d/pins.conf")
+_HEAD: Final = """\
+# Written by `rubrica hsm pins`: PINs, which are root's own. Lines of your own go into a
+# file beside it.
+[Service]
+"""
+_LINE: Final = "LoadCredential="
+
+
+def _reload() -> None:
+    """Have systemd read the units again.
+
+    Raises:
+        SettingsError: it does not.
+    """
+    command = ["systemctl", "daemon-reload"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own words)
+    if done.returncode != 0:
+        msg = f"systemctl daemon-reload: failed\n{done.stderr.strip()}"
+        raise SettingsError(msg)
+
+
+class OwnPins:
+    """The folder of the PINs, and the drop-in that hands them over.
+
+    Runs as root. Every step may be repeated, and a worker that starts between two of
+    them has its PIN: by its own user, or by systemd.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        folder: Path = FOLDER,
+        drop_in: Path = DROP_IN,
+        reload: Callable[[], None] = _reload,
+    ) -> None:
+        """Nothing is looked at yet.
+
+        Args:
+            settings: of the installation, or of another HSM that it moves to: lines
+                of the one stay where the other's are added.
+            folder: of the PINs; those elsewhere are left alone.
+            drop_in: of the workers' unit.
+            reload: has systemd read that.
+        """
+        self._settings = settings
+        self._folder = folder
+        self._drop_in = drop_in
+        self._reload = reload
+
+    def take(self, *, make: bool = False, asked: bool = False) -> list[str]:
+        """See to it that the PINs are root's own and handed over.
+
+        Args:
+            make: make those that are missing, where `rubrica hsm init` would.
+            asked: the user PINs are asked for at the terminal: make none of them.
+
+        Returns:
+            What was done, and what has to be done by hand, for people; empty: nothing.
+
+        Raises:
+            SettingsError: a PIN is missing that a token was made with, one is a link,
+                or, to make some, the folder is not there.
+            OSError: the disk refuses.
+        """
+        if not self._folder.is_dir():
+            if not make:
+                return list(self._left())
+            msg = f"{self._folder}: is not there; rubrica setup makes it"
+            raise SettingsError(msg)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+        handle = os.open(self._folder, flags)
+        try:
+            self._close_to_writers(handle)
+            told = [*(self._make(asked=asked) if make else ()), *self._hand_over()]
+            return [*told, *self._own(handle), *self._left()]
+        finally:
+            os.close(handle)
+
+    def _close_to_writers(self, handle: int) -> None:
+        """Let whose folder it was read its PINs on, and put nothing there any more.
+
+        Raises:
+            SettingsError: a PIN's file is a link, which led systemd anywhere.
+        """
+        if _owned(handle) != (0, 0, 0o700):
+            os.fchown(handle, 0, -1)
+            os.fchmod(handle, 0o710)
+        for _, token in self._ours():
+            for path in (token.pin_file, token.so_pin_file):
+                if path.is_symlink():
+                    msg = f"{path}: is a link; put the file with the PIN in its place"
+                    raise SettingsError(msg)
+
+    def _ours(self) -> Iterator[tuple[str, TokenSettings]]:
+        """Tokens whose PINs are to lie in the folder, by the key of the settings."""
+        for key, token in _tokens(self._settings):
+            if token.pin_file.parent == self._folder:
+                yield key, token
+
+    def _make(self, *, asked: bool) -> Iterator[str]:
+        """PINs and SO PINs of tokens that are to be made.
+
+        Raises:
+            SettingsError: the PIN of a token that was made already is missing.
+        """
+        quirks = load_profile(self._settings.hsm.profile).quirks
+        for key, token in self._ours():
+            has_file = token.pin_source == "file" and not asked
+            if has_file and token.pin_file.exists():
+                continue
+            was_made = not quirks.makes_tokens or self._was_made(token)
+            if was_made and has_file:
+                raise SettingsError(_lost(key, token, by_us=quirks.makes_tokens))
+            if was_made:
+                continue
+            # The SO PIN first: where there is a PIN, it was made.
+            if not token.so_pin_file.exists():
+                make_pin(token.so_pin_file, quirks.pin_chars)
+                yield f"made  SO PIN file {token.so_pin_file}"
+            if has_file:
+                make_pin(token.pin_file, quirks.pin_chars)
+                yield f"made  PIN file {token.pin_file}"
+
+    def _was_made(self, token: TokenSettings) -> bool:
+        """Whether a token has its PIN already, for all that can be seen from here."""
+        if _line(token) in self._lines():
+            return True
+        return self._settings.root_file.exists() and not isinstance(
+            token, ReplicaSettings
+        )
+
+    def _lines(self) -> list[str]:
+        """Those of the drop-in as it is."""
+        if not self._drop_in.exists():
+            return []
+        lines = self._drop_in.read_text("utf-8").splitlines()
+        return [line for line in lines if line.startswith(_LINE)]
+
+    def _hand_over(self) -> Iterator[str]:
+        """The drop-in: a line for each PIN that is there, or was."""
+        before = self._lines()
+        lines = [
+            _line(token)
+            for _, token in self._ours()
+            if token.pin_source == "file"
+            # One that is lost is missed: by systemd, which starts no worker.
+            and (token.pin_file.exists() or _line(token) in before)
+        ]
+        # Others are of an HSM that the installation moves to, or from.
+        ours = {_line(token) for _, token in self._ours()}
+        lines += [
+            line
+            for line in before
+            if line not in ours and Path(line.partition(":")[2]).exists()
+        ]
+        if set(lines) == set(before):
+            return
+        self._drop_in.parent.mkdir(parents=True, exist_ok=True)
+        text = _HEAD + "".join(f"{line}\n" for line in lines)
+        replace_file(self._drop_in, text.encode(), 0o644)
+        self._reload()
+        yield f"made  {self._drop_in}"
+
+    def _own(self, handle: int) -> Iterator[str]:
+        """Files and folder become root's own."""
+        for name in sorted(os.listdir(handle)):
+            state = os.stat(name, dir_fd=handle, follow_symlinks=False)
+            if not stat.S_ISREG(state.st_mode):
+                continue
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=handle)
+            try:
+                if _owned(file) != (0, 0, 0o600):
+                    os.fchown(file, 0, 0)
+                    os.fchmod(file, 0o600)
+                    yield f"taken {self._folder / name}: root's own"
+            finally:
+                os.close(file)
+        if _owned(handle) != (0, 0, 0o700):
+            os.fchown(handle, 0, 0)
+            os.fchmod(handle, 0o700)
+            yield f"taken {self._folder}: root's own"
+
+    def _left(self) -> Iterator[str]:
+        """PINs elsewhere, which the workers' user reads itself."""
+        for key, token in _tokens(self._settings):
+            if token.pin_source == "file" and token.pin_file.parent != self._folder:
+                yield (
+                    f"left  {token.pin_file}: the workers' user reads it; move it to "
+                    f"{self._folder}, name it there in hsm.{key}.pin_file, and run "
+                    "this again"
+                )
+
+
+def _line(token: TokenSettings) -> str:
+    """What hands a token's PIN over, under its file's name."""
+    return f"{_LINE}{token.pin_file.name}:{token.pin_file}"
+
+
+def _lost(key: str, token: TokenSettings, *, by_us: bool) -> str:
+    """What to do about a PIN that is not there, of a token that is."""
+    remedy = (
+        "no other opens the token; bring it back from a backup"
+        if by_us
+        else "the HSM's owner made it with the token; put it there, alone on a line"
+    )
+    return f"{token.pin_file} (hsm.{key}.pin_file): is not there: {remedy}"
+
+
+def _owned(handle: int) -> tuple[int, int, int]:
+    """User, group and mode of what is open."""
+    state = os.fstat(handle)
+    return state.st_uid, state.st_gid, stat.S_IMODE(state.st_mode)
+
+
+def _tokens(settings: Settings) -> Iterator[tuple[str, TokenSettings]]:
+    """Every token, by the key of `[hsm]`."""
+    hsm = settings.hsm
+    yield from (("firma", hsm.firma), ("pki", hsm.pki))
+    for number, replica in enumerate(hsm.replicas):
+        yield f"replicas.{number}", replica

@@ -1,0 +1,1 @@
+"""`rubrica hsm check`: what an HSM can do, tried."""

@@ -1,0 +1,91 @@
+"""What every worker does with an activation in hand: keep it, and end its items."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import structlog
+
+from appliance.core import metrics
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.records.activations import Claim, Item
+from appliance.signing.claims import Claiming
+from worker.signing.completion import FencedOffError
+
+_log = structlog.get_logger(__name__)
+_RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.HSM_UNAVAILABLE,
+        ErrorCode.STORE_UNAVAILABLE,
+        ErrorCode.STORAGE_FULL,
+        ErrorCode.CERTIFICATE_NOT_USABLE,
+        ErrorCode.ACTIVATION_EXPIRED,
+        ErrorCode.ACTIVATION_INVALID,
+    }
+)
+"""What sends a request back to its signer; all else is final."""
+
+
+@asynccontextmanager
+async def holding(
+    claiming: Claiming, claim: Claim, every_s: float
+) -> AsyncIterator[None]:
+    """Hold a claim's lease as long as this is entered.
+
+    Args:
+        claiming: this worker's transactions.
+        claim: in hand.
+        every_s: time between renewals, in seconds.
+    """
+    task = asyncio.create_task(_hold(claiming, claim, every_s))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _hold(claiming: Claiming, claim: Claim, every_s: float) -> None:
+    """Renew the lease; from the event loop, which a hung HSM does not stop."""
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            if not await claiming.renew(claim):
+                return
+        except ApplianceError:
+            continue
+
+
+async def end_items(
+    claiming: Claiming, claim: Claim, items: list[Item], exc: ApplianceError
+) -> None:
+    """Give items back, or up, by the reason that they cannot be signed.
+
+    Args:
+        claiming: this worker's transactions.
+        claim: in hand.
+        items: of it.
+        exc: the reason.
+
+    Raises:
+        FencedOffError: another worker has claimed since.
+    """
+    code, layer = exc.code, getattr(exc, "layer", "")
+    _log.warning(
+        "document.not_signed",
+        activation=claim.id,
+        requests=[item.request for item in items],
+        code=code.value,
+        layer=layer,
+        reason=getattr(exc, "reason", ""),
+    )
+    metrics.SIGNATURES.labels(code.value).inc(len(items))
+    if code in _RETRIABLE:
+        done = await claiming.returned(claim, items, code, layer)
+    else:
+        done = await claiming.failed(claim, items, code)
+    if not done:
+        raise FencedOffError from exc

@@ -1,0 +1,304 @@
+"""What outside CAs say of their certificates: asked, checked, kept, and used again.
+
+OCSP first, then CRLs, by the addresses in the certificate. What is good is kept on
+the record up to its nextUpdate, for every worker. A certificate that was found revoked
+stays known as that, so that its key is not used again.
+
+Source: reliability F24; RFC 6960; RFC 5280, 6.3; docs/levels.md.
+"""
+
+import asyncio
+import hashlib
+import secrets
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import ocsp
+
+from appliance.core import metrics
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.records import Store
+from appliance.domain.records.external_status import KeptStatus, StatusKind
+from appliance.domain.requests.levels import ValidationData
+from appliance.pki.revocation import Revocations
+from appliance.pki.validation.certificate_rules import der_of, extension
+from appliance.pki.validation.validation_material import status_subject
+from appliance.settings import RevocationSettings
+from worker.circuit_breaker import Quiet
+from worker.network.crl import checked_list
+from worker.network.guarded_http import FAILURES, GuardedHttp, host_of
+from worker.network.ocsp import checked_answer
+from worker.network.revocation_check import BadStatusError, CheckedStatus
+from worker.network.status_urls import list_addresses, responder_addresses
+
+_log = structlog.get_logger(__name__)
+for _kind in (StatusKind.OCSP, StatusKind.CRL):
+    for _outcome in ("good", "failed"):
+        # Told from the start: an increase from nothing is none to Prometheus.
+        metrics.STATUS_REQUESTS.labels(_kind.value, _outcome)
+_ANSWER_BYTES: Final = 65_536
+_REQUEST: Final = "application/ocsp-request"
+_NONCE_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A certificate whose status is wanted, and who issued it."""
+
+    certificate: x509.Certificate
+    issuer: x509.Certificate
+    subject: str
+    since: datetime | None
+    """What is kept and older than this is asked for again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What says whether it is revoked."""
+
+    status: CheckedStatus
+    data: ValidationData
+
+
+class OutsideStatus:
+    """Asks outside CAs; see `StatusAuthority`.
+
+    Args:
+        settings: limits.
+        http: fetches.
+        store: the record.
+        clock: the time.
+    """
+
+    def __init__(
+        self,
+        settings: RevocationSettings,
+        http: GuardedHttp,
+        store: Store,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._http = http
+        self._store = store
+        self._clock = clock
+        self._revocations = Revocations(store, clock)
+        self._rests: dict[str, datetime] = {}
+        self._quiet = Quiet()
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def of(
+        self, certificate: bytes, issuer: bytes, since: datetime | None = None
+    ) -> ValidationData:
+        """What proves that one certificate is good; see `StatusAuthority`.
+
+        Raises:
+            ApplianceError: `REVOCATION_UNAVAILABLE`; `CERTIFICATE_NOT_USABLE`: it
+                is revoked; `STORE_UNAVAILABLE`.
+        """
+        asked = _Asked(
+            x509.load_der_x509_certificate(certificate),
+            x509.load_der_x509_certificate(issuer),
+            status_subject(certificate),
+            since,
+        )
+        # One at a time of a CA: its list is fetched once, not by each at once.
+        async with self._locks[hashlib.sha256(issuer).hexdigest()]:
+            found = await self._answer(asked) or await self._list(asked)
+            if found is None:
+                raise ApplianceError(ErrorCode.REVOCATION_UNAVAILABLE)
+            await self._note(asked, found.status)
+        if found.status.is_revoked:
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        return found.data
+
+    async def _note(self, asked: _Asked, status: CheckedStatus) -> None:
+        """Remember that it is revoked, or that it is no longer (a hold's end)."""
+        async with self._store.read() as records:
+            known = await records.outside.get(StatusKind.REVOKED, asked.subject)
+        if status.is_revoked is (known is not None):
+            return
+        async with self._store.write() as records:
+            if not status.is_revoked:
+                await records.outside.remove(StatusKind.REVOKED, asked.subject)
+                return
+            row = KeptStatus(
+                StatusKind.REVOKED, asked.subject, b"", status.this_update,
+                status.next_update, status.revoked_at, status.reason,
+            )  # fmt: skip
+            await records.outside.put(row)
+            if not status.is_on_hold:
+                # As was told by its CA, so that its holder need not find it out.
+                await self._revocations.found(
+                    records, der_of(asked.certificate), status.reason
+                )
+        _log.warning(
+            "revocation.found", certificate=asked.subject, reason=status.reason
+        )
+
+    async def _answer(self, asked: _Asked) -> _Found | None:
+        """By OCSP: what is kept, else what the first responder says that answers."""
+        kept = await self._kept(StatusKind.OCSP, asked.subject)
+        held = self._again(asked, kept)
+        if kept is not None and held is not None and _is_young(kept, asked):
+            return await self._complete(asked, held)
+
+        async def ask(url: str) -> _Found:
+            nonce = secrets.token_bytes(_NONCE_BYTES)
+            question = _question(asked, nonce)
+            der = await self._http.post(url, _REQUEST, question, _ANSWER_BYTES)
+            return self._read_answer(asked, der, nonce, self._clock.now())
+
+        urls = responder_addresses(asked.certificate)
+        found = await self._first(StatusKind.OCSP, urls, ask)
+        if found is not None:
+            await self._keep(StatusKind.OCSP, asked.subject, found)
+        return await self._complete(asked, found or held)
+
+    def _again(self, asked: _Asked, kept: KeptStatus | None) -> _Found | None:
+        """What is kept, if it still holds: a responder's certificate ends too."""
+        if kept is None:
+            return None
+        try:
+            return self._read_answer(asked, kept.der, None, self._clock.now())
+        except BadStatusError:
+            return None
+
+    def _read_answer(
+        self, asked: _Asked, der: bytes, nonce: bytes | None, now: datetime
+    ) -> _Found:
+        """An answer, checked.
+
+        Raises:
+            BadStatusError: it is not good.
+        """
+        status = checked_answer(der, asked.certificate, asked.issuer, nonce, now)
+        responders = () if status.responder is None else (status.responder,)
+        return _Found(status, ValidationData(responders, ocsps=(der,)))
+
+    async def _complete(self, asked: _Asked, found: _Found | None) -> _Found | None:
+        """An answer with what proves its responder, where that needs proof itself.
+
+        None where there is none: then a list tells more.
+
+        Source: RFC 6960, 4.2.2.2.1.
+        """
+        if found is None or found.status.responder is None or found.status.is_revoked:
+            return found
+        responder = x509.load_der_x509_certificate(found.status.responder)
+        if extension(responder, x509.OCSPNoCheck) is not None:
+            return found
+        of = status_subject(found.status.responder)
+        proof = await self._list(_Asked(responder, asked.issuer, of, asked.since))
+        if proof is None or proof.status.is_revoked:
+            return None
+        return _Found(found.status, found.data.with_more(proof.data))
+
+    async def _list(self, asked: _Asked) -> _Found | None:
+        """By CRL: what is kept, else what the first address gives that answers."""
+        fallback = None
+        for url in list_addresses(asked.certificate):
+            kept = await self._kept(StatusKind.CRL, _list_subject(asked, url))
+            held = await self._list_again(asked, kept)
+            if kept is not None and held is not None and _is_young(kept, asked):
+                return held
+            fallback = fallback or held
+
+        async def fetch(url: str) -> _Found:
+            der = await self._http.get(url, self._settings.crl_limit_bytes)
+            found = await self._read_list(asked, der, self._clock.now())
+            await self._keep(StatusKind.CRL, _list_subject(asked, url), found)
+            return found
+
+        urls = list_addresses(asked.certificate)
+        return await self._first(StatusKind.CRL, urls, fetch) or fallback
+
+    async def _list_again(
+        self, asked: _Asked, kept: KeptStatus | None
+    ) -> _Found | None:
+        """A list that is kept, if it holds for this certificate too, and now."""
+        if kept is None:
+            return None
+        try:
+            return await self._read_list(asked, kept.der, self._clock.now())
+        except BadStatusError:
+            return None
+
+    async def _read_list(self, asked: _Asked, der: bytes, now: datetime) -> _Found:
+        """A list, checked in a thread: some have millions of entries.
+
+        Raises:
+            BadStatusError: it is not good.
+        """
+        status = await asyncio.to_thread(
+            checked_list, der, asked.certificate, asked.issuer, now
+        )
+        return _Found(status, ValidationData(crls=(der,)))
+
+    async def _first(
+        self,
+        kind: StatusKind,
+        urls: list[str],
+        ask: Callable[[str], Awaitable[_Found]],
+    ) -> _Found | None:
+        """The first good answer; what failed a while ago is asked last."""
+        now = self._clock.now()
+        may = filter(self._quiet.is_over, urls)
+        for url in sorted(may, key=lambda one: self._rests.get(one, now) > now):
+            try:
+                with self._quiet.asking(url):
+                    found = await ask(url)
+            except (BadStatusError, *FAILURES) as exc:
+                rest = timedelta(seconds=self._settings.rest_s)
+                self._rests[url] = self._clock.now() + rest
+                reason = str(exc) or type(exc).__name__
+                metrics.count_status(kind.value, good=False)
+                _log.warning("revocation.failed", host=host_of(url), reason=reason)
+            else:
+                self._rests.pop(url, None)
+                metrics.count_status(kind.value, good=True)
+                return found
+        return None
+
+    async def _kept(self, kind: StatusKind, subject: str) -> KeptStatus | None:
+        """What is on the record and may still be used."""
+        async with self._store.read() as records:
+            kept = await records.outside.get(kind, subject)
+        return kept if kept and kept.next_update > self._clock.now() else None
+
+    async def _keep(self, kind: StatusKind, subject: str, found: _Found) -> None:
+        status, data = found.status, found.data
+        if status.next_update <= self._clock.now():
+            return
+        (der,) = data.ocsps or data.crls
+        row = KeptStatus(kind, subject, der, status.this_update, status.next_update)
+        async with self._store.write() as records:
+            await records.outside.put(row)
+
+
+def _is_young(kept: KeptStatus, asked: _Asked) -> bool:
+    return asked.since is None or kept.this_update >= asked.since
+
+
+def _list_subject(asked: _Asked, url: str) -> str:
+    """What a list is kept under: an address alone could be any CA's."""
+    issuer = asked.issuer.public_bytes(Encoding.DER)
+    return hashlib.sha256(hashlib.sha256(issuer).digest() + url.encode()).hexdigest()
+
+
+def _question(asked: _Asked, nonce: bytes) -> bytes:
+    """An OCSPRequest, DER. Source: RFC 6960, 4.1; RFC 5019, 2.1.1 (SHA-1)."""
+    request = (
+        ocsp.OCSPRequestBuilder()
+        .add_certificate(asked.certificate, asked.issuer, hashes.SHA1())  # noqa: S303 (it only names)
+        .add_extension(x509.OCSPNonce(nonce), critical=False)
+        .build()
+    )
+    return request.public_bytes(Encoding.DER)

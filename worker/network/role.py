@@ -1,0 +1,96 @@
+"""What the role with a network has: TSAs and CAs outside, and a finish phase."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from appliance.bootstrap import Core, open_trust
+from appliance.documents.inspection import Inspections
+from appliance.domain.trust_store import AnchorPurpose
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.ca_certificates import read_authority
+from appliance.pki.publication import Publishing
+from appliance.pki.tsa.authority import Timestamps
+from appliance.pki.validation.validation_material import ValidationSource
+from appliance.signing.claims import Claiming
+from appliance.signing.level_maintenance import UpkeepWork
+from appliance.signing.signing_order import Turns
+from worker.network.guarded_http import GuardedHttp
+from worker.network.revocation_status import OutsideStatus
+from worker.network.timestamp_authorities import NamedAuthorities
+from worker.network.tsa_client import open_tsa_client
+from worker.signing.completion import ItemFinisher
+from worker.signing.level_extension import Levels
+from worker.signing.level_maintenance import LevelUpkeep
+from worker.signing.network_completion import OutsideFinisher
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What of it others use."""
+
+    finisher: OutsideFinisher
+    upkeep: LevelUpkeep
+    """Of what was signed with them."""
+
+
+@asynccontextmanager
+async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
+    """Build it for the chores worker, and close it.
+
+    Its TSAs are those that profiles name; the installation's own one is asked by an
+    HSM task.
+
+    Args:
+        core: open, with the document key.
+        slot: of this worker.
+
+    Raises:
+        SettingsError: a file of a TSA cannot be used, or the CA's are missing.
+    """
+    settings, clock, store = core.settings, core.clock, core.store
+    trust = open_trust(core)
+
+    async def anchors() -> Sequence[bytes]:
+        return [
+            *await trust.roots(AnchorPurpose.SIGNERS),
+            *await trust.roots(AnchorPurpose.TIMESTAMPS),
+        ]
+
+    tasks = HsmTasks(store, clock, slot, core.process, core.doorbell)
+    own = Timestamps(store, clock, tasks)
+    async with (
+        open_tsa_client(core) as client,
+        GuardedHttp(settings.revocation) as http,
+    ):
+        levels = Levels(
+            own,
+            ValidationSource(
+                store,
+                clock,
+                read_authority(settings),
+                Publishing(store, clock, settings.pki, slot, core.doorbell),
+                outside=OutsideStatus(settings.revocation, http, store, clock),
+                anchors=anchors,
+            ),
+            clock,
+            settles=timedelta(seconds=settings.pki.ocsp_validity_s),
+            renewal=timedelta(days=settings.profile.renew_days),
+            outside=NamedAuthorities(own, client),
+        )
+        claiming = Claiming(
+            store, core.outcomes, clock, settings.signing, slot, core.process,
+            outside=True,
+        )  # fmt: skip
+        inspections = Inspections(store, core.documents, core.inspector, clock)
+        turns = Turns(store, inspections, clock)
+        finisher = ItemFinisher(
+            claiming, core.documents, turns, levels, settings.signature_profile
+        )
+        yield Outside(
+            OutsideFinisher(claiming, finisher, core.bell, settings.signing),
+            LevelUpkeep(
+                UpkeepWork(store, clock, slot, outside=True), core.documents, levels
+            ),
+        )

@@ -1,0 +1,218 @@
+"""How a signature is made: a scheme and a digest, by the certificate's key.
+
+method = method_for(certificate)
+digest = method.hash(signed_attributes)
+value = …  # the key signs the digest by `method.scheme`
+method.verifies(certificate, digest, value)
+"""
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from asn1crypto import algos
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
+from cryptography.x509 import load_der_x509_certificate
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.keys import DigestAlgorithm, SignatureScheme
+from worker.pades.der import encode
+
+_SEQUENCE, _INTEGER = 0x30, 0x02
+_HASHES: Final = {
+    DigestAlgorithm.SHA256: hashes.SHA256(),
+    DigestAlgorithm.SHA384: hashes.SHA384(),
+    DigestAlgorithm.SHA512: hashes.SHA512(),
+}
+_CURVES: Final = {
+    ec.SECP256R1.name: DigestAlgorithm.SHA256,
+    # A shorter digest would be the weaker half. Source: FIPS 186-5, 6.1.1.
+    ec.SECP384R1.name: DigestAlgorithm.SHA384,
+}
+
+PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+"""What a signer's certificate may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureMethod:
+    """A scheme and its digest, which is the document's and the attributes' too."""
+
+    scheme: SignatureScheme
+    digest: DigestAlgorithm
+
+    def hash(self, *parts: bytes) -> bytes:
+        """The digest of some bytes, given in parts."""
+        running = hashlib.new(self.digest.value)
+        for part in parts:
+            running.update(part)
+        return running.digest()
+
+    def digest_identifier(self) -> bytes:
+        """AlgorithmIdentifier of the digest, DER, without parameters.
+
+        Source: RFC 5754, 2 (absent where we write, absent or NULL where we read).
+        """
+        return encode(_SEQUENCE, algos.DigestAlgorithmId(self.digest.value).dump())
+
+    def signature_identifier(self) -> bytes:
+        """AlgorithmIdentifier of the signature, DER.
+
+        Source: RFC 5754, 3.2 (RSA: NULL) and 3.3 (ECDSA: absent); RFC 4056, 3 and
+        RFC 4055, 3.1 (PSS: all explicit but the one trailer field that there is).
+        """
+        return _signature_identifier(self)
+
+    def verifies(self, certificate: bytes, digest: bytes, value: bytes) -> bool:
+        """Tell whether a value signs a digest with a certificate's key.
+
+        Args:
+            certificate: DER.
+            digest: by `digest`.
+            value: RSA's octets, or DER of Ecdsa-Sig-Value.
+
+        Raises:
+            ApplianceError: `CERTIFICATE_NOT_USABLE`, see `key_of`.
+        """
+        return _verifies(self, certificate, digest, value)
+
+
+# Whoever tells a method by its value checks that value again in the finished file.
+@lru_cache(maxsize=64)
+def _verifies(
+    method: SignatureMethod, certificate: bytes, digest: bytes, value: bytes
+) -> bool:
+    """See `SignatureMethod.verifies`."""
+    key = key_of(certificate)
+    hashed = utils.Prehashed(_HASHES[method.digest])
+    try:
+        if isinstance(key, rsa.RSAPublicKey):
+            return _verify_rsa(method, key, hashed, digest, value)
+        if method.scheme is SignatureScheme.ECDSA:
+            key.verify(value, digest, ec.ECDSA(hashed))
+            return True
+    except InvalidSignature:
+        return False
+    return False
+
+
+def _verify_rsa(
+    method: SignatureMethod,
+    key: rsa.RSAPublicKey,
+    hashed: utils.Prehashed,
+    digest: bytes,
+    value: bytes,
+) -> bool:
+    """Verify by an RSA scheme; False when the method's is none.
+
+    Raises:
+        InvalidSignature: the value is not right.
+    """
+    if method.scheme is SignatureScheme.RSA_PKCS1:
+        key.verify(value, digest, padding.PKCS1v15(), hashed)
+        return True
+    if method.scheme is SignatureScheme.RSA_PSS:
+        mask = padding.MGF1(_HASHES[method.digest])
+        key.verify(value, digest, padding.PSS(mask, method.digest.size_bytes), hashed)
+        return True
+    return False
+
+
+def _by(*schemes: SignatureScheme) -> tuple[SignatureMethod, ...]:
+    """Each scheme with each digest."""
+    return tuple(
+        SignatureMethod(scheme, digest)
+        for scheme in schemes
+        for digest in DigestAlgorithm
+    )
+
+
+_RSA_METHODS: Final = _by(SignatureScheme.RSA_PKCS1, SignatureScheme.RSA_PSS)
+_EC_METHODS: Final = _by(SignatureScheme.ECDSA)
+
+
+@lru_cache
+def _signature_identifier(method: SignatureMethod) -> bytes:
+    """See `SignatureMethod.signature_identifier`; asn1crypto is slow at it."""
+    digest = method.digest.value
+    fields: dict[str, object]
+    if method.scheme is SignatureScheme.RSA_PSS:
+        # asn1crypto writes NULL with a digest, as RFC 4055, 2.1, has it in here.
+        named = {"algorithm": digest}
+        parameters = {
+            "hash_algorithm": named,
+            "mask_gen_algorithm": {"algorithm": "mgf1", "parameters": named},
+            "salt_length": method.digest.size_bytes,
+        }
+        fields = {
+            "algorithm": "rsassa_pss",
+            "parameters": algos.RSASSAPSSParams(parameters),
+        }
+    else:
+        kind = "ecdsa" if method.scheme is SignatureScheme.ECDSA else "rsa"
+        fields = {"algorithm": f"{digest}_{kind}"}
+    return bytes(algos.SignedDigestAlgorithm(fields).dump())
+
+
+@lru_cache(maxsize=256)
+def key_of(certificate: bytes) -> PublicKey:
+    """The public key of a signer's certificate.
+
+    Args:
+        certificate: DER.
+
+    Raises:
+        ApplianceError: `CERTIFICATE_NOT_USABLE`: neither RSA nor on P-256 or P-384.
+    """
+    key = load_der_x509_certificate(certificate).public_key()
+    if isinstance(key, rsa.RSAPublicKey):
+        return key
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in _CURVES:
+        return key
+    raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+
+
+def method_for(
+    certificate: bytes,
+    *,
+    prefer_pss: bool = False,
+    digest: DigestAlgorithm = DigestAlgorithm.SHA256,
+) -> SignatureMethod:
+    """How a certificate's key is to sign.
+
+    Args:
+        certificate: DER.
+        prefer_pss: an RSA key signs by PSS instead of PKCS#1 v1.5.
+        digest: of an RSA key; a curve has its own: SHA-256 for P-256, SHA-384
+            for P-384.
+
+    Raises:
+        ApplianceError: `CERTIFICATE_NOT_USABLE`, see `key_of`.
+    """
+    key = key_of(certificate)
+    if isinstance(key, ec.EllipticCurvePublicKey):
+        return SignatureMethod(SignatureScheme.ECDSA, _CURVES[key.curve.name])
+    scheme = SignatureScheme.RSA_PSS if prefer_pss else SignatureScheme.RSA_PKCS1
+    return SignatureMethod(scheme, digest)
+
+
+def methods_of_key(key: PublicKey) -> tuple[SignatureMethod, ...]:
+    """All that a key may sign by."""
+    return _RSA_METHODS if isinstance(key, rsa.RSAPublicKey) else _EC_METHODS
+
+
+def longest_value(certificate: bytes) -> int:
+    """Bytes of the longest signature value that a certificate's key makes.
+
+    Raises:
+        ApplianceError: `CERTIFICATE_NOT_USABLE`, see `key_of`.
+    """
+    key = key_of(certificate)
+    if isinstance(key, rsa.RSAPublicKey):
+        return (key.key_size + 7) // 8
+    # Two integers, each with a sign octet, in a sequence (RFC 3279, 2.2.3).
+    number = encode(_INTEGER, bytes(key.curve.key_size // 8 + 1))
+    return len(encode(_SEQUENCE, number, number))

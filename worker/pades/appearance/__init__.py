@@ -1,0 +1,1 @@
+"""The visible signature, drawn: form XObject, fonts, graphics."""

@@ -1,0 +1,82 @@
+"""Appends a document timestamp: a TSA's word that the whole file existed.
+
+    prepared = prepare_timestamp(pdf, DigestAlgorithm.SHA256, room)
+    token = await tsa.stamp(prepared.imprint, DigestAlgorithm.SHA256)
+    pdf += fill_timestamp(prepared, token)
+
+Source: ISO 32000-2, 12.8.5; EN 319 142-1, 5.4.3.
+"""
+
+from dataclasses import dataclass, field
+
+from pyhanko.pdf_utils.generic import TextStringObject, pdf_name
+from pyhanko.sign.fields import SignatureFormField
+from pyhanko.sign.signers.pdf_byterange import DocumentTimestamp
+
+from appliance.domain.keys import DigestAlgorithm
+from worker.pades.byte_range import reserve
+from worker.pades.cms_embedding import fill_contents
+from worker.pades.pdf.revision import find_page, open_revision, refusing
+from worker.pades.prepare import declare_pades
+from worker.pades.signature_field import form_fields, hang, unique_name
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTimestamp:
+    """A document timestamp that lacks nothing but its token."""
+
+    increment: bytes = field(repr=False)
+    """All that follows the file's bytes, with zeros in Contents."""
+    contents_at: int
+    """Where in `increment` the hexadecimal digits of Contents start."""
+    contents_length: int
+    """How many digits there are."""
+    imprint: bytes
+    """Digest of all but Contents."""
+
+
+def prepare_timestamp(
+    pdf: bytes, digest: DigestAlgorithm, token_bytes: int
+) -> PreparedTimestamp:
+    """Make the revision that a document timestamp adds, all but its token.
+
+    Args:
+        pdf: the whole file.
+        digest: of the imprint.
+        token_bytes: room for the token, in bytes.
+
+    Raises:
+        DocumentRefusedError: the file cannot be read or extended.
+    """
+    timestamp = DocumentTimestamp(bytes_reserved=2 * token_bytes)
+    with open_revision(pdf) as revision, refusing():
+        declare_pades(revision)
+        fields = form_fields(revision)
+        page = find_page(revision, 1)
+        widget = SignatureFormField(
+            unique_name("Sello-de-tiempo", fields), include_on_page=page
+        )
+        widget[pdf_name("/TU")] = TextStringObject("Sello de tiempo")
+        hang(revision, widget, page, fields, revision.add_object(timestamp))
+        reserved = reserve(revision, pdf, timestamp, digest)
+    return PreparedTimestamp(
+        increment=reserved.increment,
+        contents_at=reserved.contents_at,
+        contents_length=reserved.contents_length,
+        imprint=reserved.digest,
+    )
+
+
+def fill_timestamp(prepared: PreparedTimestamp, token: bytes) -> bytes:
+    """Complete the increment; the result has the same length.
+
+    Args:
+        prepared: from `prepare_timestamp`.
+        token: TimeStampToken over its imprint, DER.
+
+    Raises:
+        ApplianceError: `SIGNING_FAILED`: the token is longer than its place.
+    """
+    return fill_contents(
+        prepared.increment, prepared.contents_at, prepared.contents_length, token
+    )

@@ -1,0 +1,1 @@
+"""PDF objects read and written fast, and revisions of a file."""

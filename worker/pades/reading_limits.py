@@ -1,0 +1,282 @@
+"""Bounds what reading a document may cost in a process that holds a PIN.
+
+    prepared = await read_apart(prepare, original, plan, fonts)
+
+A document is laid out here only after the sandbox did the same with the same code and
+the same bytes, within its own limits; this is what holds should that ever be untrue.
+The work is done in a thread, so that the event loop and the HSM's thread go on, and is
+ended when it used up its CPU time. A thread cannot be killed; an exception is raised
+in it instead, at its next step, which Python has (`PyThreadState_SetAsyncExc`) and
+pyHanko, being Python, takes at once.
+
+One interpreter runs one thread at a time, so what reads for seconds holds up all that
+its process does. Three things keep that small: threads give way twenty times sooner
+than Python has them do; readings that are not quick come one after the other, and use
+at most half of a host's cores and every other worker (`read_beside_others`); and a
+worker leaves a hand free for others (`worker.signing.worker`).
+"""
+
+import asyncio
+import ctypes
+import fcntl
+import gc
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from appliance.core.system.cpu_count import usable_cores
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+
+_Result = TypeVar("_Result")
+CPU_S: Final = 5.0
+"""CPU time of one reading, in seconds; a file of 100 MB takes a tenth of it."""
+_QUICK_S: Final = 0.1
+"""CPU time after which a reading begins again where they come one after the other."""
+_LOOK_S: Final = 0.05
+_GIVE_WAY_S: Final = 0.000_25
+"""Python's own is 5 ms: a signature waits for it some forty times."""
+_raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_collecting: Final[set[int]] = set()
+"""Threads that look for cycles. What runs there meanwhile is others' destructors and
+callbacks, which would be left half done."""
+
+
+def _begin_collecting(phase: str, _info: object) -> None:
+    if phase == "start":
+        _collecting.add(threading.get_ident())
+
+
+def _end_collecting(phase: str, _info: object) -> None:
+    if phase == "stop":
+        _collecting.discard(threading.get_ident())
+
+
+# Around all other callbacks, as far as they are known by now.
+gc.callbacks.insert(0, _begin_collecting)
+gc.callbacks.append(_end_collecting)
+
+
+class _OutOfTime(BaseException):
+    """Raised in a thread from outside; no `except Exception` on its way takes it."""
+
+
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """What one thread reads."""
+
+    thread: int
+    clock: int
+    """Of the thread's CPU time."""
+    ends_at: float
+    """By that clock."""
+    is_over: bool = False
+    """It was told to end."""
+
+
+class _Watch:
+    """Looks after the threads that read, from a thread of its own.
+
+    It looks only while one of them does, twenty times a second: a reading takes
+    milliseconds, and is hardly ever seen.
+    """
+
+    def __init__(self) -> None:
+        self._readings: set[_Reading] = set()
+        self._changed = threading.Condition()
+        self._is_idle = False
+        threading.Thread(target=self._run, name="readings", daemon=True).start()
+
+    def begin(self, cpu_s: float) -> _Reading:
+        """Watch the calling thread."""
+        thread = threading.get_ident()
+        clock = time.pthread_getcpuclockid(thread)
+        reading = _Reading(thread, clock, time.clock_gettime(clock) + cpu_s)
+        with self._changed:
+            self._readings.add(reading)
+            if self._is_idle:
+                self._changed.notify()
+        return reading
+
+    def end(self, reading: _Reading) -> None:
+        """Watch it no more, and take back what was not raised yet."""
+        while True:
+            try:
+                with self._changed:
+                    self._readings.discard(reading)
+                    if reading.is_over:
+                        _raise_in(ctypes.c_ulong(reading.thread), None)
+            except _OutOfTime:
+                # It was raised just here: the reading may be watched still.
+                continue
+            return
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._readings:
+                    self._is_idle = True
+                    self._changed.wait()
+                    self._is_idle = False
+                for reading in list(self._readings):
+                    self._look_at(reading)
+            time.sleep(_LOOK_S)
+
+    def _look_at(self, reading: _Reading) -> None:
+        if reading.thread in _collecting:
+            return
+        if time.clock_gettime(reading.clock) >= reading.ends_at:
+            reading.is_over = True
+            # At each look anew: what is raised while a destructor runs is swallowed.
+            _raise_in(ctypes.c_ulong(reading.thread), ctypes.py_object(_OutOfTime))
+
+
+_watches: Final[dict[int, _Watch]] = {}
+_making: Final = threading.Lock()
+
+
+def _watch() -> _Watch:
+    """The watch of this process: a forked one has none of its parent's threads."""
+    process = os.getpid()
+    with _making:
+        if process not in _watches:
+            _watches[process] = _Watch()
+        return _watches[process]
+
+
+_lock: Final[list[Path]] = []
+"""The file that who reads what is not quick holds, once it is known."""
+
+
+def read_beside_others(folder: Path, role: str, number: int) -> None:
+    """Have what this process reads hold up little else, here and on this host.
+
+    A signature is made in many short steps, on the event loop and threads beside it;
+    for each it may have to wait until a thread that reads gives way.
+
+    Args:
+        folder: that all processes of the role on this host can write in.
+        role: of the process.
+        number: of it among those of its role, from 1.
+    """
+    sys.setswitchinterval(_GIVE_WAY_S)
+    _lock[:] = [folder / f"readings-{role}-{lane(number, usable_cores())}.lock"]
+
+
+def lane(number: int, cores: int) -> int:
+    """Which of a host's lanes is that worker's.
+
+    Two workers at least share one: all would be slow at once where each had its own.
+
+    Args:
+        number: of the worker, from 1.
+        cores: of the host.
+    """
+    return (number - 1) // 2 % max(1, cores // 2)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait for who else of this lane reads what is not quick."""
+    if not _lock:
+        yield
+        return
+    with _lock[0].open("a") as file:
+        # Given up by the system, should this process die.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def bounded(cpu_s: float = CPU_S) -> Iterator[None]:
+    """End what is read in here when it used up its CPU time.
+
+    Args:
+        cpu_s: of the calling thread, in seconds; looked at twenty times a second.
+
+    Raises:
+        DocumentRefusedError: `PDF_TOO_COMPLEX`.
+    """
+    is_late = False
+    try:
+        with _ended_after(cpu_s):
+            yield
+    except _OutOfTime:
+        is_late = True
+    if is_late:
+        # Outside of `except`: the frames with all that was read go at once.
+        reason = "reading it takes too long"
+        raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, reason)
+
+
+@contextmanager
+def _ended_after(cpu_s: float) -> Iterator[None]:
+    """The same.
+
+    Raises:
+        _OutOfTime: its time is used up.
+    """
+    watch = _watch()
+    reading = watch.begin(cpu_s)
+    try:
+        yield
+    finally:
+        watch.end(reading)
+
+
+async def read_apart(work: Callable[..., _Result], *args: Any) -> _Result:
+    """Do what reads a document in a thread, within bounds.
+
+    What is not quick is done a second time, from its beginning, after all such of
+    this process that came before, and while no process of its lane does such.
+
+    Args:
+        work: it; changes nothing.
+        args: of it.
+
+    Raises:
+        DocumentRefusedError: `PDF_TOO_COMPLEX`, or what it raises.
+    """
+    result = await asyncio.to_thread(_quick, work, args)
+    if isinstance(result, _NotQuick):
+        loop = asyncio.get_running_loop()
+        lane = _slow_lane(os.getpid())
+        return await loop.run_in_executor(lane, _bounded, work, args)
+    return result
+
+
+class _NotQuick:
+    """Says that a reading takes longer than most."""
+
+
+def _quick(work: Callable[..., _Result], args: tuple[Any, ...]) -> _Result | _NotQuick:
+    try:
+        with _ended_after(_QUICK_S):
+            return work(*args)
+    except _OutOfTime:
+        return _NotQuick()
+
+
+def _bounded(work: Callable[..., _Result], args: tuple[Any, ...]) -> _Result:
+    with _alone():
+        # What reads for long makes objects by the million; to look through them for
+        # cycles, again and again, would stop all other threads longer than it reads.
+        gc.disable()
+        try:
+            with bounded():
+                return work(*args)
+        finally:
+            gc.enable()
+
+
+@cache
+def _slow_lane(process: int) -> ThreadPoolExecutor:
+    """The one thread of this process for what is not quick."""
+    return ThreadPoolExecutor(1, thread_name_prefix=f"slow-reading-{process}")

@@ -1,0 +1,118 @@
+"""Certificate signing requests, signed by a user's key in the HSM.
+
+Source: RFC 2986; RFC 2985, 5.4.2 (extensionRequest); facts "Argentina".
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import structlog
+from asn1crypto import algos, csr, keys, pem, x509
+from cryptography.x509 import load_der_x509_csr
+
+from appliance.domain.errors import HsmRefusedError
+from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
+from appliance.domain.records.hsm_tasks import TaskClaim
+from appliance.keys.key_encryption import open_outer
+from appliance.pki.csr import CsrOrder, CsrWork
+from worker.hsm.session import HsmSession
+from worker.signing.activation_keys import ActivationKeys
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CsrTasks:
+    """Does `csr` tasks in a signing worker.
+
+    Args:
+        work: this worker's transactions.
+        session: the HSM.
+        keys: opens what was sealed to this host.
+        installation: the setting of that name.
+    """
+
+    work: CsrWork
+    session: HsmSession
+    keys: ActivationKeys
+    installation: str
+
+    async def run(self, claim: TaskClaim) -> None:
+        """Open the key, record what it is to sign, sign, check, commit.
+
+        Args:
+            claim: of the task.
+
+        Raises:
+            HsmUnavailableError: leave it for later.
+            HsmRefusedError: what was made is no request of this key.
+            ApplianceError: why it failed.
+        """
+        order = await self.work.order(claim)
+        credential = order.credential
+        unlock = self.keys.unlock(claim.seal, order.binding.info())
+        inner = open_outer(unlock, credential.outer, credential.aad(self.installation))
+        digest_algorithm, scheme = _method(credential.algorithm)
+        body = _body(order)
+        digest = hashlib.new(digest_algorithm.value, body.dump()).digest()
+        await self.work.intended(claim, digest.hex())
+        signature = await self.session.sign(
+            credential.key(inner), digest, scheme, digest_algorithm
+        )
+        made = csr.CertificationRequest(
+            {
+                "certification_request_info": body,
+                "signature_algorithm": algos.SignedDigestAlgorithm(
+                    {"algorithm": _oid(digest_algorithm, scheme)}
+                ),
+                "signature": signature,
+            }
+        ).dump()
+        if not load_der_x509_csr(made).is_signature_valid:
+            msg = "the request is not signed by the credential's key"
+            raise HsmRefusedError(msg)
+        text = pem.armor("CERTIFICATE REQUEST", made).decode("ascii")
+        if await self.work.made(claim, text):
+            _log.info("task.csr", task=claim.id, credential=credential.id)
+
+
+def _method(algorithm: KeyAlgorithm) -> tuple[DigestAlgorithm, SignatureScheme]:
+    """How a key signs a request: PKCS#1 v1.5, which every CA reads, or ECDSA."""
+    if algorithm is KeyAlgorithm.EC_P384:
+        return DigestAlgorithm.SHA384, SignatureScheme.ECDSA
+    if algorithm is KeyAlgorithm.EC_P256:
+        return DigestAlgorithm.SHA256, SignatureScheme.ECDSA
+    return DigestAlgorithm.SHA256, SignatureScheme.RSA_PKCS1
+
+
+def _oid(digest: DigestAlgorithm, scheme: SignatureScheme) -> str:
+    kind = "ecdsa" if scheme is SignatureScheme.ECDSA else "rsa"
+    return f"{digest.value}_{kind}"
+
+
+def _body(order: CsrOrder) -> csr.CertificationRequestInfo:
+    """C=AR, CN, serialNumber=`CUIL …`, the key, and what it is to be used for."""
+    subject = x509.Name.build(
+        {
+            "country_name": "AR",
+            "common_name": order.person.name,
+            "serial_number": f"CUIL {order.person.cuil}",
+        }
+    )
+    usage = x509.Extension(
+        {
+            "extn_id": "key_usage",
+            "critical": True,
+            "extn_value": x509.KeyUsage({"digital_signature", "non_repudiation"}),
+        }
+    )
+    return csr.CertificationRequestInfo(
+        {
+            "version": "v1",
+            "subject": subject,
+            "subject_pk_info": keys.PublicKeyInfo.load(order.credential.spki),
+            "attributes": [
+                {"type": "extension_request", "values": [x509.Extensions([usage])]}
+            ],
+        }
+    )

@@ -1,0 +1,274 @@
+"""HSM tasks: what fronts and operators ask of the HSM.
+
+An `issue` makes a key, tries it, has it certified and locks it with its owner's
+unlock key, which came sealed. What a killed try leaves is nothing (wrapped), or
+a key under an id that follows from task and try, for the sweep (resident).
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from structlog.contextvars import bind_contextvars
+
+from appliance.core import metrics
+from appliance.domain.activation import credential_aad
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, HsmUnavailableError
+from appliance.domain.identity import Credential
+from appliance.domain.ids import TaskId
+from appliance.domain.keys import KeyMode, KeyReference, TokenRole, WrappedKey
+from appliance.domain.records.hsm_tasks import TaskClaim
+from appliance.domain.vocab import CertificateKind, CredentialState, TaskKind
+from appliance.keys.hsm_tasks import HsmTasks, IssueOrder
+from appliance.keys.key_encryption import PERMIT_BYTES, lock_outer
+from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE, crash_point
+from worker.hsm.connection import HsmStatus
+from worker.hsm.generation_check import Served
+from worker.hsm.session import HsmSession
+from worker.pki.certificate_authority import Authority, CertificateSubject
+from worker.pki.certificate_signing import IssuedCertificate
+from worker.pki.certificate_tasks import CertificateTasks
+from worker.pki.csr import CsrTasks
+from worker.pki.tsa_tasks import TimestampTasks
+from worker.signing.activation_keys import ActivationKeys
+
+_log = structlog.get_logger(__name__)
+_RENEW_S: Final = 10.0
+_CKA_ID_BYTES: Final = 16
+_KEY_VERSION: Final = 1
+"""Of a new credential's key."""
+
+
+TOKENS: Final[dict[TaskKind, frozenset[TokenRole]]] = {
+    TaskKind.ISSUE: frozenset({TokenRole.FIRMA, TokenRole.PKI}),
+    TaskKind.RENEW: frozenset({TokenRole.PKI}),
+    TaskKind.REVOKE: frozenset({TokenRole.PKI}),
+    TaskKind.CSR: frozenset({TokenRole.FIRMA}),
+    TaskKind.PUBLISH: frozenset({TokenRole.PKI}),
+    TaskKind.TIMESTAMP: frozenset({TokenRole.PKI}),
+}
+"""Whose keys each kind of task needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _NewKey:
+    """A key that was tested and certified, and is known to nobody yet."""
+
+    issued: IssuedCertificate
+    spki: bytes
+    wrapped: WrappedKey | None = None
+    resident: KeyReference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRunner:
+    """Runs HSM tasks in a signing worker.
+
+    Args:
+        tasks: this worker's transactions.
+        authority: makes resident keys, and certifies all.
+        session: the HSM.
+        keys: opens what was sealed to this host.
+        clock: the time.
+        mode: where a new user's key is kept.
+        installation: the setting of that name.
+        certificates: does the tasks about certificates that are there.
+        requests: does the tasks of certificate signing requests.
+        timestamps: does the tasks of the internal TSA.
+        served: whether the HSM serves this record.
+    """
+
+    tasks: HsmTasks
+    authority: Authority
+    session: HsmSession
+    keys: ActivationKeys
+    clock: Clock
+    mode: KeyMode
+    installation: str
+    certificates: CertificateTasks
+    requests: CsrTasks
+    timestamps: TimestampTasks
+    served: Served
+
+    async def claim_next(self) -> TaskClaim | None:
+        """Take the oldest task that nobody has in hand and whose tokens are there.
+
+        One whose token is away waits, and uses up none of its attempts; so do all
+        while the HSM serves another record.
+        """
+        if not await self.served.look():
+            return None
+        roles = [role for role in TokenRole if self._is_ready(role)]
+        kinds = [kind for kind in TaskKind if TOKENS[kind] <= set(roles)]
+        return await self.tasks.claim_next(kinds) if kinds else None
+
+    def _is_ready(self, role: TokenRole) -> bool:
+        return self.session.status_of(role) is HsmStatus.READY
+
+    async def run(self, claim: TaskClaim) -> None:
+        """Run a task to its end; an HSM that is away leaves it for later."""
+        bind_contextvars(task=claim.id)
+        holding = asyncio.create_task(self._hold(claim))
+        try:
+            if claim.kind is TaskKind.ISSUE:
+                await self._issue(claim)
+            elif claim.kind is TaskKind.CSR:
+                await self.requests.run(claim)
+            elif claim.kind is TaskKind.TIMESTAMP:
+                await self.timestamps.run(claim)
+            else:
+                await self.certificates.run(claim)
+            metrics.TASKS.labels(claim.kind.value, "done").inc()
+        except HsmUnavailableError as exc:
+            metrics.TASKS.labels(claim.kind.value, "postponed").inc()
+            _log.warning("task.postponed", task=claim.id, reason=exc.reason)
+        except ApplianceError as exc:
+            metrics.TASKS.labels(claim.kind.value, exc.code.value).inc()
+            _log.warning(
+                "task.failed",
+                task=claim.id,
+                code=exc.code.value,
+                layer=getattr(exc, "layer", ""),
+                reason=getattr(exc, "reason", ""),
+            )
+            await self.tasks.failed(claim, exc.code.value)
+        finally:
+            holding.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await holding
+
+    async def _hold(self, claim: TaskClaim) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_S)
+            with contextlib.suppress(ApplianceError):
+                await self.tasks.renew(claim)
+
+    async def _issue(self, claim: TaskClaim) -> None:
+        """Generate, self-test, certify, commit: in this order and no other."""
+        order = await self.tasks.issue_order(claim)
+        # First of all: where it does not open, no key is made.
+        unlock = self.keys.unlock(claim.seal, order.binding.info())
+        subject = CertificateSubject(
+            order.person.name, order.person.cuil, order.vouched_by
+        )
+        if self.mode is KeyMode.WRAPPED:
+            made = await self._make_wrapped(order, subject)
+        else:
+            made = await self._make_resident(claim, order, subject)
+        crash_point(CERTIFIED, claim.id)
+        credential = self._credential(order, made, unlock)
+        record = self.authority.record(
+            made.issued, CertificateKind.SIGNER, credential.id
+        )
+        if await self.tasks.issued(claim, credential, record):
+            crash_point(ISSUED, claim.id)
+            _log.info("task.issued", task=claim.id, credential=credential.id)
+        elif made.resident is not None:
+            # Another try has come since, with a key of its own.
+            await self.session.destroy(made.resident)
+
+    async def _make_wrapped(
+        self, order: IssueOrder, subject: CertificateSubject
+    ) -> _NewKey:
+        """A key that leaves nothing in the HSM, tested by its wrapped form."""
+        wrapped = await self.session.generate_wrapped(order.algorithm)
+        crash_point(KEY_MADE, order.binding.task)
+        issued = await self.authority.issue(subject, wrapped.spki, self.clock.now())
+        return _NewKey(issued, wrapped.spki, wrapped=wrapped)
+
+    async def _make_resident(
+        self, claim: TaskClaim, order: IssueOrder, subject: CertificateSubject
+    ) -> _NewKey:
+        """A key on the token, under an id that no other try has."""
+        cka_id = cka_id_of(claim.id, claim.fence)
+        reference = KeyReference(TokenRole.FIRMA, cka_id)
+        issued = await self.authority.enrol(
+            reference, order.algorithm, subject, self.clock.now()
+        )
+        crash_point(KEY_MADE, claim.id)
+        return _NewKey(issued, _spki(issued.certificate), resident=reference)
+
+    def _credential(
+        self, order: IssueOrder, made: _NewKey, unlock: bytes
+    ) -> Credential:
+        """The credential, its key locked so that its owner's password opens it."""
+        binding, wrapped, resident = order.binding, made.wrapped, made.resident
+        aad = credential_aad(
+            self.installation,
+            binding.person,
+            binding.credential,
+            _KEY_VERSION,
+            made.spki,
+        )
+        # A resident key is never used but by who can open its permit.
+        inner = secrets.token_bytes(PERMIT_BYTES) if not wrapped else wrapped.blob_k
+        return Credential(
+            id=binding.credential,
+            person=binding.person,
+            key_mode=self.mode,
+            algorithm=binding.algorithm,
+            key_version=_KEY_VERSION,
+            spki=made.spki,
+            outer=lock_outer(unlock, inner, aad),
+            master=wrapped.master if wrapped else None,
+            blob_w=wrapped.blob_w if wrapped else None,
+            method_w=wrapped.method_w if wrapped else None,
+            method_k=wrapped.method_k if wrapped else None,
+            key_token=TokenRole.FIRMA.value,
+            cka_id=resident.cka_id if resident else None,
+            certificate=made.issued.certificate,
+            chain=made.issued.chain,
+            not_before=made.issued.not_before,
+            not_after=made.issued.not_after,
+            vouched_by=binding.vouched_by,
+            state=CredentialState.ACTIVE,
+        )
+
+    async def sweep(self) -> int:
+        """Destroy what killed tries left on the token; how many objects.
+
+        Only keys that a task of this installation made and no credential names
+        are touched, an hour after the task was asked for.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now; nothing is lost. Or it
+                serves another record, where a credential may name such a key.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        await self.served.demand()
+        destroyed = 0
+        for ended in await self.tasks.unswept():
+            used = await self.tasks.cka_id(ended)
+            count = 0
+            for attempt in range(1, ended.fence + 1):
+                cka_id = cka_id_of(ended.id, attempt)
+                if cka_id != used:
+                    count += await self.session.destroy(
+                        KeyReference(TokenRole.FIRMA, cka_id)
+                    )
+            await self.tasks.swept(ended, count)
+            destroyed += count
+        return destroyed
+
+
+def cka_id_of(task: TaskId, attempt: int) -> bytes:
+    """CKA_ID of the resident key that one try of a task makes.
+
+    Args:
+        task: which.
+        attempt: its fencing number, from 1.
+    """
+    return hashlib.sha256(f"{task}/{attempt}".encode()).digest()[:_CKA_ID_BYTES]
+
+
+def _spki(certificate: bytes) -> bytes:
+    """SubjectPublicKeyInfo of a certificate, DER."""
+    key = x509.load_der_x509_certificate(certificate).public_key()
+    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

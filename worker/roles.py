@@ -1,0 +1,312 @@
+"""The worker roles: `signing` and `chores`."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+import structlog
+
+from appliance.bootstrap import (
+    Core,
+    document_sealer,
+    heartbeat,
+    open_auto_renewal,
+    open_core,
+    open_expiry,
+)
+from appliance.core.late_imports import WORKERS, load_late
+from appliance.core.metrics_file import handing_over
+from appliance.documents.garbage_collection import DocumentSweeping
+from appliance.documents.inspection import Inspections
+from appliance.domain.clock import SystemClock
+from appliance.keys.activation_keys import PublishedKeys
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.signing_hosts import slot_host
+from appliance.operations.metrics.database_metrics import EVERY_S, RecordMetrics
+from appliance.pki.ca_certificates import read_authority
+from appliance.pki.csr import CsrWork
+from appliance.pki.publication import Publishing
+from appliance.pki.renewal import Renewal
+from appliance.pki.tsa.authority import TimestampWork
+from appliance.pki.validation.validation_material import ValidationSource
+from appliance.runtime.hang_watchdog import CallWatch, watch_path
+from appliance.runtime.liveness_file import BEAT_S, beat, pulse_path
+from appliance.runtime.processes import stop_event
+from appliance.runtime.systemd_notify import ServiceManager
+from appliance.settings import Settings, SettingsError
+from appliance.signing.claims import Claiming
+from appliance.signing.expiry import Sweeping
+from appliance.signing.level_maintenance import UpkeepWork
+from appliance.signing.signing_order import Turns
+from hsm_config.profile import load_profile
+from hsm_config.provisioning.ca_certificates import read_ca, read_root
+from worker.hsm.generation_check import Served
+from worker.hsm.session import HsmSession
+from worker.hsm.watchdog import calls_guarded
+from worker.network.role import open_outside
+from worker.pades.appearance.fonts import StampFonts, load_fonts
+from worker.pades.reading_limits import read_beside_others
+from worker.periodic_jobs import attempt, repeat
+from worker.pki.certificate_authority import Authority
+from worker.pki.certificate_tasks import CertificateTasks
+from worker.pki.csr import CsrTasks
+from worker.pki.expiry_notices import Ends
+from worker.pki.hsm_tasks import TaskRunner
+from worker.pki.publisher import Publisher
+from worker.pki.scheduled import AuthorityChores
+from worker.pki.tsa import InternalTsa
+from worker.pki.tsa_tasks import TimestampTasks
+from worker.signing.activation_key_files import ActivationFolder, open_folder
+from worker.signing.activation_keys import ActivationKeys
+from worker.signing.completion import ItemFinisher
+from worker.signing.document_signer import ItemSigner
+from worker.signing.level_extension import Levels
+from worker.signing.level_maintenance import LevelUpkeep, OverdueUpkeep
+from worker.signing.worker import SigningWorker
+
+_log = structlog.get_logger(__name__)
+_CHORES_S = 5.0
+_SWEEP_S = 3600.0
+_UPKEEP_S = 10.0
+
+
+def run_signing(settings: Settings, number: int, listener: socket.socket | None) -> int:
+    """The `signing` role: the one process kind that signs with users' keys."""
+    del listener
+    load_late(WORKERS)
+    with _slot(settings, "signing", number) as slot:
+        # Only now: the words are those of whoever holds the slot.
+        watch = CallWatch(watch_path(settings.run_dir, number))
+        watch.begin()
+        asyncio.run(_sign(settings, slot, number, watch))
+    return 0
+
+
+async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) -> None:
+    stop = stop_event()
+    read_beside_others(settings.run_dir, "signing", number)
+    clock = SystemClock()
+    fonts = load_fonts(settings.fonts_dir)
+    limit_s = settings.hsm.call_limit_s
+    pulse = pulse_path(settings.run_dir, "signing", number)
+    async with (
+        handing_over(settings.metrics_dir, "signing", number),
+        open_core(settings, clock, slot, document_sealer(settings)) as core,
+        calls_guarded(watch, limit_s, ServiceManager(pulse=pulse)),
+    ):
+        profile = load_profile(settings.hsm.profile)
+        # Before any PIN is tried: a folder that will not do is an operator's matter.
+        folder = open_folder(settings.activation_dir, settings.environment)
+        session = HsmSession(
+            settings.hsm,
+            profile,
+            watch=watch,
+            environment=settings.environment,
+            number=number,
+        )
+        await session.open()
+        try:
+            worker = _worker(core, session, folder, fonts, slot)
+            await worker.run(stop)
+        finally:
+            await session.close()
+
+
+def _worker(
+    core: Core,
+    session: HsmSession,
+    folder: ActivationFolder,
+    fonts: StampFonts,
+    slot: str,
+) -> SigningWorker:
+    settings, clock = core.settings, core.clock
+    installation = settings.installation
+    keys = ActivationKeys(
+        folder,
+        PublishedKeys(core.store),
+        session,
+        clock,
+        slot_host(slot),
+        installation,
+    )
+    authority = Authority(session, read_ca(settings), settings)
+    publishing = Publishing(core.store, clock, settings.pki, slot, core.doorbell)
+    claiming = Claiming(
+        core.store, core.outcomes, clock, settings.signing, slot, core.process
+    )
+    tsa = InternalTsa(
+        session, authority, publishing, clock, settings.timestamps.accuracy_s
+    )
+    levels = Levels(
+        tsa,
+        ValidationSource(core.store, clock, read_authority(settings), publishing),
+        clock,
+        settles=timedelta(seconds=settings.pki.ocsp_validity_s),
+        renewal=timedelta(days=settings.profile.renew_days),
+    )
+    inspections = Inspections(core.store, core.documents, core.inspector, clock)
+    turns = Turns(core.store, inspections, clock)
+    served = Served(session, core.store)
+    finisher = ItemFinisher(
+        claiming, core.documents, turns, levels, settings.signature_profile
+    )
+    return SigningWorker(
+        core=core,
+        claiming=claiming,
+        signer=ItemSigner(
+            claiming,
+            core.documents,
+            finisher,
+            session,
+            keys,
+            fonts,
+            clock,
+            installation,
+            served,
+            prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
+        ),
+        tasks=TaskRunner(
+            HsmTasks(core.store, clock, slot, core.process),
+            authority,
+            session,
+            keys,
+            clock,
+            settings.hsm.key_mode,
+            installation,
+            CertificateTasks(
+                Publisher(session, authority, read_root(settings), publishing, clock),
+                publishing,
+                Renewal(core.store, clock, slot),
+                authority,
+                clock,
+            ),
+            CsrTasks(CsrWork(core.store, slot), session, keys, installation),
+            TimestampTasks(TimestampWork(core.store, clock, slot), tsa),
+            served,
+        ),
+        keys=keys,
+        session=session,
+        slot=slot,
+        upkeep=LevelUpkeep(UpkeepWork(core.store, clock, slot), core.documents, levels),
+        served=served,
+    )
+
+
+def run_chores(settings: Settings, number: int, listener: socket.socket | None) -> int:
+    """The `chores` role: what is due by itself; it never opens the HSM."""
+    del listener
+    load_late(WORKERS)
+    with _slot(settings, "chores", number) as slot:
+        asyncio.run(_do_chores(settings, slot, number))
+    return 0
+
+
+async def _do_chores(settings: Settings, slot: str, number: int) -> None:
+    stop = stop_event()
+    read_beside_others(settings.run_dir, "chores", number)
+    sealer = document_sealer(settings)
+    async with (
+        handing_over(settings.metrics_dir, "chores", number),
+        open_core(settings, SystemClock(), slot, sealer) as core,
+        open_outside(core, slot) as outside,
+        heartbeat(core, "chores", number),
+    ):
+        documents = DocumentSweeping(
+            core.store, core.documents, core.clock, settings.documents
+        )
+        kept = timedelta(days=settings.signing.idempotency_days)
+        known = timedelta(days=settings.auth.known_address_days)
+        sweeping = Sweeping(core.store, core.outcomes, core.clock, kept, known)
+        overdue = OverdueUpkeep(core.store, core.clock)
+        ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
+        authority = AuthorityChores(core, slot)
+        figures = RecordMetrics(
+            core.store, core.clock, open_expiry(core), core.clock_check, settings
+        )
+        inspections = Inspections(
+            core.store, core.documents, core.inspector, core.clock
+        )
+        turns = Turns(core.store, inspections, core.clock)
+        _log.info("worker.started", slot=slot)
+        # What looks at documents takes its time; nothing else waits for it.
+        beside = [
+            asyncio.create_task(_beat(pulse_path(settings.run_dir, "chores", number))),
+            asyncio.create_task(attempt(partial(_renew, inspections))),
+            asyncio.create_task(repeat(_SWEEP_S, documents.run)),
+            asyncio.create_task(repeat(_UPKEEP_S, documents.after_sessions)),
+            asyncio.create_task(repeat(_UPKEEP_S, outside.upkeep.run)),
+            asyncio.create_task(repeat(_CHORES_S, turns.give_on)),
+            asyncio.create_task(repeat(EVERY_S, figures.look)),
+        ]
+        others = (
+            sweeping.expire_activations,
+            sweeping.expire_requests,
+            sweeping.fail_tasks,
+            sweeping.forget,
+            ends.run,
+            overdue.run,
+            authority.run,
+        )
+        finishing = asyncio.create_task(outside.finisher.run(stop))
+        while not stop.is_set():
+            if finishing.done():
+                # Without it nothing that waits for the network gets on.
+                finishing.result()
+            for chore in others:
+                await attempt(chore)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CHORES_S):
+                    await stop.wait()
+        await finishing
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
+
+
+async def _beat(pulse: Path) -> None:
+    """Say for ever that the process gets on."""
+    while True:
+        beat(pulse)
+        await asyncio.sleep(BEAT_S)
+
+
+async def _renew(inspections: Inspections) -> None:
+    """Bring inspections up to date, once: another version comes with a new start."""
+    renewed = await inspections.renew()
+    _log.info("inspections.renewed", count=renewed)
+
+
+@contextmanager
+def _slot(settings: Settings, kind: str, number: int) -> Iterator[str]:
+    """Hold a slot of this host: its name, while no other process has it.
+
+    Raises:
+        SettingsError: another living process has that number, or `run_dir` is not
+            there, or not this user's to write.
+    """
+    path = pulse_path(settings.run_dir, kind, number)
+    with _opened(path) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            msg = f"{path}: another {kind} worker with number {number} is running"
+            raise SettingsError(msg) from exc
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield f"{kind}/{socket.gethostname()}/{number}"
+
+
+def _opened(path: Path) -> TextIO:
+    try:
+        return path.open("w", encoding="utf-8")
+    except OSError as exc:
+        msg = f"{path}: cannot be written ({exc.strerror}); is run_dir as it should be?"
+        raise SettingsError(msg) from exc

@@ -1,0 +1,1 @@
+"""What is found in a document; runs in confined jobs only."""

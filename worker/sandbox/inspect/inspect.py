@@ -1,0 +1,184 @@
+"""Describes one PDF, or refuses it by name; runs in a confined job only."""
+
+import io
+from dataclasses import replace
+from typing import Final
+
+from pyhanko.pdf_utils.crypt import AuthStatus
+from pyhanko.pdf_utils.crypt.permissions import StandardPermissions
+from pyhanko.pdf_utils.misc import PdfDecodeLimitError
+from pyhanko.pdf_utils.reader import PdfFileReader
+
+from appliance.domain.documents import FindingKind, Inspection
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from worker.pades.pdf.revision import demand_extensible
+from worker.sandbox.inspect.active_content import ActiveContent
+from worker.sandbox.inspect.content_bombs import unfold_pages
+from worker.sandbox.inspect.forms import (
+    certification_level,
+    count_signatures,
+    form_fields,
+    has_xfa,
+    is_xfa_dynamic,
+    leaves_appearances_open,
+    signature_marks,
+)
+from worker.sandbox.inspect.hidden_annotations import find_hidden
+from worker.sandbox.inspect.hidden_content import find_kept_back
+from worker.sandbox.inspect.hidden_text import find_unseen_text
+from worker.sandbox.inspect.pages import page_box, walk_pages
+from worker.sandbox.inspect.pdf_objects import Budget
+from worker.sandbox.inspect.signature_permissions import signing_facts
+from worker.sandbox.inspect.trailer_checks import is_well_ended
+from worker.sandbox.inspect.trial_signature import prove_signable
+from worker.sandbox.verify.verify import has_broken
+
+_STEPS: Final = 500_000
+# Either lets a reader sign (ISO 32000-2, table 22).
+_MAY_SIGN: Final = (
+    StandardPermissions.ALLOW_ANNOTS_FORM_FILLING
+    | StandardPermissions.ALLOW_FORM_FILLING
+)
+
+
+def inspect(pdf: bytes, limit: int) -> Inspection:
+    """Describe a PDF and prove that it can be signed.
+
+    It is read strictly first; one that only tolerant reading understands is
+    described from that, and called damaged.
+
+    Args:
+        pdf: the whole file.
+        limit: most pages that are taken.
+
+    Raises:
+        DocumentRefusedError: it cannot be taken in, by a `PDF_*` code.
+        PdfDecodeLimitError: it unfolds too far.
+    """
+    try:
+        described = _describe(pdf, limit, strict=True)
+    except (DocumentRefusedError, PdfDecodeLimitError, MemoryError, RecursionError):
+        raise
+    except Exception:  # noqa: BLE001 (broken files raise anything; read tolerantly)
+        tolerant = _describe(pdf, limit, strict=False)
+        described = _with_finding(tolerant, FindingKind.DAMAGED)
+    if not is_well_ended(pdf):
+        described = _with_finding(described, FindingKind.DAMAGED)
+    _prove(pdf, limit, described)
+    if described.signatures and has_broken(pdf):
+        described = _with_finding(described, FindingKind.SIGNATURE_BROKEN)
+    return described
+
+
+def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
+    """Read the file once and say what it holds.
+
+    Raises:
+        DocumentRefusedError: by a `PDF_*` code.
+    """
+    reader = PdfFileReader(io.BytesIO(pdf), strict=strict)
+    findings = _open(reader)
+    catalog = reader.root
+    tree = walk_pages(catalog, limit)
+    has_content = unfold_pages(tree.pages, strict=strict)
+    budget = Budget(_STEPS)
+    fields = form_fields(catalog, budget)
+    if has_xfa(catalog):
+        if is_xfa_dynamic(catalog, tree.pages, has_content=has_content):
+            raise DocumentRefusedError(ErrorCode.PDF_XFA)
+        findings.add(FindingKind.XFA_STATIC)
+    active = ActiveContent(budget)
+    active.scan_catalog(catalog)
+    for node in [page.node for page in tree.pages]:
+        active.scan_page(node)
+    for raw in fields:
+        active.scan_node(raw)
+    hidden = find_hidden(tree.pages, fields, budget)
+    findings |= active.found | hidden.found
+    findings |= find_kept_back(pdf, reader, tree.pages, budget)
+    findings |= find_unseen_text(pdf, hidden.covering)
+    for finding, is_so in (
+        (FindingKind.HYBRID_XREF, reader.xrefs.hybrid_xrefs_present),
+        (FindingKind.COUNT_LIES, tree.count_lies),
+        (FindingKind.APPEARANCES_LEFT_OPEN, leaves_appearances_open(catalog)),
+        (FindingKind.DAMAGED, tree.gaps),
+    ):
+        if is_so:
+            findings.add(finding)
+    return Inspection(
+        size_bytes=len(pdf),
+        pages=tuple(page_box(page) for page in tree.pages),
+        findings=tuple(sorted(findings)),
+        signatures=count_signatures(fields),
+        docmdp=certification_level(catalog),
+        marks=signature_marks(tree.pages, fields, budget),
+        signing=signing_facts(catalog, tree.pages),
+    )
+
+
+def _open(reader: PdfFileReader) -> set[FindingKind]:
+    """Open an encrypted file with the empty password.
+
+    Returns:
+        What is told of its encryption, nothing where there is none.
+
+    Raises:
+        DocumentRefusedError: `PDF_PASSWORD_NEEDED` or `PDF_ENCRYPTED`.
+    """
+    if "/Encrypt" not in reader.trailer:
+        return set()
+    try:
+        demand_extensible(reader.security_handler)
+        opened = reader.decrypt("")
+    except (DocumentRefusedError, MemoryError):
+        raise
+    except Exception as exc:
+        if reader.strict:
+            raise  # tolerant reading may still understand it
+        reason = type(exc).__name__
+        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, reason) from exc
+    if opened.status is AuthStatus.FAILED:
+        raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
+    found = {FindingKind.ENCRYPTED_EMPTY_PASSWORD}
+    # An empty password that is the owner's grants everything.
+    allowed = opened.permission_flags
+    if opened.status is AuthStatus.USER and not (
+        isinstance(allowed, StandardPermissions) and allowed & _MAY_SIGN
+    ):
+        found.add(FindingKind.SIGNING_RESTRICTED)
+    return found
+
+
+def _prove(pdf: bytes, limit: int, described: Inspection) -> None:
+    """Prove that it can be signed; of an encrypted file, blame the encryption.
+
+    Not where its signature alone would fail: that can be mended in an encrypted file.
+
+    Raises:
+        DocumentRefusedError: it cannot.
+    """
+    try:
+        prove_signable(pdf, limit)
+    except (MemoryError, PdfDecodeLimitError):
+        raise
+    except Exception as exc:
+        if isinstance(exc, DocumentRefusedError) and exc.code is ErrorCode.PDF_LOCKED:
+            return  # it is described, and refused by what that says
+        if _is_unverifiable(exc):
+            raise
+        if FindingKind.ENCRYPTED_EMPTY_PASSWORD not in described.findings:
+            raise
+        reason = type(exc).__name__
+        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, reason) from exc
+
+
+def _is_unverifiable(exc: Exception) -> bool:
+    return (
+        isinstance(exc, DocumentRefusedError) and exc.code is ErrorCode.PDF_UNVERIFIABLE
+    )
+
+
+def _with_finding(inspection: Inspection, finding: FindingKind) -> Inspection:
+    """Add a finding, keeping them sorted and without repeats."""
+    findings = tuple(sorted({*inspection.findings, finding}))
+    return replace(inspection, findings=findings)

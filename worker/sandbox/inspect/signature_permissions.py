@@ -1,0 +1,242 @@
+"""What earlier signatures and empty fields allow; runs in a confined job only.
+
+Source: ISO 32000-2, 12.7.5.5, 12.8.2; `appliance.domain.signature_fields`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyhanko.pdf_utils.generic import BooleanObject, DictionaryObject
+
+from appliance.domain.signature_fields import (
+    FIELDS_KEPT,
+    NAME_LENGTH,
+    EmptyField,
+    Rect,
+    SigningFacts,
+)
+from worker.pades.pdf.form_fields import SignatureField, signature_fields, widget_rect
+from worker.sandbox.inspect.pages import Page
+from worker.sandbox.inspect.pdf_objects import (
+    Key,
+    dictionary,
+    entry,
+    key_of,
+    name,
+    number,
+    raw_items,
+    resolve,
+)
+
+_NO_CHANGES: Final = 1
+_DEFAULT_P: Final = 2
+_VERSION: Final = 3  # of seed value dictionaries: PDF 2.0
+# Bits of /Ff, ISO 32000-2, table 237; those of the certificate, table 238, that
+# say who may sign rather than where to get a certificate.
+_V, _REVOCATION, _DIGESTS = 4, 32, 64
+_WHO: Final = 1 | 2 | 4 | 8 | 32
+_TAKEN: Final = (
+    (1, "/Filter", {"/Adobe.PPKLite"}),
+    (2, "/SubFilter", {"/ETSI.CAdES.detached"}),
+    # A lone full stop stands for: no reason at all.
+    (8, "/Reasons", {"."}),
+    (16, "/LegalAttestation", set[str]()),
+    (128, "/LockDocument", {"/false"}),
+    (256, "/AppearanceFilter", set[str]()),
+)
+"""Bits of /Ff, what they make binding, and which of the values we have."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lock:
+    """A FieldMDP policy."""
+
+    action: str
+    names: tuple[str, ...]
+
+    def covers(self, field: str) -> bool:
+        """Whether it locks a field of that full name."""
+        named = any(field == one or field.startswith(f"{one}.") for one in self.names)
+        if self.action == "/Include":
+            return named
+        return not (self.action == "/Exclude" and named)
+
+    @property
+    def covers_new(self) -> bool:
+        """Whether it locks fields whose names it cannot know."""
+        return self.action != "/Include"
+
+
+def signing_facts(catalog: DictionaryObject, pages: Sequence[Page]) -> SigningFacts:
+    """Gather what the signature fields say.
+
+    Args:
+        catalog: of the document.
+        pages: by walking.
+
+    Raises:
+        DocumentRefusedError: `PDF_TOO_COMPLEX`.
+    """
+    fields = [
+        field
+        for field in signature_fields(catalog)
+        if len(field.name) <= NAME_LENGTH and field.name.isprintable()
+    ][:FIELDS_KEPT]
+    if not fields:
+        return SigningFacts()
+    signed = [field for field in fields if field.value is not None]
+    levels = [level for field in signed for level in _levels(field)]
+    locks = [lock for field in signed for lock in _locks(field)]
+    places = _places(pages) if len(signed) < len(fields) else {}
+    return SigningFacts(
+        permitted=min(levels, default=None),
+        new_locked=any(lock.covers_new for lock in locks),
+        empty=tuple(
+            _empty(field, locks, places) for field in fields if field.value is None
+        ),
+        signed=tuple(field.name for field in signed),
+    )
+
+
+def _levels(field: SignatureField) -> Iterator[int]:
+    """What a signature permits after it: its DocMDP, and the P of its lock.
+
+    Acrobat writes the P of an approval signature into its FieldMDP parameters.
+    """
+    for reference in _references(field):
+        parameters = dictionary(reference, "/TransformParams")
+        level = number(entry(parameters, "/P"))
+        if name(reference, "/TransformMethod") == "/DocMDP":
+            yield _DEFAULT_P if level is None else _strict(level)
+        elif level is not None:
+            yield _strict(level)
+    level = number(entry(dictionary(field.node, "/Lock"), "/P"))
+    if level is not None:
+        yield _strict(level)
+
+
+def _strict(level: float) -> int:
+    """P as it binds: an odd level forbids at least what the strictest one does."""
+    return int(level) if level in {1, 2, 3} else _NO_CHANGES
+
+
+def _locks(field: SignatureField) -> Iterator[_Lock]:
+    """The policies that a signature's parameters and its field's lock state."""
+    for reference in _references(field):
+        if name(reference, "/TransformMethod") == "/FieldMDP":
+            yield from _lock(dictionary(reference, "/TransformParams"))
+    yield from _lock(dictionary(field.node, "/Lock"))
+
+
+def _lock(policy: DictionaryObject | None) -> Iterator[_Lock]:
+    action = name(policy, "/Action")
+    if action is not None:
+        yield _Lock(action, _words(policy, "/Fields"))
+
+
+def _references(field: SignatureField) -> Iterator[object]:
+    for raw in raw_items(entry(field.value, "/Reference")):
+        yield resolve(raw)
+
+
+def _places(pages: Sequence[Page]) -> dict[Key, int]:
+    """The page on which each annotation hangs."""
+    return {
+        key: at
+        for at, page in enumerate(pages, 1)
+        for raw in raw_items(entry(page.node, "/Annots"))
+        if (key := key_of(raw)) is not None
+    }
+
+
+def _empty(
+    field: SignatureField, locks: list[_Lock], places: dict[Key, int]
+) -> EmptyField:
+    page, rect = _place(field, places)
+    own = dictionary(field.node, "/Lock")
+    level = number(entry(own, "/P"))
+    seeds = dictionary(field.node, "/SV")
+    return EmptyField(
+        name=field.name,
+        page=page,
+        rect=rect,
+        locked=field.read_only or any(lock.covers(field.name) for lock in locks),
+        closes=any(lock.covers_new for lock in _lock(own))
+        or (level is not None and _strict(level) == _NO_CHANGES),
+        needs=(*_needs(seeds), *(() if _is_clear(own) else ("Lock",))),
+        digests=_digests(seeds),
+        certifies=_certifies(seeds),
+    )
+
+
+def _is_clear(lock: DictionaryObject | None) -> bool:
+    """Whether a field's own lock, if there is one, says what it locks."""
+    if lock is None:
+        return True
+    action, level = name(lock, "/Action"), number(entry(lock, "/P"))
+    named = action in {"/Include", "/Exclude"} and entry(lock, "/Fields") is not None
+    return (named or action == "/All") and level in {None, 1, 2, 3}
+
+
+def _place(
+    field: SignatureField, places: dict[Key, int]
+) -> tuple[int | None, Rect | None]:
+    """Page and box of the first widget that is seen."""
+    for widget, key in zip(field.widgets, field.keys, strict=True):
+        page = places.get(key) if key is not None else None
+        rect = widget_rect(widget)
+        if page is not None and rect is not None:
+            return page, rect
+    return None, None
+
+
+def _needs(seeds: DictionaryObject | None) -> Iterator[str]:
+    """Binding seed values that our signatures do not have.
+
+    They have the usual handler, are ETSI.CAdES.detached, and bear no reason, legal
+    attestation, named appearance or revocation data under the signature.
+    """
+    if seeds is None:
+        return
+    flags = _flags(seeds)
+    for bit, key, taken in _TAKEN:
+        values = _words(seeds, key)
+        if flags & bit and values and not set(values) & taken:
+            yield key[1:]
+    if flags & _V and (number(entry(seeds, "/V")) or 0) > _VERSION:
+        yield "V"
+    added = entry(seeds, "/AddRevInfo")
+    if flags & _REVOCATION and isinstance(added, BooleanObject) and added.value:
+        yield "AddRevInfo"
+    for key, bits in (("/Cert", _WHO), ("/TimeStamp", 1)):
+        if _flags(dictionary(seeds, key)) & bits:
+            yield key[1:]
+
+
+def _flags(holder: DictionaryObject | None) -> int:
+    return int(number(entry(holder, "/Ff")) or 0)
+
+
+def _words(seeds: object, key: str) -> tuple[str, ...]:
+    """Names and strings of an array; a lone one counts as an array of it."""
+    value: object = entry(seeds, key)
+    if isinstance(value, str):
+        return (str(value),)
+    found: list[object] = [resolve(raw) for raw in raw_items(value)]
+    return tuple(str(one) for one in found if isinstance(one, str))
+
+
+def _digests(seeds: DictionaryObject | None) -> tuple[str, ...]:
+    """The digests that bind, in lower case without dashes."""
+    if not _flags(seeds) & _DIGESTS:
+        return ()
+    return tuple(
+        word.lower().replace("-", "") for word in _words(seeds, "/DigestMethod")
+    )
+
+
+def _certifies(seeds: DictionaryObject | None) -> int | None:
+    """P of the seed values' MDP, which binds wherever it stands."""
+    level = number(entry(dictionary(seeds, "/MDP"), "/P"))
+    return int(level) if level in {0, 1, 2, 3} else None

@@ -1,0 +1,1 @@
+"""Verification of a document's signatures; in confined jobs only."""

@@ -1,0 +1,1 @@
+"""Signing activations: documents, completion, levels."""

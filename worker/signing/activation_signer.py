@@ -1,0 +1,187 @@
+"""Signs one activation that is in hand, document by document, each in its turn.
+
+Its lease is held all the while. What ends a document's signing, ends it here: its
+request goes back to its signer, is given up, waits for a later try, or is left to the
+role that has a network.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
+
+import structlog
+from structlog.contextvars import bind_contextvars, bound_contextvars
+
+from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.ports import Doorbell
+from appliance.domain.records.activations import Item
+from appliance.domain.vocab import ItemState
+from appliance.signing.activations.claimed_activation import Work
+from appliance.signing.claims import Claiming
+from appliance.signing.intents import CertificateChangedError
+from worker.leases import end_items, holding
+from worker.signing.completion import FencedOffError
+from worker.signing.document_signer import (
+    ItemSigner,
+    OriginalUnreadableError,
+    UsableKey,
+)
+from worker.signing.level_revisions import AWAY
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _InHand:
+    """An activation as far as it has come."""
+
+    work: Work
+    """As it was read last."""
+    key: UsableKey | None = None
+    waits_for: ErrorCode | None = None
+    """What a document of it waits for."""
+    goes_out_for: ErrorCode | None = None
+    """What a document of it lacks that is left to the role with a network."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationSigner:
+    """What a signing worker does with each activation.
+
+    Args:
+        claiming: this worker's transactions.
+        signer: signs one item.
+        doorbell: wakes the role that has a network.
+        renew_s: time between renewals of a lease, in seconds.
+        turns: documents in work at a time; who waits for a turn gets it in order.
+        share: of one person at a time.
+        yields: whether no further document of a batch is to be begun now.
+        came_through: told of each document that was signed or ended.
+    """
+
+    claiming: Claiming
+    signer: ItemSigner
+    doorbell: Doorbell
+    renew_s: float
+    turns: asyncio.Semaphore
+    share: int
+    yields: Callable[[], bool]
+    came_through: Callable[[], None]
+    _shares: WeakValueDictionary[PersonId, asyncio.Semaphore] = field(
+        default_factory=WeakValueDictionary
+    )
+    """Of those who have documents in work, or waiting for a turn."""
+
+    async def sign(self, work: Work) -> None:
+        """Sign what is left of an activation, holding its lease."""
+        bind_contextvars(activation=work.claim.id)
+        hand = _InHand(work)
+        try:
+            async with holding(self.claiming, work.claim, self.renew_s):
+                hand.key = await self._unlock(work)
+                for item in work.claim.items:
+                    if item.state is ItemState.KEYED or (
+                        item.state is ItemState.WAITING and hand.key is not None
+                    ):
+                        await self._sign_in_turn(hand, item)
+        except FencedOffError:
+            _log.warning("worker.fenced_off", activation=work.claim.id)
+            return
+        except ApplianceError as exc:
+            # The record is away: the lease will end and somebody resume.
+            _log.warning("worker.let_go", activation=work.claim.id, code=exc.code.value)
+            return
+        if hand.waits_for is not None:
+            await self.claiming.put_off(hand.work.claim, hand.waits_for)
+        elif hand.goes_out_for is not None:
+            await self.claiming.hand_out(hand.work.claim, hand.goes_out_for)
+            await self.doorbell.ring(work.claim.id)
+
+    async def _unlock(self, work: Work) -> UsableKey | None:
+        """The key for what waits for one; None when nothing does any more.
+
+        Raises:
+            FencedOffError: another worker has claimed since, or is to.
+        """
+        waiting = [i for i in work.claim.items if i.state is ItemState.WAITING]
+        if not waiting:
+            return None
+        try:
+            return self.signer.unlock(work)
+        except ApplianceError as exc:
+            lost = exc.code is ErrorCode.ACTIVATION_EXPIRED
+            if lost and await self.claiming.leave_to_others(work.claim):
+                raise FencedOffError from exc
+            await end_items(self.claiming, work.claim, waiting, exc)
+            return None
+
+    async def _sign_in_turn(self, hand: _InHand, item: Item) -> None:
+        """Sign one item when it is its turn.
+
+        A worker that is to stop, or to sign something alone, begins no further
+        document of a batch: whoever takes it next goes on there.
+
+        Raises:
+            FencedOffError: another worker has claimed since, or is to.
+        """
+        async with self._share_of(hand.work.claim.person), self.turns:
+            if self.yields() and len(hand.work.claim.items) > 1:
+                await self.claiming.drop(hand.work.claim)
+                raise FencedOffError
+            with bound_contextvars(request=item.request):
+                await self._sign_until_done(hand, item)
+        self.came_through()
+
+    async def _sign_until_done(self, hand: _InHand, item: Item) -> None:
+        """Sign one item, again where its certificate changed meanwhile.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+        """
+        while True:
+            try:
+                await self._sign_item(hand, item)
+            except CertificateChangedError:
+                # Nothing was intended yet: it is prepared anew.
+                hand.work = await self.claiming.read_again(hand.work.claim)
+            else:
+                return
+
+    def _share_of(self, person: PersonId) -> asyncio.Semaphore:
+        """What a person waits for before a turn: one of their own to end."""
+        return self._shares.setdefault(person, asyncio.Semaphore(self.share))
+
+    async def _sign_item(self, hand: _InHand, item: Item) -> None:
+        """Sign one item, or end it by the reason it cannot be signed.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+            CertificateChangedError: do it again, with the claim read again.
+        """
+        work = hand.work
+        try:
+            if not await self.signer.sign(work, item, hand.key):
+                lacks = self.signer.finisher.goes_out_for(work, item)
+                hand.goes_out_for = hand.goes_out_for or lacks
+        except OriginalUnreadableError as exc:
+            _log.warning(
+                "document.unreadable", request=item.request, code=exc.code.value
+            )
+            hand.waits_for = exc.code
+        except DocumentsAwayError as exc:
+            # All documents are away, which says nothing of this one: no try.
+            _log.warning("document.store_away", request=item.request)
+            hand.waits_for = exc.code
+        except ApplianceError as exc:
+            if exc.code is ErrorCode.STORE_UNAVAILABLE:
+                raise
+            if exc.code in AWAY:
+                # Its signature is made: a later try may do.
+                _log.warning(
+                    "document.waits", request=item.request, code=exc.code.value
+                )
+                hand.waits_for = exc.code
+                return
+            await end_items(self.claiming, work.claim, [item], exc)

@@ -1,0 +1,365 @@
+"""The signing worker: claims activations and signs them, one HSM thread.
+
+Rings make it quick; it also looks by itself every few seconds, so with Redis
+gone it signs on, slower. A few activations are in hand at a time, and their
+documents take turns, for the HSM thread as for all else: a batch waits after
+each document for all who came meanwhile. Batches leave hands to single
+documents, so that any number of them holds up nobody.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from appliance.bootstrap import Core
+from appliance.core import metrics
+from appliance.domain.errors import ApplianceError, DocumentsAwayError
+from appliance.domain.ids import PersonId
+from appliance.domain.keys import TokenRole
+from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.keys.health import signing_workers
+from appliance.signing.activations.claimed_activation import SuspectWaitsError, Work
+from appliance.signing.claims import Claiming
+from appliance.signing.expiry import Sweeping
+from worker.hsm.connection import HsmStatus
+from worker.hsm.generation_check import REASON as GENERATION_REASON
+from worker.hsm.generation_check import Served
+from worker.hsm.session import HsmSession
+from worker.pki.hsm_tasks import TaskRunner
+from worker.signing.activation_keys import ActivationKeys
+from worker.signing.activation_signer import ActivationSigner
+from worker.signing.document_signer import ItemSigner
+from worker.signing.level_maintenance import LevelUpkeep
+from worker.work_notifications import hear_rings
+
+_log = structlog.get_logger(__name__)
+_AGAIN_S: Final = 1.0
+_BEAT_S: Final = 2.0
+_SWEEP_S: Final = 5.0
+_ORPHANS_S: Final = 300.0
+_UPKEEP_S: Final = 10.0
+_BATCHES: Final = 2
+_CLOCK_REASON: Final = "the clock is more than 5 s off"
+_DOCUMENTS_REASON: Final = "documents are away, or another installation's"
+
+
+@dataclass(slots=True)
+class SigningWorker:
+    """One signing process's work.
+
+    Args:
+        core: the record, documents and news.
+        claiming: this worker's transactions.
+        signer: signs one item.
+        tasks: runs HSM tasks.
+        keys: what fronts seal to on this host.
+        session: the HSM, for its status.
+        slot: `signing/<host>/<n>`.
+        upkeep: keeps published documents at their level.
+        served: whether the HSM serves this record; by another's none signs.
+    """
+
+    core: Core
+    claiming: Claiming
+    signer: ItemSigner
+    tasks: TaskRunner
+    keys: ActivationKeys
+    session: HsmSession
+    slot: str
+    upkeep: LevelUpkeep
+    served: Served
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _batches: set[asyncio.Task[None]] = field(default_factory=set)
+    """Those of the running that sign several documents."""
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    """Those of the running that are HSM tasks."""
+    _people: dict[asyncio.Task[None], PersonId] = field(default_factory=dict)
+    """Whose documents those of the running are that sign a single one."""
+    _alone: bool = False
+    """What is in hand may kill its worker: no document is taken beside it."""
+    _clock_is_right: bool = True
+    """As it was last looked at: by a wrong one nothing is signed."""
+    _documents_are_ours: bool = True
+    """As it was last looked at: with another folder nothing is signed."""
+    _suspect_waits: bool = False
+    """What is next is to be signed alone: nothing is begun before it."""
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _activations: ActivationSigner = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._activations = ActivationSigner(
+            self.claiming,
+            self.signer,
+            self.core.doorbell,
+            self.core.settings.signing.renew_s,
+            turns=asyncio.Semaphore(self._hands),
+            share=self._share,
+            yields=self._yields,
+            came_through=self._came_through,
+        )
+
+    @property
+    def _hands(self) -> int:
+        """Single documents in hand at a time."""
+        return self.core.settings.signing.concurrency
+
+    @property
+    def _share(self) -> int:
+        """Documents of one person in work at a time.
+
+        One less than there are hands: those that take long to read leave a hand, here
+        and in every worker, for all others.
+        """
+        return max(1, self._hands - 1)
+
+    @property
+    def _batch_hands(self) -> int:
+        """Batches in hand beside them; two at least, so that they take turns."""
+        return max(self._hands, _BATCHES)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until told to stop, then finish the documents that are in work."""
+        self._stop = stop
+        released = await self._release_own()
+        _log.info("worker.started", slot=self.slot, released=released)
+        sweeping = Sweeping(self.core.store, self.core.outcomes, self.core.clock)
+        helpers: list[asyncio.Task[Any]] = [
+            asyncio.create_task(work)
+            for work in (
+                hear_rings(self.core.bell, self._wake, self._free),
+                _repeat(_BEAT_S, self._beat),
+                _repeat(_SWEEP_S, sweeping.expire_activations),
+                _repeat(_ORPHANS_S, self.tasks.sweep),
+                _repeat(_UPKEEP_S, self._keep_levels),
+            )
+        ]
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            while not stop.is_set():
+                await self._drain()
+                await self._pause({stopping, *helpers})
+                for helper in helpers:
+                    if helper.done():
+                        # A worker without a heart is better started anew.
+                        helper.result()
+        finally:
+            stopping.cancel()
+            await self._finish()
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+            _log.info("worker.stopped", slot=self.slot)
+
+    async def _release_own(self) -> int:
+        """Give back what this slot's last process had in hand; how much.
+
+        A database that is away is waited for: a new start would find no other.
+        """
+        is_told = False
+        while not self._stop.is_set():
+            try:
+                return await self.claiming.release_own()
+            except ApplianceError as exc:
+                if not is_told:
+                    _log.warning("worker.waits", slot=self.slot, code=exc.code.value)
+                is_told = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_AGAIN_S):
+                    await self._stop.wait()
+        return 0
+
+    def _free(self) -> bool:
+        """Whether another activation can be taken in hand."""
+        return not self._alone and len(self._running - self._batches) < self._hands
+
+    def _with_enough(self) -> set[PersonId]:
+        """Who has all the hands that one person may have."""
+        held = Counter(self._people.values())
+        return {person for person, count in held.items() if count >= self._share}
+
+    def _may_task(self) -> bool:
+        """Whether an HSM task can be taken in hand.
+
+        One beside documents always: they may wait for what it makes.
+        """
+        if not self._tasks and self._running:
+            return True
+        return self._free() and not self._yields()
+
+    def _yields(self) -> bool:
+        """Whether no further document of a batch is to be begun now."""
+        is_fit = self._clock_is_right and self._documents_are_ours and self.served.was
+        return self._stop.is_set() or self._suspect_waits or not is_fit
+
+    def _came_through(self) -> None:
+        """What was suspected killed nobody: the rest of it may have company."""
+        if self._alone:
+            self._alone = False
+            self._wake.set()
+
+    async def _pause(self, others: set[asyncio.Task[Any]]) -> None:
+        """Wait for a ring, the end of the interval, or one of the others."""
+        waking = asyncio.create_task(self._wake.wait())
+        await asyncio.wait(
+            {waking, *others},
+            timeout=self.core.settings.signing.poll_s,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        waking.cancel()
+        self._wake.clear()
+
+    async def _drain(self) -> None:
+        """Take work in hand until there is none, or no hand is free."""
+        try:
+            if not await self._look_at_clock() or not await self.served.look():
+                return
+            while (
+                await self._look_at_documents()
+                and self._free()
+                and (work := await self._next_work()) is not None
+            ):
+                self._alone = work.is_suspect
+                task = self._start(self._activations.sign(work))
+                if len(work.claim.items) > 1:
+                    self._batches.add(task)
+                else:
+                    self._people[task] = work.claim.person
+            await self._take_tasks()
+        except ApplianceError as exc:
+            _log.warning("worker.cannot_claim", code=exc.code.value)
+
+    async def _look_at_clock(self) -> bool:
+        """Whether the clock may stand in signatures and timestamps.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        state = await self.core.clock_check.look()
+        if state.is_right != self._clock_is_right:
+            log = _log.info if state.is_right else _log.error
+            off_s = round(state.off.total_seconds(), 1)
+            log("worker.clock", right=state.is_right, off_s=off_s)
+        self._clock_is_right = state.is_right
+        return state.is_right
+
+    async def _look_at_documents(self) -> bool:
+        """Whether documents are there, and this installation's.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: the record is away.
+        """
+        try:
+            await self.core.documents.check()
+        except DocumentsAwayError:
+            self._documents_are_ours = False
+        else:
+            self._documents_are_ours = True
+        return self._documents_are_ours
+
+    async def _take_tasks(self) -> None:
+        """Take HSM tasks in hand until there is none, or none may be taken."""
+        while self._may_task() and (asked := await self.tasks.claim_next()) is not None:
+            self._tasks.add(self._start(self.tasks.run(asked)))
+
+    async def _finish(self) -> None:
+        """Let what is in hand come to its end, and run the tasks it may wait for."""
+        while documents := self._running - self._tasks:
+            try:
+                # An OCSP answer or a timestamp bears the time as well.
+                if await self._look_at_clock():
+                    await self._take_tasks()
+            except ApplianceError as exc:
+                _log.warning("worker.cannot_claim", code=exc.code.value)
+            await self._pause(documents)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _next_work(self) -> Work | None:
+        """Take an activation; without the HSM, only when nobody has it.
+
+        Then it goes back to its signer at once, who is told why.
+        """
+        if self.session.status is not HsmStatus.READY:
+            alive = await signing_workers(self.core.store, self.core.clock)
+            if any(peer.hsm == HsmStatus.READY.value for peer in alive):
+                return None
+        try:
+            work = await self.claiming.claim_next(
+                busy=bool(self._running),
+                single=len(self._batches) >= self._batch_hands,
+                without=self._with_enough(),
+            )
+        except SuspectWaitsError:
+            self._suspect_waits = True
+            return None
+        self._suspect_waits = False
+        return work
+
+    async def _keep_levels(self) -> None:
+        """Keep published documents at their level, where the TSA's key is there."""
+        ready = self.session.status_of(TokenRole.PKI) is HsmStatus.READY
+        fit = ready and await self._look_at_clock()
+        fit = fit and await self.served.look()
+        if fit and await self._look_at_documents():
+            await self.upkeep.run()
+
+    def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        metrics.IN_HAND.set(len(self._running))
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        metrics.IN_HAND.set(len(self._running))
+        self._batches.discard(task)
+        self._tasks.discard(task)
+        self._people.pop(task, None)
+        self._alone = self._alone and bool(self._running - self._tasks)
+        # A hand is free: look whether there is more.
+        self._wake.set()
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            _log.error("worker.work_failed", exc_info=exc)
+
+    async def _beat(self) -> None:
+        """Say that this worker is alive, and whether fronts may seal to its host."""
+        status, reason = self.session.status, self.session.reason
+        if not await self._look_at_clock():
+            status, reason = HsmStatus.UNAVAILABLE, _CLOCK_REASON
+        elif not await self._look_at_documents():
+            status, reason = HsmStatus.UNAVAILABLE, _DOCUMENTS_REASON
+        elif not await self.served.look():
+            status, reason = HsmStatus.LEFT, GENERATION_REASON
+        if status is HsmStatus.READY:
+            try:
+                await self.keys.keep()
+            except ApplianceError as exc:
+                status = HsmStatus.UNAVAILABLE
+                reason = f"no activation key: {exc.code.value}"
+        async with self.core.store.write() as records:
+            await records.workers.beat(
+                WorkerStatus(
+                    slot=self.slot,
+                    process=self.core.process,
+                    at=self.core.clock.now(),
+                    hsm=status,
+                    reason=reason,
+                )
+            )
+
+
+async def _repeat(every_s: float, work: Callable[[], Awaitable[object]]) -> None:
+    """Do something now and then, until cancelled; a failure is logged."""
+    while True:
+        try:
+            await work()
+        except ApplianceError as exc:
+            _log.warning("worker.chore_failed", code=exc.code.value)
+        await asyncio.sleep(every_s)

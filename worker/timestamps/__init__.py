@@ -1,1 +1,0 @@
-"""Timestamps: of the internal authority, and of those outside."""
