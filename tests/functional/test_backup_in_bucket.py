@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.test_bucket_uploads import uploads_of
+from tests.integration.documents.test_bucket_uploads import uploads_of
 from tests.parts.backups import Site, copied, site_with_backups
 from tests.parts.document_places import BucketPlace
 from tests.parts.harm import until

@@ -18,7 +18,7 @@ from appliance.operations.setup import containers, system
 from appliance.operations.setup.answers import Answers
 from appliance.settings import Settings, load_settings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MADE = "2026-11-24T08:32:06+00:00"
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="it gives files to others")

@@ -12,7 +12,7 @@ import pytest
 
 from appliance.settings.web import WebSettings
 
-UNITS: Final = Path(__file__).resolve().parents[2] / "systemd"
+UNITS: Final = Path(__file__).resolve().parents[3] / "systemd"
 PROGRAM: Final = "/opt/rubrica/.venv/bin/rubrica"
 SERVICES: Final = sorted(path.name for path in UNITS.glob("*.service"))
 

@@ -37,7 +37,7 @@ to = "s3://docs"
 access_key_file = "{}"
 secret_key_file = "{}"
 """
-_UNITS = Path(__file__).resolve().parents[2] / "systemd"
+_UNITS = Path(__file__).resolve().parents[3] / "systemd"
 LAST = datetime(2026, 11, 24, 8, 32, 6, tzinfo=UTC)
 
 

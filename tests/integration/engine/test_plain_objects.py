@@ -28,7 +28,7 @@ from worker.pades.pdf.fast_reader import Reader
 from worker.pades.pdf.fast_writer import Tail, write_object
 from worker.pades.pdf.revision import open_revision
 
-CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
+CORPUS = Path(__file__).resolve().parents[3].parent / "shared" / "corpus"
 _MOST = 300
 """Objects of a file that are looked at; some have thousands that are alike."""
 _TOKENS = [

@@ -34,7 +34,7 @@ from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import RevocationSettings, TimestampSettings
 from tests import pdfs
 from tests.core_parts import CoreParts
-from tests.integration.test_signing_worker import PlayedSigner, scene_of
+from tests.integration.signing.test_signing_worker import PlayedSigner, scene_of
 from tests.parts.api_caller import SIGN, Caller
 from tests.parts.fake_ca_site import CaSite, Says
 from tests.parts.fake_tsa import FakeTsa, Mode, OutsideTsa
@@ -52,7 +52,7 @@ from worker.network.guarded_http import GuardedHttp
 from worker.network.revocation_status import OutsideStatus
 from worker.network.tsa_client import TsaClient
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SHA256 = DigestAlgorithm.SHA256
 READY = "rubrica_hsm_ready"
 SESSIONS = "rubrica_hsm_sessions"

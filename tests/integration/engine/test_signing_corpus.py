@@ -20,7 +20,7 @@ from tests.tools.pdf_validation import assert_valid
 from worker.pades import SignaturePlan, check, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
+CORPUS = Path(__file__).parents[3].parent / "shared" / "corpus"
 FILES = sorted(CORPUS.glob("*.pdf"))
 REFUSED = {
     "bug1782186.pdf": ErrorCode.PDF_PASSWORD_NEEDED,

@@ -17,7 +17,7 @@ from tests.parts.rubrica import run_rubrica, start_rubrica
 from tests.parts.started import Running, Started
 
 _SOON_S = 30.0
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _PROGRAM = """\
 import atexit, os, sys, threading, time
 def main():

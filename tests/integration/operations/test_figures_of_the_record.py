@@ -2,7 +2,7 @@
 
 Each test has a real end or a real fault come, and sees the very figure that an alert
 rule reads go where the rule fires, and back. The table stands in
-`tests.integration.test_alert_rules`.
+`tests.integration.operations.test_alert_rules`.
 """
 
 from datetime import datetime, timedelta

@@ -21,7 +21,7 @@ from appliance.settings import SettingsError, load_settings
 from tests.parts.separate_users import SeparateUsers
 from tests.parts.terminal import CTRL_C, CTRL_D, Dialogue, at_terminal
 
-_ROOT: Final = Path(__file__).resolve().parents[2]
+_ROOT: Final = Path(__file__).resolve().parents[3]
 _COMPOSE: Final = _ROOT / "packaging" / "compose"
 _DOCS: Final = _ROOT / "docs"
 _IN_THE_IMAGE: Final = f"""

@@ -13,7 +13,7 @@ from appliance.operations.backup import record
 from appliance.operations.backup.archive import writing
 from appliance.operations.backup.restoring import Restored, refuse_apart, take_all
 from appliance.settings import SettingsError
-from tests.integration.test_backup_setup import settings_with
+from tests.integration.operations.test_backup_setup import settings_with
 
 pytestmark = pytest.mark.full
 

@@ -24,7 +24,7 @@ from appliance.operations.backup.buckets import bucket_of
 from appliance.operations.backup.fetching import fetched
 from appliance.operations.backup.names import RECORD, SECRETS, BackupName
 from appliance.settings import SettingsError
-from tests.integration.test_bucket_uploads import begin_upload, uploads_of
+from tests.integration.documents.test_bucket_uploads import begin_upload, uploads_of
 from tests.parts.document_places import BucketPlace
 from tests.parts.harm import until
 from tests.parts.links import Link

@@ -341,7 +341,7 @@ async def test_what_is_to_be_copied_works_as_it_is(site: Site) -> None:
     """The pair of the trial and of the guide, its whole policy, and an end."""
     await site.front.integrators.create("operator", "copia", "Copia S.A.")
     text = unescape((await site.get("/admin/integrators/copia")).text)
-    guide = Path(__file__).parents[2] / "docs" / "embedding.md"
+    guide = Path(__file__).parents[3] / "docs" / "embedding.md"
     pair = 'cuil: "20-26756539-3", email: "bruno@demo.example"'
 
     assert pair in text

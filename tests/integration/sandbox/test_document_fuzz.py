@@ -17,7 +17,7 @@ from appliance.settings import DocumentSettings
 from bench.fuzz import mutants
 from tests import pdfs
 from tests.fakes import MovingClock
-from tests.integration.test_faulty_documents import b_lt
+from tests.integration.sandbox.test_faulty_documents import b_lt
 from tests.ledger import document_faults
 from tests.parts import hostile
 from tests.parts.bounded import BoundedCalls

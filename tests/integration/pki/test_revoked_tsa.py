@@ -19,7 +19,7 @@ from appliance.domain.vocab import CertificateKind, RevocationReason
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from tests.core_parts import CoreParts
 from tests.fakes import MovingClock
-from tests.integration.test_long_term_engine import b_lt, b_t, now, stamped
+from tests.integration.engine.test_long_term_engine import b_lt, b_t, now, stamped
 from tests.parts.long_term import LongTermPki, SoftwareTsa
 from tests.parts.sandbox import running_sandbox
 from tests.tools.pdf_samples import SoftwareSigner, make_pdf

@@ -18,7 +18,7 @@ from appliance.web import i18n
 from tests.web_parts import BASE_URL, CUIL, EMAIL, Parts, open_parts
 
 LOGIN, SIGNING = "una clave de ingreso", "una clave de firma"
-_HERE = Path(__file__).resolve().parents[2] / "appliance" / "api"
+_HERE = Path(__file__).resolve().parents[3] / "appliance" / "api"
 _SAID = re.compile(r"\bt\(\s*[\"']([^\"']+)[\"']\s*\)")
 
 

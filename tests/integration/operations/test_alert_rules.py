@@ -18,7 +18,7 @@ from appliance.core.metrics import FAMILIES
 from appliance.operations.metrics.exposition import OF_FILES
 from tests.parts.manual import fenced
 
-_DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
+_DOCS: Final = Path(__file__).resolve().parents[3] / "docs"
 RULES: Final = _DOCS / "samples" / "rubrica-alerts.yaml"
 MINUTES: Final = 120
 _AT: Final = '{job="rubrica",instance="a"'
@@ -262,9 +262,9 @@ FURTHER: Final[dict[str, tuple[str, Any, bool]]] = {
 
 
 _LIVE: Final = "functional/test_faults_live.py"
-_RECORD: Final = "integration/test_figures_of_the_record.py"
-_ROLES: Final = "integration/test_figures_of_roles.py"
-_FILES: Final = "integration/test_metrics_files.py"
+_RECORD: Final = "integration/operations/test_figures_of_the_record.py"
+_ROLES: Final = "integration/operations/test_figures_of_roles.py"
+_FILES: Final = "integration/operations/test_metrics_files.py"
 SHOWN: Final[dict[str, dict[str, str]]] = {
     "RubricaFiguresAway": {_LIVE: "test_listener_that_goes"},
     "RubricaRoleDown": {

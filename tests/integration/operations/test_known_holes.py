@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-_SCRIPT: Final = Path(__file__).resolve().parents[2] / "packaging/known-holes"
+_SCRIPT: Final = Path(__file__).resolve().parents[3] / "packaging/known-holes"
 _TEMPFAIL: Final = 75
 _BULK: Final = "/-/npm/v1/security/advisories/bulk"
 
