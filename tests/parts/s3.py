@@ -8,6 +8,7 @@ It keeps everything in memory: cut its link (`tests.parts.links`), never end it.
 """
 
 import itertools
+import os
 import ssl
 import subprocess
 import sys
@@ -27,6 +28,8 @@ from tests.parts.plain_http import NO_TLS
 ACCESS_KEY: Final = "AKIATESTTESTTEST"
 SECRET_KEY: Final = "the-secret-of-the-access-key"
 _SERVER: Final = "import sys; from moto.server import main; main(sys.argv[1:])"
+_BY_PATH: Final = {"S3_IGNORE_SUBDOMAIN_BUCKETNAME": "true"}
+"""Under the name `s3.example` it would look for a bucket `s3`."""
 _ANY: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 _ANY.check_hostname = False
 _ANY.verify_mode = ssl.CERT_NONE
@@ -69,7 +72,10 @@ class S3Server:
             command += ["-s", "-c", str(tls[0]), "-k", str(tls[1])]
         with (folder / "s3.log").open("wb") as log:
             process = subprocess.Popen(
-                [*command, "-p", str(server.port)], stdout=log, stderr=log
+                [*command, "-p", str(server.port)],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **_BY_PATH},
             )
         try:
             until(server._answers)
