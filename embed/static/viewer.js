@@ -65,6 +65,15 @@ export class Viewer {
     return this.#at(this.#seen().middle);
   }
 
+  /**
+   * Whether pages have the sizes for the width there is. Not between a change of the
+   * frame's size and #layout, which follows each: until then what is in the middle is
+   * not what is read, and where it was scrolled may already be lost.
+   */
+  get #isLaidOut() {
+    return this.#root.clientWidth === this.#room;
+  }
+
   /** What of the window shows the document, in its pixels. */
   #seen() {
     const area = this.#root.parentElement.getBoundingClientRect();
@@ -179,7 +188,7 @@ export class Viewer {
   zoom(steps) {
     const index = ZOOMS.indexOf(this.#zoom) + steps;
     this.#zoom = ZOOMS[Math.min(Math.max(index, 0), ZOOMS.length - 1)];
-    if (this.#pages.length) this.#held ??= this.#spotNow();
+    if (this.#pages.length && this.#isLaidOut) this.#held ??= this.#spotNow();
     this.#layout();
     return this.#zoom;
   }
@@ -189,6 +198,8 @@ export class Viewer {
     const index = Math.min(Math.max(Math.trunc(number) || 1, 1), this.#pages.length) - 1;
     this.#held = null;
     this.#pages[index]?.element.scrollIntoView({ block: "start" });
+    // Not only once it is told that it was scrolled: another size may come before.
+    this.#see();
   }
 
   /** Tell whoever asked which page is read, while it is scrolled. */
@@ -207,12 +218,18 @@ export class Viewer {
   }
 
   #look() {
+    if (!this.#isLaidOut) return;
     if (this.#held && this.#position !== this.#still) this.#held = null;
-    if (this.#root.clientWidth && this.#pages.length) this.#spot = this.#spotNow();
+    this.#see();
     const current = this.current;
     if (current === this.#told) return;
     this.#told = current;
     this.turned(current);
+  }
+
+  /** Remember what is read, unless the document is out of sight. */
+  #see() {
+    if (this.#root.clientWidth && this.#pages.length) this.#spot = this.#spotNow();
   }
 
   /** Width and height of a page, in points. */

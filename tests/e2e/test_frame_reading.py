@@ -138,20 +138,55 @@ async def test_last_page_is_still_the_one_after_zooming_out_and_in(
     await still_there(reading, before)
 
 
-@pytest.mark.parametrize("size", WINDOWS)
+_BOTH_WAYS: Final = ((844, 390), (700, 900), (1280, 800), (390, 844), (1280, 800))
+"""Windows narrower, turned, and wider, across the two layouts in both directions."""
+
+
 async def test_frame_of_another_size_keeps_the_place_that_is_read(
-    site: FrameSite, person: TestPerson, open_page: Opener, size: str
+    reading: Frame,
 ) -> None:
     """Made narrower, turned, and back, also across the two layouts."""
-    page = await open_page(size)
-    await site.open(page, person, autoLoadFile=file_of(LONG))
-    frame = site.frame(page)
-    await ceremony.at(frame, "read")
-    await go_on(frame)
-    before = await frame.evaluate(_MIDDLE)
-    for width, height in ((844, 390), (700, 900), (1280, 800), (390, 844)):
-        await page.set_viewport_size({"width": width, "height": height})
-        await still_there(frame, before)
+    before = await reading.evaluate(_MIDDLE)
+    for size in _BOTH_WAYS:
+        await resize(reading.page, size, reading)
+        await still_there(reading, before)
+
+
+async def test_frame_of_another_size_keeps_the_place_after_zooming_there_and_back(
+    reading: Frame,
+) -> None:
+    """Also where the mouse is left over the frame, and the page was chosen since."""
+    for name in ("Más grande", "Más chico"):
+        for _ in range(4):
+            await press(reading.page, reading.get_by_role("button", name=name))
+            await settled(reading)
+    await go_on(reading)
+    before = await reading.evaluate(_MIDDLE)
+    assert before["page"] == 12
+    for size in _BOTH_WAYS:
+        await resize(reading.page, size, reading)
+        await still_there(reading, before)
+
+
+async def test_page_chosen_right_before_another_size_is_the_one_that_is_kept(
+    reading: Frame,
+) -> None:
+    """Before it was told that anything was scrolled, there may be another width."""
+    await reading.evaluate(
+        """() => {
+          const at = document.getElementById("at");
+          at.value = "5";
+          at.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+          document.getElementById("viewer").style.width = "70%";
+        }"""
+    )
+    await settled(reading)
+    now = await reading.evaluate(_MIDDLE)
+    await reading.evaluate("document.getElementById('viewer').style.width = ''")
+    await settled(reading)
+
+    assert now["page"] == 5
+    await still_there(reading, now)
 
 
 async def test_who_scrolls_after_zooming_is_followed(reading: Frame) -> None:
