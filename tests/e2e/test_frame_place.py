@@ -292,7 +292,11 @@ async def test_page_that_nobody_types_follows_the_mark(placing: Frame) -> None:
     await expect(frame.locator("#viewer")).to_have_attribute("aria-busy", "false")
 
     await expect(frame.locator("#page")).to_have_value("5")
+    # It goes on; and back, where the mark is still the one of page 5.
     await frame.locator("#page").press("Enter")
+    await at(frame, "password")
+    await frame.get_by_role("button", name="Volver").click()
+    await at(frame, "place")
     await expect(frame.locator(".page").nth(4).locator(".stamp")).to_be_visible()
 
 
