@@ -8,7 +8,7 @@ from playwright.async_api import Frame, expect
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import TestPerson
-from tests.parts.browsers import SCHEMES, Opener, tab_to
+from tests.parts.browsers import SCHEMES, Opener, resize, tab_to
 from tests.parts.ceremony import at
 from tests.parts.field_pdfs import Field, with_fields
 from tests.parts.frame_host import FrameSite, file_of
@@ -74,8 +74,7 @@ async def _again(frame: Frame, window: tuple[int, int]) -> None:
     """Come to the step anew, in a window of that size."""
     await ceremony.go(frame)
     await at(frame, "password")
-    width, height = window
-    await frame.page.set_viewport_size({"width": width, "height": height})
+    await resize(frame.page, window, frame)
     await frame.get_by_role("button", name="Volver").click()
     await at(frame, "place")
     await expect(frame.locator(".stamp img")).to_be_visible()
