@@ -191,7 +191,7 @@ def _run_of(call: ast.Call, where: str) -> Run:
 def runs() -> tuple[Run, ...]:
     """Of all tests."""
     found: list[Run] = []
-    for path in sorted(TESTS.glob("*/test_*.py")):
+    for path in sorted(TESTS.rglob("test_*.py")):
         source = path.read_text("utf-8")
         if path.name != Path(__file__).name and any(x in source for x in _TAKES):
             found += calls_of(source, path.name)
