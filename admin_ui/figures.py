@@ -3,6 +3,8 @@
 import asyncio
 import socket
 import time
+from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Final, cast
 
@@ -10,7 +12,7 @@ from quart import current_app
 
 from admin_ui.core import core
 from appliance.operations.metrics.facts import Facts, facts
-from appliance.operations.metrics.reading import Process, read_all
+from appliance.operations.metrics.reading import read_all
 
 KEY: Final = "rubrica.figures"
 """Where the application keeps them."""
@@ -21,7 +23,7 @@ _RESTS: Final = 10
 
 
 class HostFigures:
-    """What was handed over, read once for all who look in one moment.
+    """What was handed over, read and understood once for all who look in one moment.
 
     Args:
         folder: of all roles.
@@ -30,26 +32,29 @@ class HostFigures:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._reading = asyncio.Lock()
-        self._processes: list[Process] = []
+        self._facts = Facts()
         self._until = 0.0
 
-    async def processes(self) -> list[Process]:
-        """Those that ever handed figures over there."""
+    async def facts(self, now: datetime, tsas: Iterable[str]) -> Facts:
+        """What the processes tell that ever handed figures over there.
+
+        Args:
+            now: the present time.
+            tsas: as of `facts`.
+        """
         async with self._reading:
             if (began := time.monotonic()) >= self._until:
-                self._processes = await asyncio.to_thread(read_all, self._folder)
+                self._facts = await asyncio.to_thread(self._read, now, tuple(tsas))
                 read = time.monotonic()
                 # A role that hands over all it may costs a tenth of a core at most.
                 self._until = read + max(KEPT_S, _RESTS * (read - began))
-            return self._processes
+            return self._facts
+
+    def _read(self, now: datetime, tsas: Iterable[str]) -> Facts:
+        return facts(read_all(self._folder), socket.gethostname(), now, tsas)
 
 
 async def figures_now() -> Facts:
     """What the figures in reach tell now."""
     source = cast("HostFigures", current_app.extensions[KEY])
-    return facts(
-        await source.processes(),
-        socket.gethostname(),
-        core().clock.now(),
-        core().settings.tsa_names,
-    )
+    return await source.facts(core().clock.now(), core().settings.tsa_names)

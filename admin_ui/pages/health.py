@@ -83,14 +83,13 @@ def _order(role: str) -> int:
     return _ORDER.index(role) if role in _ORDER else len(_ORDER)
 
 
-def out_of_reach(rows: Iterable[Row], facts: Facts) -> list[str]:
-    """Hosts with processes that live, of which no figures are in reach.
+def out_of_reach(rows: Iterable[Row]) -> list[str]:
+    """Hosts with a process that lives by the record and has no figures in reach.
 
-    Args:
-        rows: all processes.
-        facts: what is in reach.
+    By process: another one's figures say of which host they are, and may lie.
     """
-    return sorted({row.host for row in rows if row.is_alive} - facts.hosts)
+    unseen = (row for row in rows if row.beat and row.is_alive and not row.figures)
+    return sorted({row.host for row in unseen})
 
 
 async def _processes() -> dict[str, Any]:
@@ -104,7 +103,7 @@ async def _processes() -> dict[str, Any]:
         "missing": [r for r in words.ROLES if r not in {row.role for row in rows}],
         "facts": facts,
         "console_host": socket.gethostname(),
-        "unseen": out_of_reach(rows, facts),
+        "unseen": out_of_reach(rows),
         "mixed": alarm("RubricaVersionsDiffer") if len(facts.versions) > 1 else None,
     }
 

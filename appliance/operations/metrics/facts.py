@@ -139,11 +139,6 @@ class Facts:
     grounds: tuple[Ground, ...] = ()
 
     @property
-    def hosts(self) -> frozenset[str]:
-        """Hosts that any figures in reach are of."""
-        return frozenset(each.slot.split("/")[1] for each in self.processes)
-
-    @property
     def versions(self) -> tuple[str, ...]:
         """Those that run; more than one while an upgrade goes on, or did not end."""
         return tuple(sorted({each.version for each in self.processes if each.version}))
@@ -309,8 +304,12 @@ def _of_tsa(good: datetime | None, bad: datetime | None) -> Verdict:
 
 
 def _of_status(good: datetime | None, bad: datetime | None, now: datetime) -> Verdict:
-    """One CA that fails is not all of them: the last good answer is what counts."""
-    if bad is not None and (good is None or (bad > good and now - good > OUTSIDE)):
+    """One CA that fails is not all of them: the last good answer is what counts.
+
+    Nor is a failure that is long past: nobody asked since.
+    """
+    is_failing = bad is not None and now - bad <= OUTSIDE
+    if is_failing and (good is None or now - good > OUTSIDE):
         return alarm("RubricaOutsideStatusFails")
     return UNKNOWN if good is None else GOOD
 

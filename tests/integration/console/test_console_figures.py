@@ -24,6 +24,7 @@ from appliance.operations.backup.record import note_backup
 from appliance.operations.metrics.facts import POOLS
 from appliance.operations.metrics.reading import LATEST_S, MOST_SAMPLES
 from hsm_config.provisioning.ca_certificates import key_identifier
+from tests.fakes import NOON
 from tests.parts.console import Site, open_site, write_pki
 from tests.parts.outside_ca import der, ec_key, spki_of
 from tests.parts.salud import (
@@ -100,7 +101,9 @@ async def test_tsa_that_nobody_asked_stands_there(site: Site) -> None:
         ({"success": 120, "failure": 60}, "Bien"),
         ({"success": 3600, "failure": 60}, "Atención No responde ninguna CA externa"),
         ({"success": 3600, "failure": 7200}, "Bien"),
+        ({"success": 10800, "failure": 7200}, "Bien"),
         ({"failure": 60}, "Atención No responde ninguna CA externa"),
+        ({"failure": 7200}, "No se sabe"),
     ],
 )
 async def test_outside_ca(
@@ -315,6 +318,10 @@ async def test_without_figures_the_page_says_so(site: Site) -> None:
     rows = await told(site, "workers")
     assert "no se ve" in rows["API y páginas públicas api/lejos/1"]
     assert "1.2.3" in rows[f"API y páginas públicas api/{HOST}/1"]
+    # Whoever hands over in the name of another host hides nobody there.
+    hand_over(site, "sandbox", number=9, host="lejos")
+    shown = section(await page(site), "workers")
+    assert f"{socket.gethostname()}, no llegan cifras de lejos:" in plain(shown)
 
 
 async def test_versions_differ(site: Site) -> None:
@@ -433,9 +440,10 @@ async def test_many_who_look_cost_one_reading(tmp_path: Path) -> None:
         path.write_text(body)
     source = HostFigures(tmp_path)
     began = time.monotonic()
-    first = await source.processes()
+    first = await source.facts(NOON, ())
     took_s = time.monotonic() - began
-    found = await asyncio.gather(*(source.processes() for _ in range(100)))
+    found = await asyncio.gather(*(source.facts(NOON, ()) for _ in range(100)))
+    assert len(first.processes) == 4
     assert all(each is first for each in found)
     assert time.monotonic() - began < took_s + KEPT_S
 
