@@ -4,7 +4,7 @@ import re
 import socket
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.parts.administrators import Administrator, new_administrator
 from tests.parts.appliance import Appliance
@@ -73,3 +73,26 @@ async def test_figures_of_every_role_and_their_faults(
             await open_page.picture(page, picture, full=True)
 
     await expect(rows.filter(has_text="Rubrica")).to_have_count(0)
+
+
+async def test_page_outlives_a_console_that_is_away(
+    open_page: Opener, administrator: Administrator
+) -> None:
+    """A proxy's answer takes no section's place, and the page goes on renewing."""
+    page = await open_page("desktop")
+    await administrator.sign_in(page, "/admin/health")
+
+    async def away(route: Route) -> None:
+        body = "<!doctype html><title>503</title><h1>El servicio no responde</h1>"
+        await route.fulfill(status=503, content_type="text/html", body=body)
+
+    await page.route("**/admin/health", away)
+    async with page.expect_response(lambda answer: answer.status == 503) as refused:
+        pass
+    await (await refused.value).finished()
+    await page.unroute("**/admin/health")
+    async with page.expect_response(lambda answer: answer.status == 200) as renewed:
+        await expect(page.locator("#live h2#workers")).to_be_visible()
+    await (await renewed.value).finished()
+    await expect(page.locator("#live h2#workers")).to_be_visible()
+    await expect(page.get_by_text("El servicio no responde")).to_have_count(0)
