@@ -1,5 +1,7 @@
 """The red case: an HSM that makes unwrapped keys readable is refused."""
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,16 @@ from tests.parts.opencryptoki import OpenCryptoki, why_not
 pytestmark = [pytest.mark.full, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 
-def test_check_refuses_an_hsm_whose_unwrapped_keys_can_be_read(tmp_path: Path) -> None:
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A private folder outside /dev/shm, which is another one to its processes."""
+    with tempfile.TemporaryDirectory(prefix="rbk-", dir="/var/tmp") as folder:
+        yield Path(folder)
+
+
+def test_check_refuses_an_hsm_whose_unwrapped_keys_can_be_read(on_disk: Path) -> None:
     """Exit code 1, and the line says what is wrong."""
-    code, said = OpenCryptoki(tmp_path).command("check", "--quick")
+    code, said = OpenCryptoki(on_disk).command("check", "--quick")
 
     assert code == 1, said
     (line,) = [one for one in said.splitlines() if "unwrapped key " in one]
