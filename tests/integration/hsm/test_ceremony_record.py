@@ -14,6 +14,8 @@ from hsm_config.pkcs11.module import find_token, opened
 from hsm_config.provisioning.signing_token import identity_path
 from tests.parts.hsm import HsmInstallation
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:

@@ -23,6 +23,8 @@ from hsm_config.provisioning.signing_token import KEEP_ALIVE_ALGORITHM
 from hsm_config.provisioning.take_over import raise_generation
 from tests.parts.hsm import HsmInstallation
 
+pytestmark = pytest.mark.full
+
 
 def taken(hsm: HsmInstallation) -> list[Generation]:
     """What each member has."""

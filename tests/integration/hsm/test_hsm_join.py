@@ -23,6 +23,8 @@ from tests.parts.hsm import HsmInstallation, folder_of_token
 from tests.parts.nss import NssTokens
 from tests.parts.wrapped import SCHEME, add_keys, read_keys
 
+pytestmark = pytest.mark.full
+
 DIGEST = hashlib.sha256(b"a document").digest()
 MEMBER_EVENTS = (
     EventKind.MEMBER_JOINING,

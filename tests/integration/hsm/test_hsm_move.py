@@ -27,6 +27,8 @@ from tests.parts.rubrica import run_rubrica
 from tests.parts.wrapped import SCHEME, add_keys, read_keys
 from worker.hsm.session import HsmSession
 
+pytestmark = pytest.mark.full
+
 DIGEST = hashlib.sha256(b"a document").digest()
 
 

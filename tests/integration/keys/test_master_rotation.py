@@ -26,6 +26,8 @@ from tests.parts.started import Running
 from tests.parts.wrapped import SCHEME, add_keys, read_keys
 from worker.hsm.session import HsmSession
 
+pytestmark = pytest.mark.full
+
 DIGEST = hashlib.sha256(b"a document").digest()
 
 

@@ -23,10 +23,13 @@ RULES: Final = _DOCS / "samples" / "rubrica-alerts.yaml"
 MINUTES: Final = 120
 _AT: Final = '{job="rubrica",instance="a"'
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("promtool") is None,
-    reason="promtool is not installed (Debian's prometheus)",
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        shutil.which("promtool") is None,
+        reason="promtool is not installed (Debian's prometheus)",
+    ),
+]
 
 
 def one(name: str, labels: str, values: str) -> dict[str, str]:

@@ -79,6 +79,7 @@ async def test_every_corpus_file_is_inspected_or_refused_by_name(
     assert not reasons & {"PermissionError", "ModuleNotFoundError", "ImportError"}
 
 
+@pytest.mark.full
 async def test_every_corpus_file_that_is_taken_in_can_be_drawn(
     sandbox: SandboxServer,
 ) -> None:

@@ -18,6 +18,8 @@ from appliance.domain.sandbox import Operation, encode
 from tests import pdfs
 from tests.parts.sandbox import SandboxServer, running_sandbox
 
+pytestmark = pytest.mark.full
+
 DEADLINE_S = 60
 WAITING = 256
 

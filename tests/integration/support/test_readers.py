@@ -9,6 +9,8 @@ from tests.parts.body_readers import BODY_READERS
 from tests.parts.growth import MOST, growth
 from tests.parts.readers import READERS
 
+pytestmark = pytest.mark.full
+
 ALL = {**READERS, **BODY_READERS}
 
 
