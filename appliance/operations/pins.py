@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Final
 
 from appliance.cli.as_role import credentials_of, unit_text
+from appliance.core.secrets.pin_places import PIN_FOLDER, FreePlaces, tokens_of
 from appliance.operations.looks import Finding, owned
-from appliance.settings import Settings, TokenSettings
+from appliance.settings import Settings
 
-_FOLDER: Final = Path("/etc/rubrica/hsm")
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _TAKE: Final = "rubrica hsm pins"
-_MOVE: Final = f"mv {{}} {_FOLDER}/; name it there in hsm.{{}}.pin_file; {_TAKE}"
+_MOVE: Final = "mv -n {} {}; hsm.{}.pin_file = {}; " + _TAKE
+"""One that is there already is not to be lost: it opens another token."""
 
 
-def look_at_pins(settings: Settings, folder: Path = _FOLDER) -> Iterator[Finding]:
+def look_at_pins(settings: Settings, folder: Path = PIN_FOLDER) -> Iterator[Finding]:
     """PINs in files that somebody but root may read, or that no worker is handed.
 
     Args:
@@ -32,17 +33,25 @@ def look_at_pins(settings: Settings, folder: Path = _FOLDER) -> Iterator[Finding
         line.partition("=")[2].partition(":")[0]
         for line in credentials_of(unit_text("signing"))
     }
-    for key, token in _tokens(settings):
-        for path in (token.pin_file, token.so_pin_file):
+    free = FreePlaces(settings, folder)
+    for key, token in tokens_of(settings):
+        at_home = token.pin_file.parent == folder
+        place = token if at_home else free.free_for(token)
+        for path, to in (
+            (token.pin_file, place.pin_file),
+            (token.so_pin_file, place.so_pin_file),
+        ):
             if path.exists() and (how := _open_to(path)):
                 what = f"{path}: others than root may read the PIN ({how})"
-                at_home = path.parent == folder
-                yield Finding(what, _TAKE if at_home else _MOVE.format(path, key))
+                move = _MOVE.format(path, to, key, place.pin_file)
+                yield Finding(what, _TAKE if at_home else move)
         path = token.pin_file
         has_file = token.pin_source == "file" and path.exists()
-        if has_file and path.name not in handed and not _open_to(path):
+        is_handed = at_home and path.name in handed
+        if has_file and not is_handed and not _open_to(path):
             what = f"{path}: is root's own, and no worker is handed it"
-            yield Finding(what, _TAKE)
+            move = _MOVE.format(path, place.pin_file, key, place.pin_file)
+            yield Finding(what, _TAKE if at_home else move)
 
 
 def _open_to(path: Path) -> str:
@@ -52,11 +61,3 @@ def _open_to(path: Path) -> str:
         if state.st_uid != 0 or (each == path and state.st_mode & _OTHERS):
             return f"{each} is {owned(each)}"
     return ""
-
-
-def _tokens(settings: Settings) -> Iterator[tuple[str, TokenSettings]]:
-    """Every token, by the key of `[hsm]`."""
-    hsm = settings.hsm
-    yield from (("firma", hsm.firma), ("pki", hsm.pki))
-    for number, replica in enumerate(hsm.replicas):
-        yield f"replicas.{number}", replica

@@ -20,8 +20,9 @@ class TokenSettings(Section):
     `RUBRICA_PIN_` and the label in capitals, refused in PROD; `prompt`, asked for
     at the terminal, which only `rubrica hsm` can do."""
     pin_file: Path
-    """File with its PIN, read once at the start of the worker. What systemd hands
-    over under the file's name is read in its place (see docs/hsm.md, "PINs")."""
+    """File with its PIN, read once at the start of the worker. Of one in
+    `/etc/rubrica/hsm`, what systemd hands over under its name is read in its place
+    (see docs/hsm.md, "PINs")."""
 
     @property
     def so_pin_file(self) -> Path:

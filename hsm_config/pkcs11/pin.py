@@ -18,6 +18,7 @@ from appliance.core.secrets.credential_files import (
     credentials,
     given_file,
 )
+from appliance.core.secrets.pin_places import PIN_FOLDER
 from appliance.domain.vocab import Environment
 from appliance.settings import SettingsError, TokenSettings
 
@@ -57,18 +58,30 @@ def obtain_pin(
 
 
 def pin_path(token: TokenSettings) -> Path:
-    """The file with a token's PIN: its own, or a systemd credential of its name.
+    """The file with a token's PIN: its own, or a systemd credential.
 
     Raises:
         SettingsError: a credential is wanted and systemd gives none.
     """
     if token.pin_source != "credential":
-        return given_file(token.pin_file)
+        return given_pin(token.pin_file)
     folder = credentials()
     if folder is None:
         msg = f"token {token.label}: no systemd credentials here; try --ask-pin"
         raise SettingsError(msg)
     return folder / token.pin_file.name
+
+
+def given_pin(path: Path) -> Path:
+    """Where a PIN is to be read: from its credential, if it has one.
+
+    Another HSM's PIN may have the same name in another folder, and no credential says
+    which file it is of: it counts for those alone that `rubrica hsm pins` hands over.
+
+    Args:
+        path: the file that the settings name.
+    """
+    return given_file(path) if path.parent == PIN_FOLDER else path
 
 
 def pin_whence(token: TokenSettings) -> str:
@@ -146,7 +159,7 @@ def read_pin(path: Path, environment: Environment) -> Pin:
 
 
 def is_given(path: Path) -> bool:
-    """Whether a PIN file is there, or a systemd credential of its name.
+    """Whether a PIN file is there, or its systemd credential.
 
     Args:
         path: the file that the settings name.
@@ -155,7 +168,7 @@ def is_given(path: Path) -> bool:
         SettingsError: it lies where this user may not look.
     """
     try:
-        return given_file(path).exists()
+        return given_pin(path).exists()
     except PermissionError as exc:
         msg = (
             f"{path}: lies where this user may not look, and systemd does not hand it "

@@ -11,13 +11,13 @@ from pathlib import Path
 import pkcs11
 from pkcs11.exceptions import NoSuchToken
 
-from appliance.core.secrets.credential_files import given_file
 from appliance.domain.errors import HsmRefusedError
 from appliance.settings import Settings, TokenSettings
 from hsm_config.pkcs11.module import Library, find_token
 from hsm_config.pkcs11.pin import (
     AskPin,
     Pin,
+    given_pin,
     is_given,
     make_pin,
     obtain_pin,
@@ -115,7 +115,7 @@ def _make(
     if not is_given(so_file):
         make_pin(so_file, profile.quirks.pin_chars)
         made.append(f"SO PIN file {so_file}")
-    so_pin = read_pin(given_file(so_file), settings.environment)
+    so_pin = read_pin(given_pin(so_file), settings.environment)
     _init_token(library, token.label, so_pin)
     made.append(f"token {token.label}")
     # A new token shows under its own slot only after a fresh start.
@@ -173,7 +173,7 @@ def _set_user_pin(
         make_pin(token.pin_file, profile.quirks.pin_chars)
         made.append(f"PIN file {token.pin_file}")
     pin = obtain_pin(token, settings.environment, ask)
-    so_pin = read_pin(given_file(so_file), settings.environment)
+    so_pin = read_pin(given_pin(so_file), settings.environment)
     session = found.open(rw=True, so_pin=so_pin.value)
     try:
         session.init_pin(pin.value)

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from appliance.core.secrets.pin_places import PIN_FOLDER, FreePlaces, tokens_of
 from appliance.settings import ReplicaSettings, Settings, SettingsError, TokenSettings
 from hsm_config.pkcs11.pin import make_pin, replace_file
 from hsm_config.profile import load_profile
 
-FOLDER: Final = Path("/etc/rubrica/hsm")
 DROP_IN: Final = Path("/etc/systemd/system/rubrica-signing@.service.d/pins.conf")
 _HEAD: Final = """\
 # Written by `rubrica hsm pins`: PINs, which are root's own. Lines of your own go into a
@@ -54,7 +54,7 @@ class OwnPins:
         self,
         settings: Settings,
         *,
-        folder: Path = FOLDER,
+        folder: Path = PIN_FOLDER,
         drop_in: Path = DROP_IN,
         reload: Callable[[], None] = _reload,
     ) -> None:
@@ -118,7 +118,7 @@ class OwnPins:
 
     def _ours(self) -> Iterator[tuple[str, TokenSettings]]:
         """Tokens whose PINs are to lie in the folder, by the key of the settings."""
-        for key, token in _tokens(self._settings):
+        for key, token in tokens_of(self._settings):
             if token.pin_file.parent == self._folder:
                 yield key, token
 
@@ -207,12 +207,13 @@ class OwnPins:
 
     def _left(self) -> Iterator[str]:
         """PINs elsewhere, which the workers' user reads itself."""
-        for key, token in _tokens(self._settings):
+        free = FreePlaces(self._settings, self._folder)
+        for key, token in tokens_of(self._settings):
             if token.pin_source == "file" and token.pin_file.parent != self._folder:
+                place = free.free_for(token).pin_file
                 yield (
                     f"left  {token.pin_file}: the workers' user reads it; move it to "
-                    f"{self._folder}, name it there in hsm.{key}.pin_file, and run "
-                    "this again"
+                    f"{place}, name it there in hsm.{key}.pin_file, and run this again"
                 )
 
 
@@ -235,11 +236,3 @@ def _owned(handle: int) -> tuple[int, int, int]:
     """User, group and mode of what is open."""
     state = os.fstat(handle)
     return state.st_uid, state.st_gid, stat.S_IMODE(state.st_mode)
-
-
-def _tokens(settings: Settings) -> Iterator[tuple[str, TokenSettings]]:
-    """Every token, by the key of `[hsm]`."""
-    hsm = settings.hsm
-    yield from (("firma", hsm.firma), ("pki", hsm.pki))
-    for number, replica in enumerate(hsm.replicas):
-        yield f"replicas.{number}", replica

@@ -159,6 +159,7 @@ def test_pin_that_systemd_hands_over_is_read_in_its_files_place(
     handed.mkdir()
     _file(own, b"of the file")
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(handed))
+    monkeypatch.setattr("hsm_config.pkcs11.pin.PIN_FOLDER", own)
     token = _token("file", own)
 
     before = obtain_pin(token, Environment.PROD)
@@ -167,8 +168,27 @@ def test_pin_that_systemd_hands_over_is_read_in_its_files_place(
 
     assert (before.value, after.value) == ("of the file", "handed over")
     assert is_given(own / "firma.pin")
-    assert is_given(Path("/nowhere/firma.pin"))
-    assert not is_given(Path("/nowhere/pki.pin"))
+    (own / "firma.pin").unlink()
+    assert is_given(own / "firma.pin")
+    assert not is_given(own / "pki.pin")
+
+
+def test_pin_of_another_folder_is_not_the_one_that_systemd_hands_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another HSM's file may have the same name: it is read, or missed, itself."""
+    handed, another = tmp_path / "handed", tmp_path / "hsm-new"
+    handed.mkdir()
+    another.mkdir()
+    _file(handed, b"of the first HSM", 0o440)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(handed))
+    token = _token("file", another)
+
+    assert not is_given(token.pin_file)
+    with pytest.raises(SettingsError, match=r"hsm-new/firma\.pin: .*cannot be read"):
+        obtain_pin(token, Environment.PROD)
+    _file(another, b"of the other")
+    assert obtain_pin(token, Environment.PROD).value == "of the other"
 
 
 def test_pin_in_a_closed_folder_is_told_with_the_remedy(

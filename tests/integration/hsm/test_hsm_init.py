@@ -58,15 +58,32 @@ def test_init_takes_pins_that_systemd_hands_over(
     for name in ("firma", "firma-so", "pki", "pki-so"):
         make_pin(handed / f"{name}.pin", 32)
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(handed))
+    hsm = bare.settings.hsm
+    monkeypatch.setattr("hsm_config.pkcs11.pin.PIN_FOLDER", hsm.firma.pin_file.parent)
 
     provision(bare.settings)
 
     assert bare.check().good
-    hsm = bare.settings.hsm
     named = [hsm.firma.pin_file, hsm.pki.pin_file]
     named += [hsm.firma.so_pin_file, hsm.pki.so_pin_file]
     assert [path.name for path in named if path.exists()] == []
     assert {path.name for path in named} == {path.name for path in handed.iterdir()}
+
+
+def test_init_takes_no_pin_of_another_hsm_that_systemd_hands_over(
+    bare: HsmInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files have the same names in another folder: the new HSM gets its own."""
+    handed = tmp_path / "credentials"
+    old = {make_pin(handed / f"{name}.pin", 32).value for name in ("firma", "firma-so")}
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(handed))
+
+    provision(bare.settings)
+
+    assert bare.check().good
+    token = bare.settings.hsm.firma
+    new = {path.read_text().strip() for path in (token.pin_file, token.so_pin_file)}
+    assert len(old | new) == 4
 
 
 def test_init_twice_changes_nothing(made: HsmInstallation) -> None:

@@ -348,6 +348,45 @@ def test_doctor_tells_of_a_pin_elsewhere(place: Place, unit: Path) -> None:
     found = list(look_at_pins(place.settings(pin_file=str(other)), place.folder))
 
     assert "0640 root root" in found[0].what
-    assert f"mv {other}" in found[0].remedy
-    assert "hsm.firma.pin_file" in found[0].remedy
+    place_of = [each.remedy.split("; ")[0] for each in found]
+    assert place_of == [
+        f"mv -n {other} {place.folder / name}"
+        for name in ("elsewhere.pin", "elsewhere-2.pin")
+    ]
+    assert f"hsm.firma.pin_file = {place.folder}/elsewhere.pin" in found[0].remedy
     assert "1234" not in repr(found)
+
+
+@pytest.mark.parametrize("taken", ["firma.pin", "firma-so.pin", "a link"])
+def test_pin_elsewhere_is_moved_onto_no_other(
+    place: Place, unit: Path, taken: str
+) -> None:
+    """A name that is taken, or whose SO PIN's is, is not told for another token."""
+    unit.write_text("[Service]\nLoadCredential=firma.pin:/etc/rubrica/hsm/firma.pin\n")
+    if taken == "a link":
+        (place.folder / "firma.pin").symlink_to("/nowhere")
+    else:
+        place.put(taken)
+    other = place.root / "hsm-new" / "firma.pin"
+    other.parent.mkdir()
+    for path in (other, other.with_name("firma-so.pin")):
+        path.write_text("1234\n")
+        path.chmod(0o600)
+        os.chown(path, _ROLE, _ROLE)
+    settings = place.settings("firma-b", pin_file=str(other))
+
+    found = [each.remedy for each in look_at_pins(settings, place.folder)]
+    told = place.pins(settings).take()
+
+    moved = [remedy.split("; ")[0] for remedy in found]
+    assert moved[:2] == [
+        f"mv -n {other} {place.folder}/firma-2.pin",
+        f"mv -n {other.with_name('firma-so.pin')} {place.folder}/firma-2-so.pin",
+    ]
+    assert len(set(moved)) == 6
+    assert f"move it to {place.folder}/firma-2.pin" in told[-3]
+    # Root's by now, it is handed over no more than before.
+    os.chown(other.parent, 0, 0)
+    os.chown(other, 0, 0)
+    handed = [each.what for each in look_at_pins(settings, place.folder)]
+    assert f"{other}: is root's own, and no worker is handed it" in handed
