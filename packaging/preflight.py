@@ -37,6 +37,10 @@ _REQUIRING: Final = ("Requires", "Requisite", "BindsTo")
 _CREDENTIALS: Final = "(?:Load|Set)Credential(?:Encrypted)?"
 _PACKAGED: Final = "*/lib/systemd/system"
 """Where packages have their units."""
+_PINS: Final = "/etc/rubrica/hsm"
+"""Root's own from 0.2.0 on: what workers read by themselves may not lie there."""
+_PIN_NAME: Final = re.compile(r"[A-Za-z0-9._@+=,~-]+")
+"""Of a file that systemd hands over under its name."""
 _MANUAL: Final = 'docs/running.md, "Upgrading from"'
 
 
@@ -84,6 +88,7 @@ def _lacks(needs: argparse.Namespace) -> Iterator[Lack]:
     yield from _lacks_files(needs.files)
     yield from _lacks_settings(settings, needs.settings)
     yield from _lacks_folders(settings, needs.folders, needs.made)
+    yield from _lacks_own_pins(settings)
     yield from _hidden_units(needs.units)
     yield from _lacks_units(needs.required)
 
@@ -173,6 +178,95 @@ def _lacks_folders(
                 "mount it, or bring it back from a backup; an empty one for a role "
                 f"that is new: {_MANUAL}",
             )
+
+
+def _lacks_own_pins(settings: dict[str, Any]) -> Iterator[Lack]:
+    """What keeps the folder of the PINs from becoming root's own.
+
+    `rubrica hsm pins` looks for the same (hsm_config/provisioning/pin_folder.py): by
+    then the new version is unpacked.
+
+    Args:
+        settings: of the installation.
+    """
+    own = _ROOT / _PINS[1:]
+    if own.is_symlink():
+        yield Lack(
+            f"a folder {_PINS}: it is a link",
+            "put the folder with the PINs in its place",
+        )
+        return
+    for key, path, is_pin in _paths_of(settings):
+        if is_pin and str(path.parent) == _PINS:
+            yield from _lacks_pin(key, path)
+        elif _is_below(path, own):
+            yield _in_the_way(f"{path} ({key} in the settings)")
+    pattern = f"((?:Environment|ReadWritePaths)=.*{_PINS}(?![\\w.-]).*)"
+    for line in _values(pattern, _role_files("signing@*")):
+        yield _in_the_way(f"{line} (a drop-in of rubrica-signing@.service)")
+
+
+def _in_the_way(what: str) -> Lack:
+    return Lack(
+        f"{_PINS} with PINs alone, which no role can look into any more: {what}",
+        f"move that out, to {_PINS}-client (a PIN: right into {_PINS}), and name it "
+        f"there; {_MANUAL}",
+    )
+
+
+def _lacks_pin(key: str, path: Path) -> Iterator[Lack]:
+    """Of a PIN, and the security officer's beside it.
+
+    Args:
+        key: of the settings.
+        path: right in the folder.
+    """
+    if not _PIN_NAME.fullmatch(path.name):
+        yield Lack(
+            f"a name of {path} ({key}) that systemd hands a file over by",
+            "give it one of letters, digits, dots and hyphens",
+        )
+    for file in (path, path.with_name(f"{path.stem}-so{path.suffix}")):
+        if (_ROOT / str(file)[1:]).is_symlink():
+            yield Lack(
+                f"a file {file} that is no link ({key})",
+                "put the file with the PIN in its place",
+            )
+
+
+def _paths_of(
+    table: dict[str, Any], above: str = ""
+) -> Iterator[tuple[str, Path, bool]]:
+    """What may be a path in settings: its key, itself, and whether a PIN is there.
+
+    Args:
+        table: of the settings, or in them.
+        above: keys that lead there, each with a dot after it.
+    """
+    for name, value in table.items():
+        is_pin = name == "pin_file"
+        if is_pin and table.get("pin_source", "file") != "file":
+            continue  # a name alone
+        if isinstance(value, str) and name != "label":
+            yield f"{above}{name}", Path("/etc/rubrica") / value, is_pin
+        for number, each in enumerate(value if isinstance(value, list) else ()):
+            if isinstance(each, dict):
+                yield from _paths_of(each, f"{above}{name}.{number}.")
+            if isinstance(each, str):
+                yield f"{above}{name}.{number}", Path("/etc/rubrica") / each, False
+        if isinstance(value, dict):
+            yield from _paths_of(value, f"{above}{name}.")
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    """Whether a path of the settings leads below a folder, itself or by a link."""
+    plain = Path(os.path.normpath(_ROOT / str(path)[1:]))
+    try:
+        found = (plain, Path(os.path.realpath(plain)))
+    except (OSError, ValueError):
+        found = (plain,)  # no path, but a text
+    tops = (folder, Path(os.path.realpath(folder)))
+    return any(one != top and one.is_relative_to(top) for one in found for top in tops)
 
 
 def _takes_back(role: str) -> bool:

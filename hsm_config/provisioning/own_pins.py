@@ -20,6 +20,7 @@ from appliance.core.secrets.pin_places import PIN_FOLDER, FreePlaces, tokens_of
 from appliance.settings import ReplicaSettings, Settings, SettingsError, TokenSettings
 from hsm_config.pkcs11.pin import make_pin, replace_file
 from hsm_config.profile import load_profile
+from hsm_config.provisioning.pin_folder import check_folder, check_links
 
 DROP_IN: Final = Path("/etc/systemd/system/rubrica-signing@.service.d/pins.conf")
 _HEAD: Final = """\
@@ -84,9 +85,11 @@ class OwnPins:
 
         Raises:
             SettingsError: a PIN is missing that a token was made with, one is a link,
-                or, to make some, the folder is not there.
+                something else lies in the folder (nothing was changed then), or, to
+                make some, the folder is not there.
             OSError: the disk refuses.
         """
+        check_folder(self._settings, self._folder)
         if not self._folder.is_dir():
             if not make:
                 return list(self._left())
@@ -110,11 +113,8 @@ class OwnPins:
         if _owned(handle) != (0, 0, 0o700):
             os.fchown(handle, 0, -1)
             os.fchmod(handle, 0o710)
-        for _, token in self._ours():
-            for path in (token.pin_file, token.so_pin_file):
-                if path.is_symlink():
-                    msg = f"{path}: is a link; put the file with the PIN in its place"
-                    raise SettingsError(msg)
+        # Once more: up to here its owner could put one there.
+        check_links(self._settings, self._folder)
 
     def _ours(self) -> Iterator[tuple[str, TokenSettings]]:
         """Tokens whose PINs are to lie in the folder, by the key of the settings."""

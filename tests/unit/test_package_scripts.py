@@ -311,6 +311,115 @@ def test_settings_that_cannot_be_read_are_told(whole: Host) -> None:
     assert found.startswith("settings that can be read: ")
 
 
+_PINS: Final = """\
+[hsm]
+firma = {{ label = "hsm/a", pin_file = "/etc/rubrica/hsm/firma.pin" }}
+pki = {{ label = "pki", pin_source = "prompt", pin_file = "/etc/rubrica/hsm/x/y.pin" }}
+{more}
+"""
+
+
+@pytest.fixture
+def closing(whole: Host) -> Host:
+    """One whose PINs become root's own, and whose folder has nothing else."""
+    whole.make("/etc/rubrica/hsm")
+    whole.settings.write_text(_PINS.format(more='profile = "softhsm2"'))
+    for name in ("firma.pin", "firma-so.pin"):
+        (whole.root / "etc/rubrica/hsm" / name).touch()
+    assert whole.refusals() == []
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("more", "key", "path"),
+    [
+        ('softhsm_conf = "/etc/rubrica/hsm/c.conf"', "softhsm_conf", "hsm/c.conf"),
+        ('profile = "hsm/luna.toml"', "profile", "hsm/luna.toml"),
+        ('module = "/etc/rubrica/x/../hsm/p11.so"', "module", "hsm/p11.so"),
+        ('module = "/opt/maker/p11.so"', "module", "/opt/maker/p11.so"),
+        (
+            (
+                '[[hsm.replicas]]\npin_file = "/etc/rubrica/hsm/b.pin"\n'
+                'config = "/etc/rubrica/hsm/b.conf"'
+            ),
+            "replicas.0.config",
+            "hsm/b.conf",
+        ),
+        ('[trust]\nfiles = ["hsm/a.pem"]', None, "hsm/a.pem"),
+        (
+            '[[hsm.replicas]]\npin_file = "/etc/rubrica/hsm/b/b.pin"',
+            "replicas.0.pin_file",
+            "hsm/b/b.pin",
+        ),
+    ],
+)
+def test_folder_that_is_closed_may_hold_pins_alone(
+    closing: Host, more: str, key: str | None, path: str
+) -> None:
+    """What workers read by themselves moves out first, by a link too."""
+    closing.make("/opt")
+    (closing.root / "opt/maker").symlink_to(closing.root / "etc/rubrica/hsm")
+    closing.settings.write_text(_PINS.format(more=more))
+
+    (found,) = closing.refusals()
+
+    assert found.startswith("/etc/rubrica/hsm with PINs alone")
+    named = f"hsm.{key}" if key else "trust.files.0"
+    assert f"{path} ({named} in the settings)" in found
+    closing.settings.write_text(
+        _PINS.format(more='softhsm_conf = "/etc/rubrica/hsm-client/c.conf"')
+    )
+    assert closing.refusals() == []
+
+
+def test_drop_in_that_names_the_folder_that_is_closed_is_refused(closing: Host) -> None:
+    """Of the workers: a library's configuration. systemd itself reads there on."""
+    closing.drop_in("signing@", "Environment=CONF=/etc/rubrica/hsm")
+
+    (found,) = closing.refusals()
+
+    assert "Environment=CONF=/etc/rubrica/hsm (a drop-in of" in found
+    closing.drop_in(
+        "signing@",
+        "Environment=CONF=/etc/rubrica/hsm-client",
+        "LoadCredential=firma.pin:/etc/rubrica/hsm/firma.pin",
+    )
+    assert closing.refusals() == []
+
+
+@pytest.mark.parametrize("name", ["firma.pin", "firma-so.pin"])
+def test_pin_that_is_a_link_is_refused(closing: Host, name: str) -> None:
+    """Before anything is unpacked: systemd would read anything."""
+    pin = closing.root / "etc/rubrica/hsm" / name
+    pin.unlink()
+    pin.symlink_to("/etc/shadow")
+
+    (found,) = closing.refusals()
+
+    assert (
+        found == f"a file /etc/rubrica/hsm/{name} that is no link (hsm.firma.pin_file)"
+    )
+
+
+def test_folder_of_pins_that_is_a_link_is_refused(closing: Host) -> None:
+    """In a line, whatever lies in it."""
+    folder = closing.root / "etc/rubrica/hsm"
+    folder.rename(closing.root / "srv/pins")
+    folder.symlink_to(closing.root / "srv/pins")
+
+    assert closing.refusals() == ["a folder /etc/rubrica/hsm: it is a link"]
+
+
+def test_pin_with_a_name_that_a_unit_reads_otherwise_is_refused(closing: Host) -> None:
+    """`%` begins a specifier there."""
+    text = closing.settings.read_text().replace("firma.pin", "50%.pin")
+    closing.settings.write_text(text)
+
+    (found,) = closing.refusals()
+
+    assert found.startswith("a name of /etc/rubrica/hsm/50%.pin (hsm.firma.pin_file)")
+
+
 _KNOWS: Final = """\
 #!/bin/sh
 [ "$*" = "database check --knows 0001" ] || exit 9

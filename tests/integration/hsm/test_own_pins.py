@@ -43,7 +43,9 @@ class Place:
         """What hands them over."""
         return self.root / "units" / "pins.conf"
 
-    def settings(self, *replicas: str, **token: Any) -> Settings:
+    def settings(
+        self, *replicas: str, hsm: dict[str, Any] | None = None, **token: Any
+    ) -> Settings:
         """With tokens `firma`, `pki` and others, whose PINs are in the folder."""
 
         def named(name: str) -> dict[str, Any]:
@@ -66,6 +68,7 @@ class Place:
                     "firma": named("firma"),
                     "pki": named("pki"),
                     "replicas": members,
+                    **(hsm or {}),
                 },
                 "secrets": dict.fromkeys(
                     ("pepper_file", "data_key_file", "lookup_key_file"),
@@ -260,6 +263,83 @@ def test_link_is_not_followed(place: Place) -> None:
 
     assert not place.drop_in.exists()
     assert _owned(secret) == (0, 0, "0o640")
+    assert _owned(place.folder) == (_ROLE, _ROLE, "0o700")
+
+
+def test_folder_that_is_a_link_is_not_followed(place: Place) -> None:
+    """Nor is a link to nowhere taken for a folder that is not there."""
+    there = place.folder.rename(place.root / "there")
+    place.folder.symlink_to(there)
+
+    for _ in range(2):
+        with pytest.raises(SettingsError, match=r"/hsm: is a link"):
+            place.pins(place.settings()).take()
+        there = there.rename(place.root / "away")
+
+    assert _owned(place.root / "away") == (_ROLE, _ROLE, "0o700")
+
+
+@pytest.mark.parametrize(
+    "key", ["softhsm_conf", "module", "profile", "firma.pin_file", "replicas.0.config"]
+)
+@pytest.mark.parametrize("way", ["plain", "dots", "link"])
+def test_folder_with_what_workers_read_is_not_closed(
+    place: Place, key: str, way: str
+) -> None:
+    """It is told by its key, and everything is the workers' user's as before."""
+    place.put("firma.pin", "pki.pin", "firma-b.pin")
+    (place.folder / "below").mkdir()
+    place.put("below/luna.toml")
+    (place.root / "luna").symlink_to(place.folder / "below")
+    path = {
+        "plain": f"{place.folder}/below/luna.toml",
+        "dots": f"{place.root}/none/../hsm/below/luna.toml",
+        "link": f"{place.root}/luna/luna.toml",
+    }[way]
+    settings = place.settings("firma-b", hsm=_with(place, key, path))
+
+    with pytest.raises(SettingsError, match=rf"luna\.toml \(hsm\.{key}\) is no PIN"):
+        place.pins(settings).take()
+
+    assert _owned(place.folder) == (_ROLE, _ROLE, "0o700")
+    names = ("firma.pin", "below/luna.toml")
+    owned = {_owned(place.folder / name) for name in names}
+    assert owned == {(_ROLE, _ROLE, "0o600")}
+    assert not place.drop_in.exists()
+
+
+def _with(place: Place, key: str, path: str) -> dict[str, Any]:
+    """A path under a key of `[hsm]`."""
+    if key == "firma.pin_file":
+        return {"firma": {"label": "firma", "pin_file": path}}
+    if key == "replicas.0.config":
+        file = str(place.folder / "firma-b.pin")
+        return {"replicas": [{"label": "firma-b", "pin_file": file, "config": path}]}
+    return {key: path}
+
+
+def test_name_alone_of_a_pin_from_elsewhere_is_no_file(place: Place) -> None:
+    """A credential's, wherever the settings say that it lies."""
+    place.put("pki.pin")
+    named = str(place.folder / "below" / "firma.pin")
+    firma = {"label": "firma", "pin_file": named, "pin_source": "credential"}
+
+    place.pins(place.settings(hsm={"firma": firma})).take()
+
+    assert _owned(place.folder) == _CLOSED
+
+
+@pytest.mark.parametrize("name", ["a b.pin", "50%.pin", "a:b.pin", "ñ.pin", "a\n.pin"])
+def test_pin_with_a_name_that_a_unit_reads_otherwise_is_refused(
+    place: Place, name: str
+) -> None:
+    """Before anything is closed."""
+    place.put(name)
+
+    with pytest.raises(SettingsError, match="no file of such a name"):
+        place.pins(place.settings(pin_file=str(place.folder / name))).take()
+
+    assert _owned(place.folder) == (_ROLE, _ROLE, "0o700")
 
 
 def test_lines_of_another_hsm_stay(place: Place) -> None:
