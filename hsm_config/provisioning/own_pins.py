@@ -29,6 +29,10 @@ _HEAD: Final = """\
 [Service]
 """
 _LINE: Final = "LoadCredential="
+_CLOSED: Final = (0, 0, 0o700)
+"""User, group and mode of the folder once it is root's own."""
+_UNREAD: Final = 0o710
+"""Its mode until systemd has read the drop-in: the group reads its PINs on."""
 
 
 def _reload() -> None:
@@ -99,7 +103,8 @@ class OwnPins:
         handle = os.open(self._folder, flags)
         try:
             self._close_to_writers(handle)
-            told = [*(self._make(asked=asked) if make else ()), *self._hand_over()]
+            told = list(self._make(asked=asked) if make else ())
+            told += self._hand_over(handle)
             return [*told, *self._own(handle), *self._left()]
         finally:
             os.close(handle)
@@ -110,9 +115,9 @@ class OwnPins:
         Raises:
             SettingsError: a PIN's file is a link, which led systemd anywhere.
         """
-        if _owned(handle) != (0, 0, 0o700):
+        if _owned(handle) != _CLOSED:
             os.fchown(handle, 0, -1)
-            os.fchmod(handle, 0o710)
+            os.fchmod(handle, _UNREAD)
         # Once more: up to here its owner could put one there.
         check_links(self._settings, self._folder)
 
@@ -161,8 +166,12 @@ class OwnPins:
         lines = self._drop_in.read_text("utf-8").splitlines()
         return [line for line in lines if line.startswith(_LINE)]
 
-    def _hand_over(self) -> Iterator[str]:
-        """The drop-in: a line for each PIN that is there, or was."""
+    def _hand_over(self, handle: int) -> Iterator[str]:
+        """The drop-in: a line for each PIN that is there, or was.
+
+        Raises:
+            SettingsError: systemd does not read it; the next run has it try again.
+        """
         before = self._lines()
         lines = [
             _line(token)
@@ -178,31 +187,32 @@ class OwnPins:
             for line in before
             if line not in ours and Path(line.partition(":")[2]).exists()
         ]
-        if set(lines) == set(before):
-            return
-        self._drop_in.parent.mkdir(parents=True, exist_ok=True)
-        text = _HEAD + "".join(f"{line}\n" for line in lines)
-        replace_file(self._drop_in, text.encode(), 0o644)
-        self._reload()
-        yield f"made  {self._drop_in}"
+        is_new = set(lines) != set(before)
+        if is_new:
+            # The mode says, to a run after one that was killed, that it is unread.
+            os.fchmod(handle, _UNREAD)
+            self._drop_in.parent.mkdir(parents=True, exist_ok=True)
+            text = _HEAD + "".join(f"{line}\n" for line in lines)
+            replace_file(self._drop_in, text.encode(), 0o644)
+        if self._drop_in.exists() and not _is_own(handle):
+            self._reload()
+        if is_new:
+            yield f"made  {self._drop_in}"
 
     def _own(self, handle: int) -> Iterator[str]:
         """Files and folder become root's own."""
-        for name in sorted(os.listdir(handle)):
-            state = os.stat(name, dir_fd=handle, follow_symlinks=False)
-            if not stat.S_ISREG(state.st_mode):
-                continue
+        for name in _not_own(handle):
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=handle)
             try:
-                if _owned(file) != (0, 0, 0o600):
-                    os.fchown(file, 0, 0)
-                    os.fchmod(file, 0o600)
-                    yield f"taken {self._folder / name}: root's own"
+                os.fchown(file, 0, 0)
+                os.fchmod(file, 0o600)
             finally:
                 os.close(file)
-        if _owned(handle) != (0, 0, 0o700):
-            os.fchown(handle, 0, 0)
-            os.fchmod(handle, 0o700)
+            yield f"taken {self._folder / name}: root's own"
+        was = _owned(handle)
+        os.fchown(handle, 0, 0)
+        os.fchmod(handle, _CLOSED[2])
+        if was not in {_CLOSED, (0, 0, _UNREAD)}:
             yield f"taken {self._folder}: root's own"
 
     def _left(self) -> Iterator[str]:
@@ -232,7 +242,28 @@ def _lost(key: str, token: TokenSettings, *, by_us: bool) -> str:
     return f"{token.pin_file} (hsm.{key}.pin_file): is not there: {remedy}"
 
 
+def _is_own(handle: int) -> bool:
+    """Whether a folder and its files are root's own, and systemd was told of all."""
+    return _owned(handle) == _CLOSED and not _not_own(handle)
+
+
+def _not_own(handle: int) -> list[str]:
+    """Names of files in a folder that others may read, or own."""
+    states = {
+        name: os.stat(name, dir_fd=handle, follow_symlinks=False)
+        for name in sorted(os.listdir(handle))
+    }
+    return [
+        name
+        for name, state in states.items()
+        if stat.S_ISREG(state.st_mode) and _owner(state) != (0, 0, 0o600)
+    ]
+
+
 def _owned(handle: int) -> tuple[int, int, int]:
     """User, group and mode of what is open."""
-    state = os.fstat(handle)
+    return _owner(os.fstat(handle))
+
+
+def _owner(state: os.stat_result) -> tuple[int, int, int]:
     return state.st_uid, state.st_gid, stat.S_IMODE(state.st_mode)

@@ -32,6 +32,8 @@ class Place:
     root: Path
     reloads: list[list[str]] = field(default_factory=list)
     """Lines of the drop-in when systemd read it, and who may look at PINs then."""
+    is_refused: bool = False
+    """Whether systemd reads nothing, the next time."""
 
     @property
     def folder(self) -> Path:
@@ -84,6 +86,10 @@ class Place:
         )
 
     def _reload(self) -> None:
+        if self.is_refused:
+            self.is_refused = False
+            msg = "systemctl daemon-reload: failed"
+            raise SettingsError(msg)
         self.reloads.append([*self.handed(), *map(str, _owned(self.folder))])
 
     def handed(self) -> list[str]:
@@ -165,6 +171,39 @@ def test_second_time_changes_nothing(place: Place) -> None:
     assert pins.take() == []
     assert place.drop_in.stat().st_mtime_ns == before
     assert len(place.reloads) == 1
+
+
+@pytest.mark.parametrize("owner", [0, _ROLE])
+def test_reload_that_failed_is_made_up_for(place: Place, owner: int) -> None:
+    """By the next run, whoever's PINs are by then: the drop-in is the same."""
+    os.chown(place.folder, owner, owner)
+    place.put("firma.pin", "pki.pin", owner=owner)
+    place.is_refused = True
+    pins = place.pins(place.settings())
+
+    with pytest.raises(SettingsError, match="daemon-reload"):
+        pins.take()
+    failed = (place.handed(), list(place.reloads), _owned(place.folder))
+    pins.take()
+
+    lines = [place.line("firma.pin"), place.line("pki.pin")]
+    assert failed == (lines, [], (0, owner, "0o710"))
+    assert place.reloads == [[*lines, "0", str(owner), "0o710"]]
+    assert _owned(place.folder) == _CLOSED
+    assert pins.take() == []
+    assert len(place.reloads) == 1
+
+
+def test_reload_comes_before_a_file_is_closed_by_hand(place: Place) -> None:
+    """Whoever closed the folder: a PIN that is a role's yet may be in no unit read."""
+    place.put("firma.pin", "pki.pin")
+    pins = place.pins(place.settings())
+    pins.take()
+    os.chown(place.folder / "pki.pin", _ROLE, _ROLE)
+
+    pins.take()
+
+    assert len(place.reloads) == 2
 
 
 def test_missing_pins_are_made_for_new_tokens_alone(place: Place) -> None:
