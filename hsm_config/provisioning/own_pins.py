@@ -23,6 +23,8 @@ from hsm_config.profile import load_profile
 from hsm_config.provisioning.pin_folder import check_folder, check_links
 
 DROP_IN: Final = Path("/etc/systemd/system/rubrica-signing@.service.d/pins.conf")
+_SYSTEMD: Final = Path("/run/systemd/system")
+"""There where systemd runs. Source: sd_booted(3)."""
 _HEAD: Final = """\
 # Written by `rubrica hsm pins`: PINs, which are root's own. Lines of your own go into a
 # file beside it.
@@ -36,11 +38,13 @@ _UNREAD: Final = 0o710
 
 
 def _reload() -> None:
-    """Have systemd read the units again.
+    """Have systemd read the units again, where it runs: it reads them as it starts.
 
     Raises:
         SettingsError: it does not.
     """
+    if not _SYSTEMD.is_dir():
+        return
     command = ["systemctl", "daemon-reload"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own words)
     if done.returncode != 0:

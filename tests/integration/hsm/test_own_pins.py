@@ -206,6 +206,29 @@ def test_reload_comes_before_a_file_is_closed_by_hand(place: Place) -> None:
     assert len(place.reloads) == 2
 
 
+def test_no_systemd_is_told_where_none_runs(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container, or an image that is made; where one runs, it has to answer."""
+    place.put("firma.pin", "pki.pin")
+    programs, runs = tmp_path / "bin", tmp_path / "run"
+    programs.mkdir()
+    (programs / "systemctl").write_text("#!/bin/sh\necho broken >&2; exit 1\n")
+    (programs / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    monkeypatch.setattr("hsm_config.provisioning.own_pins._SYSTEMD", runs)
+    pins = OwnPins(place.settings(), folder=place.folder, drop_in=place.drop_in)
+
+    runs.mkdir()
+    with pytest.raises(SettingsError, match="broken"):
+        pins.take()
+    runs.rmdir()
+    pins.take()
+
+    assert _owned(place.folder) == _CLOSED
+    assert place.handed() == [place.line("firma.pin"), place.line("pki.pin")]
+
+
 def test_missing_pins_are_made_for_new_tokens_alone(place: Place) -> None:
     """Root's own from their first byte on, and only where it is asked for."""
     pins = place.pins(place.settings())
