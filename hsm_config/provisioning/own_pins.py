@@ -97,7 +97,7 @@ class OwnPins:
                 make some, the folder is not there.
             OSError: the disk refuses.
         """
-        check_folder(self._settings, self._folder)
+        check_folder(self._settings, self._folder, self._drop_in.parent.parent)
         if not self._folder.is_dir():
             if not make:
                 return list(self._left())

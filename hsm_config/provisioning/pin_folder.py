@@ -1,6 +1,6 @@
 """What may not lie in the folder of the PINs when it becomes root's own.
 
-    check_folder(settings, folder)
+    check_folder(settings, folder, Path("/etc/systemd/system"))
 
 Source: docs/hsm.md, "PINs"; systemd.exec(5), "LoadCredential=".
 """
@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._@+=,~-]+")
 """Of a credential, in a line of a unit, where `%`, blanks and `:` mean something."""
 
 
-def check_folder(settings: Settings, folder: Path) -> None:
+def check_folder(settings: Settings, folder: Path, units: Path) -> None:
     """See to it that closing the folder keeps nothing from the workers.
 
     The same is looked for before an upgrade (packaging/preflight.py).
@@ -26,22 +26,29 @@ def check_folder(settings: Settings, folder: Path) -> None:
     Args:
         settings: of the installation.
         folder: of the PINs.
+        units: folder of this machine's own, with the drop-ins of the workers'.
 
     Raises:
         SettingsError: the folder is a link, or a PIN in it; something else that the
-            settings name lies in it; or a PIN has a name that no unit can have.
+            settings or a drop-in name lies in it; or a PIN has a name that no line of
+            a unit can have.
     """
     if folder.is_symlink():
         msg = f"{folder}: is a link; put the folder with the PINs in its place"
         raise SettingsError(msg)
-    for key, path in _named(settings, folder):
-        if _is_below(path, folder):
-            msg = (
-                f"hsm pins: {path} ({key}) is no PIN right in {folder}, and no role "
-                "can read it there once that is root's own; move it out, as to "
-                f"{folder}-client (a PIN: right into {folder}), and name it there"
-            )
-            raise SettingsError(msg)
+    named = [
+        f"{path} ({key})"
+        for key, path in _named(settings, folder)
+        if _is_below(path, folder)
+    ]
+    named += _named_by_drop_ins(folder, units)
+    if named:
+        msg = (
+            f"hsm pins: {named[0]} is no PIN right in {folder}, and no role can read "
+            "it there once that is root's own; move it out, as to "
+            f"{folder}-client (a PIN: right into {folder}), and name it there"
+        )
+        raise SettingsError(msg)
     check_links(settings, folder)
     for key, token in tokens_of(settings):
         path = token.pin_file
@@ -92,6 +99,19 @@ def _paths(value: Any, key: str) -> Iterator[tuple[str, Path]]:
     elif isinstance(value, list | tuple):
         for number, each in enumerate(value):
             yield from _paths(each, f"{key}.{number}")
+
+
+def _named_by_drop_ins(folder: Path, units: Path) -> Iterator[str]:
+    """Lines of the workers' drop-ins that have their processes look into the folder.
+
+    What systemd itself reads there, as root, is not among them.
+    """
+    pattern = (
+        rf"(?m)^(?:Environment|ReadWritePaths)=.*{re.escape(str(folder))}(?![\w.-]).*"
+    )
+    for path in sorted(units.glob("rubrica-signing@*.service.d/*.conf")):
+        for line in re.findall(pattern, path.read_text("utf-8", "replace")):
+            yield f"{line} ({path})"
 
 
 def _is_below(path: Path, folder: Path) -> bool:

@@ -380,6 +380,25 @@ def _with(place: Place, key: str, path: str) -> dict[str, Any]:
     return {key: path}
 
 
+def test_folder_that_a_drop_in_has_workers_look_into_is_not_closed(
+    place: Place,
+) -> None:
+    """A library's configuration; what systemd reads is in nobody's way."""
+    place.put("firma.pin", "pki.pin")
+    own = place.root / "rubrica-signing@.service.d" / "own.conf"
+    own.parent.mkdir()
+    line = f"Environment=CONF={place.folder}"
+    own.write_text(f"[Service]\n# {line}\n{line}\n")
+
+    with pytest.raises(SettingsError, match=r"CONF=.*/own\.conf\) is no PIN"):
+        place.pins(place.settings()).take()
+
+    assert _owned(place.folder) == (_ROLE, _ROLE, "0o700")
+    own.write_text(f"[Service]\n{line}-client\nLoadCredential=a:{place.folder}/a\n")
+    place.pins(place.settings()).take()
+    assert _owned(place.folder) == _CLOSED
+
+
 def test_name_alone_of_a_pin_from_elsewhere_is_no_file(place: Place) -> None:
     """A credential's, wherever the settings say that it lies."""
     place.put("pki.pin")
