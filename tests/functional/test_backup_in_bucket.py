@@ -105,15 +105,19 @@ def buckets(
         yield Buckets(site, server, link, config, urls)
 
 
+def wait_for_another_second() -> None:
+    """A backup's name tells its second, and of one second there is one."""
+    second = int(time.time())
+    until(lambda: int(time.time()) > second)
+
+
 def test_what_is_lost_comes_back_from_buckets(buckets: Buckets) -> None:
     """Twice made, so that the older goes; listed, drilled, restored, signed on."""
     site = buckets.site
     site.appliance.start()
     request, signed = site.sign()
     for _ in range(2):
-        # A backup's name tells its second, and of one second there is one.
-        second = int(time.time())
-        until(lambda now=second: int(time.time()) > now)
+        wait_for_another_second()
         done = buckets.back_up()
         assert done.returncode == 0, done.stdout + done.stderr
     record, secrets = buckets.places()
