@@ -5,6 +5,7 @@ themselves stand in `tests.parts`.
 """
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +54,13 @@ def short_dir() -> Iterator[Path]:
     """A private folder whose path leaves room for a socket's name."""
     with short_folder() as folder:
         yield folder
+
+
+@pytest.fixture
+def disk_dir() -> Iterator[Path]:
+    """A private folder that is not in memory, as `tmp_path` may be."""
+    with tempfile.TemporaryDirectory(prefix="rbk-", dir="/var/tmp") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """The red case: an HSM that makes unwrapped keys readable is refused."""
 
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,16 +9,12 @@ from tests.parts.opencryptoki import OpenCryptoki, why_not
 pytestmark = [pytest.mark.full, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 
-@pytest.fixture
-def on_disk() -> Iterator[Path]:
-    """A private folder outside /dev/shm, which is another one to its processes."""
-    with tempfile.TemporaryDirectory(prefix="rbk-", dir="/var/tmp") as folder:
-        yield Path(folder)
+def test_check_refuses_an_hsm_whose_unwrapped_keys_can_be_read(disk_dir: Path) -> None:
+    """Exit code 1, and the line says what is wrong.
 
-
-def test_check_refuses_an_hsm_whose_unwrapped_keys_can_be_read(on_disk: Path) -> None:
-    """Exit code 1, and the line says what is wrong."""
-    code, said = OpenCryptoki(on_disk).command("check", "--quick")
+    Its processes have a /dev/shm of their own, and see no folder of tests there.
+    """
+    code, said = OpenCryptoki(disk_dir).command("check", "--quick")
 
     assert code == 1, said
     (line,) = [one for one in said.splitlines() if "unwrapped key " in one]

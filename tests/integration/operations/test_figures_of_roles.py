@@ -80,9 +80,13 @@ def hsm(name: str, token: str) -> float | None:
 
 @pytest.fixture
 def no_faults_yet() -> None:
-    """Those that earlier tests of this process made are counted in it too."""
+    """Those that earlier tests of this process made are counted in it too.
+
+    So are their sessions that hang, which are given up and never closed.
+    """
     metrics.HSM_FAULTS.clear()
     metrics.HSM_LAST_FAULT.clear()
+    metrics.HSM_SESSIONS.clear()
 
 
 @pytest.mark.usefixtures("no_faults_yet")

@@ -473,11 +473,11 @@ def test_folder_that_was_swapped_is_not_used(tmp_path: Path) -> None:
     assert [*path.iterdir()] == []
 
 
-def test_folder_on_a_disk_is_refused_in_production(tmp_path: Path) -> None:
+def test_folder_on_a_disk_is_refused_in_production(disk_dir: Path) -> None:
     """A disk has backups; a trial is only warned."""
-    if filesystem_of(tmp_path) == "tmpfs":
-        pytest.skip("the tests' folder is in memory here")
-    path = tmp_path / "activation"
+    if filesystem_of(disk_dir) == "tmpfs":
+        pytest.skip("all folders for temporary files are in memory here")
+    path = disk_dir / "activation"
 
     with pytest.raises(SettingsError, match="tmpfs"):
         open_folder(path, Environment.PROD)
