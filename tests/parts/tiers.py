@@ -30,8 +30,10 @@ def _named() -> frozenset[str]:
 
 def is_for_the_full_run(item: pytest.Item) -> bool:
     """Whether it is behind `./check --full` for its folder or for its database."""
-    if item.path.is_relative_to(_TESTS) and item.path.parent in _WHOLE:
-        return item.nodeid not in _named()
+    if item.nodeid in _named():
+        return False
+    if item.path.parent in _WHOLE:
+        return True
     if item.get_closest_marker("storage") is not None:
         return False
     call = getattr(item, "callspec", None)

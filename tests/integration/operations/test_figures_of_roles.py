@@ -80,12 +80,10 @@ def hsm(name: str, token: str) -> float | None:
 
 @pytest.fixture
 def no_faults_yet() -> None:
-    """Those that earlier tests of this process made are counted in it too.
-
-    So are their sessions that hang, which are given up and never closed.
-    """
+    """Nor sessions: figures of a process are those of its earlier tests too."""
     metrics.HSM_FAULTS.clear()
     metrics.HSM_LAST_FAULT.clear()
+    metrics.HSM_READY.clear()
     metrics.HSM_SESSIONS.clear()
 
 
@@ -96,6 +94,7 @@ async def test_token_that_goes_is_not_ready_until_it_is_back(
     """RubricaHsmUnavailable: that token, and its session with it."""
     async with keyed.session(probe_s=PROBE_S) as session:
         await until(lambda: hsm(READY, "firma") == 1)
+        await until(lambda: hsm(READY, "pki") == 1)
         assert (hsm(SESSIONS, "firma"), hsm(SESSIONS, "pki")) == (1, 1)
         with keyed.without("firma"):
             with pytest.raises(ApplianceError, match="HSM_UNAVAILABLE"):
