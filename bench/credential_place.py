@@ -22,6 +22,7 @@ from sqlalchemy import insert, select
 from appliance.bootstrap import Core
 from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.inspection import Inspections
 from appliance.domain.activation import (
     ActivationBinding,
@@ -43,16 +44,20 @@ from appliance.domain.ids import (
     new_id,
 )
 from appliance.domain.keys import DigestAlgorithm, KeyMode, WrappedKey
-from appliance.domain.records.people import Integrator
-from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.people import Integrator
+from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import CredentialState, SignatureLevel, VouchedBy
+from appliance.identity.person_store import PersonStore
 from appliance.keys.activation_keys import PublishedKeys
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import lock_outer, seal_to
 from appliance.pki.ca_certificates import AuthorityFiles
 from appliance.pki.publication import Publishing
 from appliance.pki.validation.validation_material import ValidationSource
+from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import Claiming
+from appliance.signing.request_store import RequestStore
 from appliance.signing.signing_order import Turns
 from tests import pdfs
 from worker.hsm.generation_check import Served
@@ -214,17 +219,17 @@ class CredentialPlace:
         await engines.dispose()
         pdf = pdfs.one_page()
         integrator = Integrator(self._integrator, "bench", "Bench")
-        async with self.core.store.write() as records:
-            await records.people.add_integrator(integrator)
+        async with self.core.store.write() as transaction:
+            await PersonStore(transaction).add_integrator(integrator)
         self._document = await self.core.documents.put(self._integrator, pdf)
-        async with self.core.store.write() as records:
+        async with self.core.store.write() as transaction:
             made = StoredDocument(
                 DocumentId(new_id()),
                 self._integrator,
                 self._document,
                 Inspection(len(pdf), (_PAGE,), (), 0, None),
             )
-            kept = await records.documents.add(made, self.core.clock.now())
+            kept = await DocumentRowStore(transaction).add(made, self.core.clock.now())
         self._document_row = kept.id
 
     def _person(self, number: int, cuil: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -301,12 +306,12 @@ class CredentialPlace:
         await self._keys.keep()
         now = self.core.clock.now()
         activation, params = ActivationId(new_id()), SignParameters()
-        async with self.core.store.write() as records:
-            credential = await records.credentials.active(person)
+        async with self.core.store.write() as transaction:
+            credential = await CredentialStore(transaction).active(person)
             if credential is None:
                 msg = "a person without a credential"
                 raise RuntimeError(msg)
-            request = await records.requests.add(self._request(person, now))
+            request = await RequestStore(transaction).add(self._request(person, now))
             binding = ActivationBinding(
                 activation=activation,
                 person=person,
@@ -328,8 +333,10 @@ class CredentialPlace:
                 items=(item,),
                 seals=(self._seal(binding, credential),),
             )
-            await records.activations.add(new)
-            await records.requests.begin({request: params.sha256(request)}, activation)
+            await ActivationStore(transaction).add(new)
+            await RequestStore(transaction).begin(
+                {request: params.sha256(request)}, activation
+            )
         return activation
 
     def _request(self, person: PersonId, now: dt.datetime) -> NewRequest:

@@ -35,6 +35,7 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.ids import PersonId
 from appliance.domain.keys import KeyAlgorithm, SignatureScheme
 from appliance.domain.secrets import KeyRing
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import open_outer
 from appliance.keys.master_key_rotation import MasterRotation
 from appliance.settings import Settings, load_settings
@@ -126,8 +127,8 @@ async def sign_after(
     unlocks = {owner.certificate: owner.unlock for owner in owners}
     installation = place.core.settings.installation
     for person in people:
-        async with place.core.store.read() as records:
-            credential = await records.credentials.active(person)
+        async with place.core.store.read() as transaction:
+            credential = await CredentialStore(transaction).active(person)
         if credential is None or credential.master == 1:
             msg = f"{person}: not under the new master key"
             raise RuntimeError(msg)

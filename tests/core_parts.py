@@ -20,7 +20,8 @@ import pytest
 
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.activation import Seal, epoch_at
 from appliance.domain.audit import AuditRow, first_break
 from appliance.domain.consent import NewActivation, NewItem
@@ -36,12 +37,12 @@ from appliance.domain.ids import (
     new_id,
 )
 from appliance.domain.keys import KeyAlgorithm, KeyMode
+from appliance.domain.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.activations import (
     IntentRow,
     KeyedItem,
 )
-from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
-from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import (
@@ -51,9 +52,13 @@ from appliance.domain.vocab import (
     RequestState,
     VouchedBy,
 )
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import Settings, SigningSettings
+from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import Claiming
+from appliance.signing.request_store import RequestStore
 from tests.fakes import NOON, FakeDoorbell, FakeOutcomes, MovingClock
 from tests.parts.emptied import EmptiedDatabase
 from tests.parts.loops import run_apart
@@ -125,21 +130,21 @@ class CoreParts:
 
     settings: Settings
     clock: MovingClock
-    store: SqlStore
+    store: Database
     outcomes: FakeOutcomes = field(default_factory=FakeOutcomes)
     doorbell: FakeDoorbell = field(default_factory=FakeDoorbell)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
     _integrator: IntegratorId | None = None
-    _others: list[SqlStore] = field(default_factory=list)
+    _others: list[Database] = field(default_factory=list)
 
     @property
     def now(self) -> datetime:
         """The time it is."""
         return self.clock.now()
 
-    def other_store(self) -> SqlStore:
+    def other_store(self) -> Database:
         """The same record as another process has it; closed with this one."""
-        store = SqlStore(open_engines(self.settings), self.clock, "other")
+        store = Database(open_engines(self.settings), self.clock, "other")
         self._others.append(store)
         return store
 
@@ -172,8 +177,8 @@ class CoreParts:
     async def add_integrator(self, code: str) -> IntegratorId:
         """One more integrator."""
         new = Integrator(IntegratorId(new_id()), code, code.title())
-        async with self.store.write() as records:
-            await records.people.add_integrator(new)
+        async with self.store.write() as transaction:
+            await PersonStore(transaction).add_integrator(new)
         return new.id
 
     async def add_signer(
@@ -197,8 +202,8 @@ class CoreParts:
             totp_sealed=b"-",
             signing=secret or cheap_secret(),
         )
-        async with self.store.write() as records:
-            await records.people.add(new)
+        async with self.store.write() as transaction:
+            await PersonStore(transaction).add(new)
         if credential:
             await self.add_credential(person)
         return Signer(person, f"person:{person}", ("pwd", "otp"), self.now)
@@ -206,8 +211,8 @@ class CoreParts:
     async def add_credential(self, person: PersonId, **changes: Any) -> CredentialId:
         """A credential of a person, in the place of an earlier one."""
         made = new_credential(person, **changes)
-        async with self.store.write() as records:
-            await records.credentials.add(made)
+        async with self.store.write() as transaction:
+            await CredentialStore(transaction).add(made)
         return made.id
 
     async def add_request(self, person: PersonId, **changes: Any) -> RequestId:
@@ -233,9 +238,9 @@ class CoreParts:
         document = StoredDocument(
             DocumentId(new_id()), integrator, sha256, inspection, repair
         )
-        async with self.store.write() as records:
-            kept = await records.documents.add(document, self.now)
-            return await records.requests.add(
+        async with self.store.write() as transaction:
+            kept = await DocumentRowStore(transaction).add(document, self.now)
+            return await RequestStore(transaction).add(
                 NewRequest(
                     person=person,
                     integrator=integrator,
@@ -253,10 +258,10 @@ class CoreParts:
         """A document that people sign in turn; their requests."""
         first, *others = people
         requests = [await self.add_request(first, **changes)]
-        async with self.store.write() as records:
-            view = await records.requests.get(requests[0])
+        async with self.store.write() as transaction:
+            view = await RequestStore(transaction).get(requests[0])
             assert view is not None
-            document = await records.documents.add(
+            document = await DocumentRowStore(transaction).add(
                 StoredDocument(
                     DocumentId(new_id()), view.integrator, view.sha256, view.inspection
                 ),
@@ -272,7 +277,9 @@ class CoreParts:
                     created=view.created,
                     expires=view.expires,
                 )
-                requests.append(await records.requests.follow(requests[-1], new))
+                requests.append(
+                    await RequestStore(transaction).follow(requests[-1], new)
+                )
         return requests
 
     async def add_activation(
@@ -296,11 +303,13 @@ class CoreParts:
         """An activation over requests that are `pendiente`, sealed to hosts."""
         activation = ActivationId(new_id())
         params = SignParameters()
-        async with self.store.write() as records:
-            credential = await records.credentials.active(signer.person)
+        async with self.store.write() as transaction:
+            credential = await CredentialStore(transaction).active(signer.person)
             assert credential is not None
-            views = [await records.requests.get(request) for request in requests]
-            await records.activations.add(
+            views = [
+                await RequestStore(transaction).get(request) for request in requests
+            ]
+            await ActivationStore(transaction).add(
                 NewActivation(
                     id=activation,
                     person=signer.person,
@@ -319,15 +328,17 @@ class CoreParts:
                 )
             )
             wanted = {request: params.sha256(request) for request in requests}
-            assert await records.requests.begin(wanted, activation) == len(requests)
+            assert await RequestStore(transaction).begin(wanted, activation) == len(
+                requests
+            )
         return activation
 
     # -- how things stand ------------------------------------------------------
 
     async def view(self, request: RequestId) -> RequestView:
         """A request as it stands."""
-        async with self.store.read() as records:
-            view = await records.requests.get(request)
+        async with self.store.read() as transaction:
+            view = await RequestStore(transaction).get(request)
         assert view is not None
         return view
 
@@ -342,20 +353,20 @@ class CoreParts:
         self, activation: ActivationId
     ) -> tuple[ActivationState, str]:
         """State and reason of an activation."""
-        async with self.store.read() as records:
-            return await records.activations.state(activation)
+        async with self.store.read() as transaction:
+            return await ActivationStore(transaction).state(activation)
 
     async def intents(self, activation: ActivationId) -> list[IntentRow]:
         """Every intended use of a key under an activation."""
-        async with self.store.read() as records:
-            return await records.activations.intents(activation)
+        async with self.store.read() as transaction:
+            return await ActivationStore(transaction).intents(activation)
 
     async def audit(self) -> list[AuditRow]:
         """The rows of every writer, each chain verified."""
         rows = []
-        async with self.store.read() as records:
-            for writer in await records.audit.writers():
-                own = await records.audit.of_writer(writer)
+        async with self.store.read() as transaction:
+            for writer in await transaction.audit.writers():
+                own = await transaction.audit.of_writer(writer)
                 assert first_break(own) is None
                 rows += own
         return rows
@@ -381,7 +392,7 @@ def signed_view(view: RequestView) -> SignedDocumentView:
 async def open_core_parts(settings: Settings) -> AsyncIterator[CoreParts]:
     """The record over a database that is migrated already."""
     clock = MovingClock()
-    parts = CoreParts(settings, clock, SqlStore(open_engines(settings), clock, "test"))
+    parts = CoreParts(settings, clock, Database(open_engines(settings), clock, "test"))
     try:
         yield parts
     finally:

@@ -13,12 +13,13 @@ from appliance.core.database.engines import open_engines
 from appliance.core.rate_limit import Throttle
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey, SecretBox
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.download_links import Links
 from appliance.domain.identity import Person
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
-from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
-from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.people import Integrator, NewPerson, SigningSecret
+from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.embedding.session import Sessions
@@ -26,6 +27,7 @@ from appliance.identity.access_tokens import Tokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login, email_index
+from appliance.identity.person_store import PersonStore
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.password_attempts import Attempts
@@ -40,6 +42,7 @@ from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.settings import Settings
+from appliance.signing.request_store import RequestStore
 from appliance.signing.signature_lookup import Verification
 from tests.fakes import (
     FakeBatchSigning,
@@ -101,7 +104,7 @@ class Parts:
 
     settings: Settings
     clock: MovingClock
-    store: SqlStore
+    store: Database
     sealer: SecretBox
     lookup: LookupKey
     hashes: KeptHashes
@@ -149,26 +152,26 @@ class Parts:
             ),
             signing=SigningSecret(b"-" * 16, {}, 1, "00"),
         )
-        async with self.store.write() as records:
-            await records.people.add(new)
+        async with self.store.write() as transaction:
+            await PersonStore(transaction).add(new)
         return person, seed
 
     async def add_requests(self, person: PersonId, *numbers: int) -> None:
         """Record requests by number, of one integrator and document."""
         now = self.clock.now()
-        async with self.store.write() as records:
-            await records.people.add_integrator(
+        async with self.store.write() as transaction:
+            await PersonStore(transaction).add_integrator(
                 Integrator(IntegratorId("i"), "demo", "Demo")
             )
             inspection = request_view(1, person).inspection
-            document = await records.documents.add(
+            document = await DocumentRowStore(transaction).add(
                 StoredDocument(
                     DocumentId("d"), IntegratorId("i"), "00" * 32, inspection
                 ),
                 now,
             )
             for _ in range(max(numbers)):
-                await records.requests.add(
+                await RequestStore(transaction).add(
                     NewRequest(
                         person,
                         IntegratorId("i"),
@@ -196,7 +199,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
     settings = make_settings(folder, **tables)
     await lay_tables(settings)
     clock = MovingClock()
-    store = SqlStore(open_engines(settings), clock, "test")
+    store = Database(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(KeyRing.of(b"d" * 32)), LookupKey(KeyRing.of(b"l" * 32))
     slots = HashSlots()
     passwords = Passwords(slots)

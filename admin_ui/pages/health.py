@@ -19,7 +19,8 @@ from admin_ui.figures import figures_now
 from admin_ui.render import page
 from admin_ui.session import is_partial
 from appliance.console.installation_state import look
-from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.core.installation_store import InstallationStore
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.keys.health import OK
 from appliance.operations.metrics import installation as verdicts
 from appliance.operations.metrics.facts import Facts, ProcessFact
@@ -111,8 +112,8 @@ async def _processes() -> dict[str, Any]:
 async def _installation() -> dict[str, Any]:
     """What is shown of the installation as a whole."""
     settings, now = core().settings, core().clock.now()
-    async with core().core.store.read() as records:
-        backup = await records.installation.last_backup()
+    async with core().core.store.read() as transaction:
+        backup = await InstallationStore(transaction).last_backup()
     overdue = await core().views.overdue()
     ends = await core().expiry.first_ends()
     state = await look(core().core.store, core().clock, settings)

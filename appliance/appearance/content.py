@@ -6,6 +6,7 @@ Source: decisions "cuil, qr, logo".
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from appliance.core.unit_of_work import Transaction
 from appliance.domain.appearance.details import (
     SAMPLE_CODE,
     LogoPicture,
@@ -13,10 +14,10 @@ from appliance.domain.appearance.details import (
     new_code,
 )
 from appliance.domain.ids import IntegratorId, RequestId
-from appliance.domain.records import Records
 from appliance.domain.requests.request import RequestView
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import CuilDisplay
+from appliance.integrators.logo_store import LogoStore
 from appliance.settings import StampSettings
 
 
@@ -43,14 +44,14 @@ class Stamping:
 
     async def settle(
         self,
-        records: Records,
+        transaction: Transaction,
         params: SignParameters,
         views: Collection[RequestView],
     ) -> dict[RequestId, SettledStamp]:
         """Settle the stamps of signatures that are about to be consented to.
 
         Args:
-            records: to look up logos.
+            transaction: to look up logos.
             params: the signing command's fields.
             views: what is to be signed; each gets a code of its own.
         """
@@ -58,7 +59,7 @@ class Stamping:
         settled = {}
         for view in views:
             if view.integrator not in samples:
-                details = await self.details(records, params, view.integrator)
+                details = await self.details(transaction, params, view.integrator)
                 samples[view.integrator] = details
             details = samples[view.integrator]
             # Without a QR code, too: the signer is told the page of the signature.
@@ -70,14 +71,14 @@ class Stamping:
 
     async def details(
         self,
-        records: Records,
+        transaction: Transaction,
         params: SignParameters,
         integrator: IntegratorId,
     ) -> StampDetails:
         """What a stamp shows besides, with a sample of a code, as long as any.
 
         Args:
-            records: to look up the logo.
+            transaction: to look up the logo.
             params: the signing command's fields.
             integrator: whose request it is.
         """
@@ -90,12 +91,14 @@ class Stamping:
         return StampDetails(
             is_cuil_masked=is_masked,
             qr=address if has_qr and params.visible else None,
-            logo=await records.logos.of(integrator) if shows_logo else None,
+            logo=await LogoStore(transaction).of(integrator) if shows_logo else None,
         )
 
 
-async def picture_of(records: Records, details: StampDetails) -> LogoPicture | None:
+async def picture_of(
+    transaction: Transaction, details: StampDetails
+) -> LogoPicture | None:
     """The picture of the logo that a stamp shows, if it shows one."""
     if details.logo is None:
         return None
-    return await records.logos.picture(details.logo.sha256)
+    return await LogoStore(transaction).picture(details.logo.sha256)

@@ -5,6 +5,7 @@ from typing import Final
 
 from appliance.appearance.content import Stamping, picture_of
 from appliance.appearance.preview import draw_stamp
+from appliance.core.unit_of_work import Database
 from appliance.domain.appearance.details import Logo
 from appliance.domain.appearance.stamp import StampLayout, place
 from appliance.domain.appearance.text import StampSigner, all_lines
@@ -12,10 +13,9 @@ from appliance.domain.clock import Clock
 from appliance.domain.documents import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import PdfInspector
-from appliance.domain.records import Store
-from appliance.domain.records.logos import INSTALLATION
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.integrators.api_keys import integrator_of
+from appliance.integrators.logo_store import INSTALLATION, LogoStore
 
 _A4: Final = PageBox(0.0, 0.0, 595.0, 842.0, 0)
 _NAME: Final = "María de los Ángeles Núñez"
@@ -51,7 +51,7 @@ class StampSamples:
     """
 
     def __init__(
-        self, store: Store, inspector: PdfInspector, clock: Clock, stamping: Stamping
+        self, store: Database, inspector: PdfInspector, clock: Clock, stamping: Stamping
     ) -> None:
         self._store = store
         self._inspector = inspector
@@ -70,10 +70,10 @@ class StampSamples:
             FieldInvalidError: not a colour.
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
-        async with self._store.read() as records:
-            integrator = await integrator_of(records, code)
-            details = await self._stamping.details(records, params, integrator.id)
-            picture = await picture_of(records, details)
+        async with self._store.read() as transaction:
+            integrator = await integrator_of(transaction, code)
+            details = await self._stamping.details(transaction, params, integrator.id)
+            picture = await picture_of(transaction, details)
         lines = all_lines(
             params,
             StampSigner(_NAME, _CUIL, locale),
@@ -95,8 +95,8 @@ class StampSamples:
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
-        async with self._store.read() as records:
-            integrator = await integrator_of(records, code)
-            own = await records.logos.own(integrator.id)
-            logo = own or await records.logos.own(INSTALLATION)
+        async with self._store.read() as transaction:
+            integrator = await integrator_of(transaction, code)
+            own = await LogoStore(transaction).own(integrator.id)
+            logo = own or await LogoStore(transaction).own(INSTALLATION)
         return None if logo is None else LogoInUse(logo, own is not None)

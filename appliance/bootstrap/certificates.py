@@ -5,11 +5,12 @@ from datetime import datetime
 from cryptography import x509
 
 from appliance.bootstrap.core import Core
-from appliance.domain.records import Records
+from appliance.core.unit_of_work import Transaction
 from appliance.domain.trust_store import ExpiringKind
 from appliance.domain.vocab import CertificateKind
 from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.ca_files import read_certificate
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
 from appliance.pki.expiry_notices import Expiry
 from appliance.pki.validation.trust_anchors import Trust
@@ -34,7 +35,7 @@ def open_expiry(core: Core) -> Expiry:
     settings = core.settings
     files = (settings.root_file, settings.ca_file)
 
-    async def own(records: Records) -> list[tuple[ExpiringKind, bytes]]:
+    async def own(transaction: Transaction) -> list[tuple[ExpiringKind, bytes]]:
         found = [
             (ExpiringKind.CA, der) for path in files if (der := read_certificate(path))
         ]
@@ -42,7 +43,7 @@ def open_expiry(core: Core) -> Expiry:
             (CertificateKind.OCSP, ExpiringKind.OCSP),
             (CertificateKind.TSA, ExpiringKind.TSA),
         ):
-            in_force = await records.certificates.in_force(kind)
+            in_force = await CertificateStore(transaction).in_force(kind)
             found += [(name, one.der) for one in in_force]
         return found
 

@@ -20,7 +20,7 @@ from appliance.core.database.table_version import (
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.sealed_box import SecretBox
 from appliance.core.system.clock_check import ClockCheck
-from appliance.core.unit_of_work import SqlStore, store_faults
+from appliance.core.unit_of_work import Database, store_faults
 from appliance.documents.blob_stores import document_store
 from appliance.documents.document_keys import IntegratorDocumentKeys
 from appliance.documents.sandbox_client import SandboxClient
@@ -34,7 +34,6 @@ from appliance.domain.ports import (
     PdfInspector,
     Sealer,
 )
-from appliance.domain.records import Store
 from appliance.settings import Settings, SettingsError
 
 _log = structlog.get_logger(__name__)
@@ -66,7 +65,7 @@ class Core:
     clock: Clock
     process: str
     """Id of this process start."""
-    store: Store
+    store: Database
     documents: DocumentUpkeep
     inspector: PdfInspector
     doorbell: Doorbell
@@ -119,7 +118,7 @@ async def open_core(
     """
     redis_settings = messaging.redis_settings(settings)
     engines = open_engines(settings)
-    store = SqlStore(engines, clock, role)
+    store = Database(engines, clock, role)
     document_keys = IntegratorDocumentKeys(store, sealer, clock)
     doorbell = messaging.RedisDoorbell(redis_settings)
     outcomes = messaging.RedisOutcomes(redis_settings)

@@ -16,7 +16,8 @@ import structlog
 
 from appliance.bootstrap.core import Core
 from appliance.domain.errors import ApplianceError
-from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.keys.worker_store import WorkerStore
 
 EVERY_S: Final = 5.0
 """Three of these are missed before somebody counts as silent (`ALIVE`)."""
@@ -45,15 +46,15 @@ async def heartbeat(
         with contextlib.suppress(asyncio.CancelledError):
             await beating
         with contextlib.suppress(ApplianceError, TimeoutError):
-            async with asyncio.timeout(_LEAVE_S), core.store.write() as records:
-                await records.workers.leave(slot, core.process)
+            async with asyncio.timeout(_LEAVE_S), core.store.write() as transaction:
+                await WorkerStore(transaction).leave(slot, core.process)
 
 
 async def _beat(core: Core, slot: str, every_s: float) -> None:
     while True:
         try:
-            async with core.store.write() as records:
-                await records.workers.beat(
+            async with core.store.write() as transaction:
+                await WorkerStore(transaction).beat(
                     WorkerStatus(slot, core.process, core.clock.now(), "none", "")
                 )
         except ApplianceError as exc:

@@ -20,6 +20,8 @@ from appliance.domain.ids import RequestId, TaskId
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import VouchedBy
+from appliance.identity.person_store import PersonStore
+from appliance.signing.request_store import RequestStore
 
 if TYPE_CHECKING:
     from appliance.bootstrap import Front
@@ -137,8 +139,8 @@ def _register_request(
 
 async def _issue(front: "Front", args: argparse.Namespace) -> int:
     cuil = parse_cuil(args.cuil)
-    async with front.core.store.read() as records:
-        person = await records.people.by_cuil(cuil)
+    async with front.core.store.read() as transaction:
+        person = await PersonStore(transaction).by_cuil(cuil)
     if person is None:
         raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
     if args.forgotten:
@@ -276,10 +278,10 @@ async def _cancel_request(front: "Front", args: argparse.Namespace) -> int:
 
 
 async def _list_requests(front: "Front", args: argparse.Namespace) -> int:
-    async with front.core.store.read() as records:
-        views = await records.requests.all(args.limit)
+    async with front.core.store.read() as transaction:
+        views = await RequestStore(transaction).all(args.limit)
         people = {view.person for view in views}
-        found = [await records.people.get(person) for person in people]
+        found = [await PersonStore(transaction).get(person) for person in people]
     cuils = {person.id: format_cuil(person.cuil) for person in found if person}
     rows = [
         (
@@ -299,10 +301,10 @@ async def _list_requests(front: "Front", args: argparse.Namespace) -> int:
 
 
 async def _audit_request(front: "Front", args: argparse.Namespace) -> int:
-    async with front.core.store.read() as records:
-        if await records.requests.get(RequestId(args.id)) is None:
+    async with front.core.store.read() as transaction:
+        if await RequestStore(transaction).get(RequestId(args.id)) is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        rows = await records.audit.of_request(args.id)
+        rows = await transaction.audit.of_request(args.id)
     lines = [
         (
             row.at.isoformat(timespec="milliseconds"),

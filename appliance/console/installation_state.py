@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.core.backlog_store import BacklogStore
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
-from appliance.domain.records import Records, Store
 from appliance.pki.ca_certificates import read_authority
+from appliance.pki.publication_store import PublicationStore
 from appliance.settings import Settings, SettingsError
 
 LATE: Final = timedelta(seconds=60)
@@ -50,7 +52,7 @@ class InstallationState:
     publications: tuple[Publication, ...]
 
 
-async def look(store: Store, clock: Clock, settings: Settings) -> InstallationState:
+async def look(store: Database, clock: Clock, settings: Settings) -> InstallationState:
     """Look at the record.
 
     Args:
@@ -62,14 +64,15 @@ async def look(store: Store, clock: Clock, settings: Settings) -> InstallationSt
         ApplianceError: `OVERLOADED`, `STORE_UNAVAILABLE`.
     """
     now = clock.now()
-    async with store.read() as records:
+    async with store.read() as transaction:
         return InstallationState(
-            await _queues(records, now), await _publications(records, now, settings)
+            await _queues(transaction, now),
+            await _publications(transaction, now, settings),
         )
 
 
-async def _queues(records: Records, now: datetime) -> tuple[Queue, ...]:
-    backlog = records.backlog
+async def _queues(transaction: Transaction, now: datetime) -> tuple[Queue, ...]:
+    backlog = BacklogStore(transaction)
     found = {
         "activations": await backlog.activations(now, outside=False),
         "outside": await backlog.activations(now, outside=True),
@@ -87,7 +90,7 @@ async def _queues(records: Records, now: datetime) -> tuple[Queue, ...]:
 
 
 async def _publications(
-    records: Records, now: datetime, settings: Settings
+    transaction: Transaction, now: datetime, settings: Settings
 ) -> tuple[Publication, ...]:
     try:
         authority = read_authority(settings)
@@ -96,10 +99,10 @@ async def _publications(
         return ()
     found = []
     for name, issuer in (("issuing", authority.ca_id), ("root", authority.root_id)):
-        crl = await records.publications.crl(issuer)
+        crl = await PublicationStore(transaction).crl(issuer)
         if crl is not None:
             found.append((name, crl.this_update, crl.next_update))
-    first = await records.publications.first_to_end(now)
+    first = await PublicationStore(transaction).first_to_end(now)
     if first is not None:
         found.append(("ocsp", first.this_update, first.next_update))
     return tuple(

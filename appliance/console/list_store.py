@@ -30,6 +30,7 @@ from appliance.core.database.tables import (
     person,
     signature_request,
 )
+from appliance.core.unit_of_work import Store
 from appliance.domain.audit import AuditRow
 from appliance.domain.console import (
     AuditFilter,
@@ -53,11 +54,8 @@ _HOLDERS: Final = 20
 """People of one serial number: different CAs may give the same."""
 
 
-class SqlConsoleLists:
+class ConsoleListStore(Store):
     """Lists of requests and of the audit."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def requests(
         self,

@@ -15,7 +15,7 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.console.list_store import SqlConsoleLists, contains, fold, folded
+from appliance.console.list_store import ConsoleListStore, contains, fold, folded
 from appliance.core.database.tables import (
     api_key,
     blocked_origin,
@@ -34,12 +34,12 @@ from appliance.domain.console import (
     IntegratorFilter,
     IntegratorNumbers,
     PeopleQuery,
+    PersonPlace,
     PersonRow,
     StoredPerson,
 )
 from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.integrators.integrators import IntegratorView, SessionState
-from appliance.domain.records.console_views import PersonPlace
 from appliance.domain.vocab import (
     CredentialState,
     PersonState,
@@ -51,7 +51,7 @@ from appliance.integrators.integrator_store import integrator_view, integrator_v
 _SOON = timedelta(days=30)
 
 
-class SqlConsoleViews(SqlConsoleLists):
+class ConsoleViewStore(ConsoleListStore):
     """Reads for administrators."""
 
     async def numbers(self, at: datetime) -> HomeNumbers:

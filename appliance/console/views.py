@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, TypeVar
 
+from appliance.console.view_store import ConsoleViewStore
 from appliance.core import pagination
 from appliance.core.audit_check import AuditChains
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.audit import AuditRow
 from appliance.domain.clock import Clock
 from appliance.domain.console import (
@@ -34,17 +37,19 @@ from appliance.domain.console import (
     read_search,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import IntegratorId, PersonId, RequestId
 from appliance.domain.integrators.integrators import IntegratorView
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Records, Store
-from appliance.domain.records.console_views import ConsoleViewRecords
-from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.domain.requests.levels import Upkeep, UpkeepCount
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, TaskKind
 from appliance.identity.login import email_indexes
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.keys.worker_store import WorkerStore
 from appliance.signing.level_maintenance import upkeep_overdue
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.signing.request_store import RequestStore
 
 PAGE: Final = 50
 """Rows of a page."""
@@ -81,7 +86,7 @@ class ConsoleViews:
     """
 
     def __init__(
-        self, store: Store, sealer: Sealer, lookup: LookupIndex, clock: Clock
+        self, store: Database, sealer: Sealer, lookup: LookupIndex, clock: Clock
     ) -> None:
         self._store = store
         self._chains = AuditChains(store)
@@ -91,16 +96,16 @@ class ConsoleViews:
 
     async def home(self) -> tuple[HomeNumbers, list[BlockedRow]]:
         """What waits for somebody, and the latest blocked origins."""
-        async with self._store.read() as records:
-            numbers = await records.console_views.numbers(self._clock.now())
-            return numbers, await records.console_views.blocked(_BLOCKED_SHOWN)
+        async with self._store.read() as transaction:
+            numbers = await ConsoleViewStore(transaction).numbers(self._clock.now())
+            return numbers, await ConsoleViewStore(transaction).blocked(_BLOCKED_SHOWN)
 
     async def listed_integrators(
         self, wanted: IntegratorFilter, cursor: str = ""
     ) -> Page[IntegratorView]:
         """Integrators, by code; the cursor is the last code of the page before."""
-        async with self._store.read() as records:
-            rows = await records.console_views.integrators(
+        async with self._store.read() as transaction:
+            rows = await ConsoleViewStore(transaction).integrators(
                 wanted, self._clock.now(), PAGE + 1, cursor
             )
         return _page(rows, lambda row: row.code)
@@ -133,19 +138,23 @@ class ConsoleViews:
 
     async def integrators(self) -> dict[IntegratorId, IntegratorNumbers]:
         """How each integrator stands; one without anything is not there."""
-        async with self._store.read() as records:
-            return await records.console_views.integrator_numbers(self._clock.now())
+        async with self._store.read() as transaction:
+            return await ConsoleViewStore(transaction).integrator_numbers(
+                self._clock.now()
+            )
 
     async def key_sessions(self, key_id: str) -> int:
         """Sessions that would end if an API key were revoked now."""
-        async with self._store.read() as records:
-            return await records.console_views.key_sessions(key_id, self._clock.now())
+        async with self._store.read() as transaction:
+            return await ConsoleViewStore(transaction).key_sessions(
+                key_id, self._clock.now()
+            )
 
     async def workers(self) -> list[WorkerStatus]:
         """What every worker of the last day last said of itself."""
         since = self._clock.now() - timedelta(days=1)
-        async with self._store.read() as records:
-            return await records.workers.alive(since)
+        async with self._store.read() as transaction:
+            return await WorkerStore(transaction).alive(since)
 
     async def overdue(self) -> list[UpkeepCount]:
         """Signed documents that have waited too long for their level or timestamp."""
@@ -159,8 +168,8 @@ class ConsoleViews:
         """
         after = pagination.read_instant(cursor)
         place = None if after is None else (after[0], PersonId(after[1]))
-        async with self._store.read() as records:
-            views = records.console_views
+        async with self._store.read() as transaction:
+            views = ConsoleViewStore(transaction)
             query = await self._people_query(views, wanted)
             looked = query.name or query.cuil
             floor = await views.people_floor(query, place, SPAN) if looked else None
@@ -172,7 +181,7 @@ class ConsoleViews:
         )
 
     async def _people_query(
-        self, views: ConsoleViewRecords, wanted: PeopleFilter
+        self, views: ConsoleViewStore, wanted: PeopleFilter
     ) -> PeopleQuery:
         """Read one box: an address, a CUIL or serial, or part of a name or CUIL."""
         text = wanted.text.strip()
@@ -195,8 +204,10 @@ class ConsoleViews:
         Raises:
             ApplianceError: `PERSON_NOT_FOUND`, `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            found = await records.console_views.person(person, self._clock.now())
+        async with self._store.read() as transaction:
+            found = await ConsoleViewStore(transaction).person(
+                person, self._clock.now()
+            )
         if found is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
         email = self._sealer.open(
@@ -219,8 +230,8 @@ class ConsoleViews:
         Returns:
             Which of the two it is, `cuil` or `email`, and whose.
         """
-        async with self._store.read() as records:
-            views = records.console_views
+        async with self._store.read() as transaction:
+            views = ConsoleViewStore(transaction)
             for field, text in (("cuil", cuil), ("email", email)):
                 query = await self._people_query(views, PeopleFilter(text=text))
                 if query.among or query.email_indexes:
@@ -239,8 +250,8 @@ class ConsoleViews:
         after = pagination.read_number(cursor)
         place = None if after is None else RequestId(after)
         search = read_search(wanted.text)
-        async with self._store.read() as records:
-            views = records.console_views
+        async with self._store.read() as transaction:
+            views = ConsoleViewStore(transaction)
             exact = None
             if search.number is not None and place is None:
                 exact = await views.numbered(wanted, RequestId(search.number))
@@ -259,17 +270,19 @@ class ConsoleViews:
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`.
         """
-        async with self._store.read() as records:
-            view = await records.requests.get(number)
+        async with self._store.read() as transaction:
+            view = await RequestStore(transaction).get(number)
             if view is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-            signed = await records.documents.signed(number)
-            upkeep = await records.upkeep.of_request(number)
-            signer = await records.console_views.person(view.person, self._clock.now())
-            rows = await records.audit.of_request(number)
-            steps = tuple(await records.requests.of_process(view.process))
+            signed = await DocumentRowStore(transaction).signed(number)
+            upkeep = await LevelMaintenanceStore(transaction).of_request(number)
+            signer = await ConsoleViewStore(transaction).person(
+                view.person, self._clock.now()
+            )
+            rows = await transaction.audit.of_request(number)
+            steps = tuple(await RequestStore(transaction).of_process(view.process))
             signers = {step.person for step in steps}
-            names = await _names(records, rows, signers)
+            names = await _names(transaction, rows, signers)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         story = AuditPage(Page(_without_leaving(rows), None), names)
@@ -282,8 +295,8 @@ class ConsoleViews:
             ApplianceError: `QUERY_INVALID` for a cursor that is none.
         """
         after = pagination.read_place(cursor)
-        async with self._store.read() as records:
-            views = records.console_views
+        async with self._store.read() as transaction:
+            views = ConsoleViewStore(transaction)
             named = floor = None
             if wanted.text:
                 named = await views.named(read_search(wanted.text), _NAMED)
@@ -294,12 +307,14 @@ class ConsoleViews:
                 lambda row: pagination.place(AuditPlace(row.at, row.writer, row.n)),
                 None if floor is None else pagination.place(floor),
             )
-            return AuditPage(page, await _names(records, page.rows))
+            return AuditPage(page, await _names(transaction, page.rows))
 
     async def is_key_coming(self, person: PersonId) -> bool:
         """Whether the HSM has yet to make a key that somebody asked for."""
-        async with self._store.read() as records:
-            return bool(await records.tasks.open_for(person, TaskKind.ISSUE))
+        async with self._store.read() as transaction:
+            return bool(
+                await HsmTaskStore(transaction).open_for(person, TaskKind.ISSUE)
+            )
 
     async def chains(
         self, cursor: str = ""
@@ -340,7 +355,7 @@ def _without_leaving(rows: Sequence[AuditRow]) -> tuple[AuditRow, ...]:
 
 
 async def _names(
-    records: Records,
+    transaction: Transaction,
     rows: list[AuditRow] | tuple[AuditRow, ...],
     people: Collection[PersonId] = (),
 ) -> Names:
@@ -355,13 +370,13 @@ async def _names(
         kinds.get(kind, set()).add(ident)
         kinds["person"].add(str(row.event.detail.get("person", "")))
         kinds["integrator"].add(row.event.integrator or "")
-    return await records.console_views.names(
+    return await ConsoleViewStore(transaction).names(
         kinds["person"], kinds["console"], kinds["integrator"]
     )
 
 
 async def _among(
-    views: ConsoleViewRecords, search: Search
+    views: ConsoleViewStore, search: Search
 ) -> tuple[PersonId, ...] | None:
     """Whom a CUIL or serial names; None for a text that may be part of a name.
 

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
+from appliance.console.view_store import ConsoleViewStore
 from appliance.core import pagination
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import GENESIS, AuditRow, chain
 from appliance.domain.console import ChainView, Page, WriterRow
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records import Store
 
 _STEP: Final = 500
 """Rows read at once."""
@@ -32,7 +33,7 @@ class AuditChains:
         store: the record.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Database) -> None:
         self._store = store
 
     async def page(self, cursor: str = "") -> Page[WriterRow]:
@@ -42,8 +43,8 @@ class AuditChains:
             ApplianceError: `QUERY_INVALID` for a cursor that is none.
         """
         after = pagination.read_instant(cursor)
-        async with self._store.read() as records:
-            rows = await records.console_views.writers(after, _WRITERS + 1)
+        async with self._store.read() as transaction:
+            rows = await ConsoleViewStore(transaction).writers(after, _WRITERS + 1)
         shown = tuple(rows[:_WRITERS])
         if len(rows) <= _WRITERS:
             return Page(shown, None)
@@ -80,8 +81,8 @@ class AuditChains:
         Raises:
             ApplianceError: `NOT_FOUND` for a writer that is none.
         """
-        async with self._store.read() as records:
-            row = await records.console_views.writer(writer)
+        async with self._store.read() as transaction:
+            row = await ConsoleViewStore(transaction).writer(writer)
         if row is None:
             raise ApplianceError(ErrorCode.NOT_FOUND)
         return await self.check(row)
@@ -109,13 +110,15 @@ class AuditChains:
         # A row that was cut off with the ones after it shows in the last hash.
         if last != writer.hash:
             return ChainView(writer, n, n)
-        async with self._store.read() as records:
-            extra = await records.console_views.has_rows_beyond(writer.id)
+        async with self._store.read() as transaction:
+            extra = await ConsoleViewStore(transaction).has_rows_beyond(writer.id)
         return ChainView(writer, n, n + 1 if extra else None)
 
     async def _rows(self, writer: WriterRow, above: int, step: int) -> list[AuditRow]:
-        async with self._store.read() as records:
-            rows = await records.console_views.writer_rows(writer.id, above, step)
+        async with self._store.read() as transaction:
+            rows = await ConsoleViewStore(transaction).writer_rows(
+                writer.id, above, step
+            )
         return [row for row in rows if row.n <= writer.n]
 
 

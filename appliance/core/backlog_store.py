@@ -1,13 +1,23 @@
 """What waits for a worker, in SQL; each count reads an index by state."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Table, and_, case, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import activation, hsm_task
-from appliance.domain.records.backlog import Backlog
+from appliance.core.unit_of_work import Store
 from appliance.domain.vocab import ActivationState, TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What one queue holds that nobody has in hand."""
+
+    length: int
+    oldest: datetime | None
+    """When the oldest of it came; None of none."""
+
 
 _ACTIVATIONS = (
     ActivationState.WAITING.value,
@@ -17,11 +27,8 @@ _ACTIVATIONS = (
 _TASKS = (TaskState.WAITING.value, TaskState.RUNNING.value)
 
 
-class SqlBacklog:
+class BacklogStore(Store):
     """What waits for a worker."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def activations(self, at: datetime, *, outside: bool) -> Backlog:
         """Activations that may be claimed, or wait for a TSA or CA."""

@@ -3,18 +3,15 @@
 from datetime import datetime
 
 from sqlalchemy import delete, select, tuple_
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import idempotency
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 
-class SqlIdempotency:
+class IdempotencyStore(Store):
     """One row a scope and key."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def remembered(self, scope: str, key: str) -> str | None:
         """The fingerprint that an idempotency key was first used with."""

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Final
 
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import document, installation
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
 from appliance.domain.generation import NONE, Generation
 from appliance.domain.ids import IntegratorId
 
@@ -21,11 +21,8 @@ RESTORED: Final = Generation(-1)
 """What stands there when a backup was brought back."""
 
 
-class SqlInstallation:
+class InstallationStore(Store):
     """Its mark on the folder of documents; which restore of it this is."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def documents_mark(self) -> str | None:
         """What marks its folder of documents; None until one was marked."""

@@ -19,21 +19,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, new_id
+from appliance.domain.login import AttemptKind, AttemptOutcome, Counted, NewAttempt
 from appliance.domain.ports import LookupIndex
-from appliance.domain.records import Records, Store
-from appliance.domain.records.login import (
-    AttemptKind,
-    AttemptOutcome,
-    Counted,
-    LoginRecords,
-    NewAttempt,
-)
 from appliance.domain.text.ip_networks import wider
 from appliance.domain.vocab import EventKind
+from appliance.identity.login_store import LoginStore
 from appliance.settings import AuthSettings
 
 _MINUTE: Final = timedelta(minutes=1)
@@ -110,7 +105,7 @@ class Throttle:
     """
 
     def __init__(
-        self, store: Store, lookup: LookupIndex, clock: Clock, settings: AuthSettings
+        self, store: Database, lookup: LookupIndex, clock: Clock, settings: AuthSettings
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -169,58 +164,64 @@ class Throttle:
             pause_s = min(pause_s * 2, 1.0)
 
     async def right(
-        self, records: Records, attempt: Attempt, *, proven: bool = True
+        self, transaction: Transaction, attempt: Attempt, *, proven: bool = True
     ) -> None:
         """End a try as right.
 
         Args:
-            records: of the caller's transaction.
+            transaction: the caller's.
             attempt: of `begin`.
             proven: it proves who somebody is: the address is known from now on.
         """
-        await records.logins.end(attempt.id, AttemptOutcome.DONE)
+        await LoginStore(transaction).end(attempt.id, AttemptOutcome.DONE)
         if proven:
-            await records.logins.remember(attempt.known_as, self._clock.now())
+            await LoginStore(transaction).remember(attempt.known_as, self._clock.now())
 
     @staticmethod
-    async def wrong(records: Records, attempt: Attempt) -> None:
+    async def wrong(transaction: Transaction, attempt: Attempt) -> None:
         """End a try as wrong."""
-        await records.logins.end(attempt.id, AttemptOutcome.WRONG)
+        await LoginStore(transaction).end(attempt.id, AttemptOutcome.WRONG)
 
     @staticmethod
-    async def drop(records: Records, attempt: Attempt) -> None:
+    async def drop(transaction: Transaction, attempt: Attempt) -> None:
         """Take a try back that was not looked at."""
-        await records.logins.drop(attempt.id)
+        await LoginStore(transaction).drop(attempt.id)
 
     async def _try(
         self, new: NewAttempt, known: tuple[str, ...], user: str | None
     ) -> _Wait:
         """Record a try, unless it must wait."""
         # Whoever guesses on after the last refusal takes no lock that others wait for.
-        async with self._store.read() as records:
-            wait = await self._wait(records, new, known)
-            if wait.s > 0 and not wait.running and await _is_noted(records, new, wait):
+        async with self._store.read() as transaction:
+            wait = await self._wait(transaction, new, known)
+            if (
+                wait.s > 0
+                and not wait.running
+                and await _is_noted(transaction, new, wait)
+            ):
                 return wait
-        async with self._store.write() as records:
-            await records.logins.lock(
+        async with self._store.write() as transaction:
+            await LoginStore(transaction).lock(
                 new.address, *wider(new.address), f"{new.kind}|{new.account_index}"
             )
-            wait = await self._wait(records, new, known)
-            if not await _is_noted(records, new, wait):
-                await _note_ceiling(records, new, user)
+            wait = await self._wait(transaction, new, known)
+            if not await _is_noted(transaction, new, wait):
+                await _note_ceiling(transaction, new, user)
             if wait.s <= 0:
-                await records.logins.begin(new)
+                await LoginStore(transaction).begin(new)
         return wait
 
     async def _wait(
-        self, records: Records, new: NewAttempt, known: tuple[str, ...]
+        self, transaction: Transaction, new: NewAttempt, known: tuple[str, ...]
     ) -> _Wait:
         """How long a try must wait, by all that it is counted by."""
         wait = _Wait()
         for rule in self._rules(new):
-            wait = _longer(wait, await self._wait_by(records.logins, rule, new.at))
+            wait = _longer(
+                wait, await self._wait_by(LoginStore(transaction), rule, new.at)
+            )
         if wait.s <= 0 and new.kind not in _BY_ADDRESS:
-            wait = await self._wait_by_ceiling(records.logins, new, known)
+            wait = await self._wait_by_ceiling(LoginStore(transaction), new, known)
         return wait
 
     def _rules(self, new: NewAttempt) -> list[_Rule]:
@@ -242,7 +243,7 @@ class Throttle:
             rules.append(_Rule(own, limit, _MINUTE, grows=_DAY, forgiving=True))
         return rules
 
-    async def _wait_by(self, logins: LoginRecords, rule: _Rule, now: datetime) -> _Wait:
+    async def _wait_by(self, logins: LoginStore, rule: _Rule, now: datetime) -> _Wait:
         """How long a further try must wait by a rule.
 
         Each `limit` wrong tries double the wait after the last of them, from a
@@ -268,7 +269,7 @@ class Throttle:
         return _Wait(wait.total_seconds(), running)
 
     async def _wait_by_ceiling(
-        self, logins: LoginRecords, new: NewAttempt, known: tuple[str, ...]
+        self, logins: LoginStore, new: NewAttempt, known: tuple[str, ...]
     ) -> _Wait:
         """How long a try from a strange address must wait for its account's ceiling."""
         limits = self._settings
@@ -298,18 +299,20 @@ def _longer(one: _Wait, other: _Wait) -> _Wait:
     return _Wait(max(one.s, other.s), one.running and other.running)
 
 
-async def _is_noted(records: Records, new: NewAttempt, wait: _Wait) -> bool:
+async def _is_noted(transaction: Transaction, new: NewAttempt, wait: _Wait) -> bool:
     """Whether nothing is left to be said of a ceiling that was reached."""
     if wait.ceiling is None:
         return True
     counted = Counted(
         AttemptKind.CEILING, account_index=new.account_index, scope=new.kind.value
     )
-    noted = await records.logins.wrong(counted, wait.ceiling, forgiving=False)
+    noted = await LoginStore(transaction).wrong(counted, wait.ceiling, forgiving=False)
     return noted.count > 0
 
 
-async def _note_ceiling(records: Records, new: NewAttempt, user: str | None) -> None:
+async def _note_ceiling(
+    transaction: Transaction, new: NewAttempt, user: str | None
+) -> None:
     """Say that an account's ceiling was reached.
 
     The account is locked by the caller: of two tries at once one says it.
@@ -323,10 +326,10 @@ async def _note_ceiling(records: Records, new: NewAttempt, user: str | None) -> 
         new.person,
         new.kind.value,
     )
-    await records.logins.begin(mark)
-    await records.logins.end(mark.id, AttemptOutcome.WRONG)
+    await LoginStore(transaction).begin(mark)
+    await LoginStore(transaction).end(mark.id, AttemptOutcome.WRONG)
     whose = {"person": new.person, "user": user}
     detail: dict[str, object] = {key: one for key, one in whose.items() if one}
-    records.audit.add(
+    transaction.audit.add(
         AuditEvent(EventKind.LOGIN_CEILING_REACHED, "anonymous", detail=detail)
     )

@@ -1,4 +1,4 @@
-"""The record of everything, as `appliance.domain.records.Store`."""
+"""Transactions of the database, and what the stores of every feature are made of."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,48 +9,15 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, Operation
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appliance.console.view_store import SqlConsoleViews
 from appliance.core.audit_store import SqlAudit
-from appliance.core.backlog_store import SqlBacklog
 from appliance.core.database import tables
 from appliance.core.database.engines import Engines
 from appliance.core.database.fair_connections import ConnectionTurns
 from appliance.core.database.upsert import insert_into
-from appliance.core.idempotency_store import SqlIdempotency
-from appliance.core.installation_store import SqlInstallation
-from appliance.core.secrets.secret_version_store import SqlSecretVersions
-from appliance.documents.document_key_store import SqlDocumentKeys
-from appliance.documents.document_store import SqlDocuments
 from appliance.domain.audit import GENESIS
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import new_id
-from appliance.embedding.session_document_store import SqlSessionDocuments
-from appliance.embedding.session_store import SqlSessions
-from appliance.identity.console_user_store import SqlConsole, SqlEnrolments
-from appliance.identity.login_store import SqlJwtKeys, SqlLinks, SqlLogins
-from appliance.identity.person_store import SqlPeople
-from appliance.integrators.integrator_store import SqlIntegrators
-from appliance.integrators.logo_store import SqlLogos
-from appliance.keys.credential_store import SqlCredentials
-from appliance.keys.hsm_task_store import SqlTasks
-from appliance.keys.master_key_store import SqlMasters
-from appliance.keys.password_attempt_store import SqlSlots
-from appliance.keys.worker_store import SqlActivationKeys, SqlWorkers
-from appliance.pki.certificate_store import SqlCertificates
-from appliance.pki.publication_store import SqlPublications
-from appliance.pki.revocation_store import SqlRevocations
-from appliance.pki.validation.external_status_store import SqlOutsideStatus
-from appliance.pki.validation.trust_store import (
-    SqlExpiry,
-    SqlFormerCertificates,
-    SqlRevocationPins,
-    SqlTrust,
-)
-from appliance.signing.activations.activation_store import SqlActivations
-from appliance.signing.batch_store import SqlBatches
-from appliance.signing.level_maintenance_store import SqlUpkeep
-from appliance.signing.request_store import SqlRequests
 
 _log = structlog.get_logger(__name__)
 _AWAY = (OperationalError, InterfaceError, PoolTimeoutError, OSError)
@@ -61,49 +28,30 @@ _DENIED = "42501"
 """SQLSTATE of what the user of the database has no right to."""
 
 
-class SqlRecords:
-    """Every table group over one connection."""
+class Transaction:
+    """What is read together, or written together: stores are made of it.
+
+    Attributes:
+        connection: of the database.
+        clock: the time of rows.
+        audit: what happened, written as the last statement.
+    """
 
     def __init__(self, connection: AsyncConnection, writer: str, clock: Clock) -> None:
-        self.people = SqlPeople(connection, clock)
-        self.credentials = SqlCredentials(connection, clock)
-        self.certificates = SqlCertificates(connection, clock)
-        self.revocations = SqlRevocations(connection)
-        self.publications = SqlPublications(connection)
-        self.former_certificates = SqlFormerCertificates(connection)
-        self.revocation_pins = SqlRevocationPins(connection)
-        self.trust = SqlTrust(connection)
-        self.expiry = SqlExpiry(connection)
-        self.outside = SqlOutsideStatus(connection)
-        self.backlog = SqlBacklog(connection)
-        self.installation = SqlInstallation(connection)
-        self.documents = SqlDocuments(connection)
-        self.document_keys = SqlDocumentKeys(connection)
-        self.requests = SqlRequests(connection)
-        self.logos = SqlLogos(connection)
-        self.slots = SqlSlots(connection)
-        self.activations = SqlActivations(connection)
-        self.batches = SqlBatches(connection)
-        self.tasks = SqlTasks(connection)
-        self.workers = SqlWorkers(connection)
-        self.activation_keys = SqlActivationKeys(connection)
-        self.logins = SqlLogins(connection)
-        self.jwt_keys = SqlJwtKeys(connection)
-        self.links = SqlLinks(connection)
-        self.integrators = SqlIntegrators(connection)
-        self.sessions = SqlSessions(connection)
-        self.session_documents = SqlSessionDocuments(connection)
-        self.console = SqlConsole(connection)
-        self.enrolments = SqlEnrolments(connection)
-        self.console_views = SqlConsoleViews(connection)
-        self.masters = SqlMasters(connection)
-        self.secret_versions = SqlSecretVersions(connection)
-        self.idempotency = SqlIdempotency(connection)
-        self.upkeep = SqlUpkeep(connection)
+        self.connection = connection
+        self.clock = clock
         self.audit = SqlAudit(connection, writer, clock)
 
 
-class SqlStore:
+class Store:
+    """SQL of one group of tables, within a transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._connection = transaction.connection
+        self._clock = transaction.clock
+
+
+class Database:
     """Transactions over the engines of one process.
 
     Args:
@@ -123,7 +71,7 @@ class SqlStore:
         self._turns = ConnectionTurns(engines)
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[SqlRecords]:
+    async def read(self) -> AsyncIterator[Transaction]:
         """Read a consistent state; nothing can be written.
 
         Raises:
@@ -134,10 +82,10 @@ class SqlStore:
                 self._turns.reading(),
                 self._engines.reader.connect() as connection,
             ):
-                yield SqlRecords(connection, self._writer, self._clock)
+                yield Transaction(connection, self._writer, self._clock)
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[SqlRecords]:
+    async def write(self) -> AsyncIterator[Transaction]:
         """Change the record: all of it at the end, or nothing on any error.
 
         Raises:
@@ -149,11 +97,11 @@ class SqlStore:
                 self._turns.writing(),
                 self._engines.writing() as connection,
             ):
-                records = SqlRecords(connection, self._writer, self._clock)
-                yield records
+                transaction = Transaction(connection, self._writer, self._clock)
+                yield transaction
                 # Last, so that the writer's row is locked for the shortest
                 # time and a rollback leaves no hole in its numbers.
-                await records.audit.flush()
+                await transaction.audit.flush()
 
     async def _register(self) -> None:
         """Give this process start its row, once."""

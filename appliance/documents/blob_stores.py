@@ -1,5 +1,6 @@
 """Documents where the settings have them: in a folder, or in a bucket."""
 
+from appliance.core.unit_of_work import Database
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.documents.local.folder_mark import (
     DocumentMark,
@@ -11,12 +12,11 @@ from appliance.documents.s3.blob_store import BucketDocuments
 from appliance.documents.s3.bucket import Bucket
 from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
 from appliance.domain.ports import DocumentKeys, DocumentUpkeep
-from appliance.domain.records import Store
 from appliance.settings import Settings
 
 
 def document_store(
-    settings: Settings, store: Store, keys: DocumentKeys
+    settings: Settings, store: Database, keys: DocumentKeys
 ) -> DocumentUpkeep:
     """What keeps documents.
 
@@ -42,7 +42,7 @@ def document_store(
     )
 
 
-async def mark_documents(settings: Settings, store: Store) -> str:
+async def mark_documents(settings: Settings, store: Database) -> str:
     """Have the place of documents bear the installation's mark; see `mark_place`.
 
     Returns:

@@ -1,20 +1,22 @@
 """The keys that integrators' documents are encrypted with, in SQL."""
 
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import delete, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import document_key
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
 from appliance.domain.ids import IntegratorId
 
+KEY_TABLE: Final = "document_key"
+KEY_COLUMN: Final = "key_sealed"
+"""Where a key stands, and what it is sealed for."""
 
-class SqlDocumentKeys:
+
+class DocumentKeyStore(Store):
     """One row an integrator that has documents, over one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def get(self, integrator: IntegratorId) -> bytes | None:
         """An integrator's key, sealed."""

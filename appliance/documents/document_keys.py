@@ -10,13 +10,17 @@ Source: design §4, the table of secrets.
 import secrets
 from typing import Final
 
+from appliance.core.unit_of_work import Database
+from appliance.documents.document_key_store import (
+    KEY_COLUMN,
+    KEY_TABLE,
+    DocumentKeyStore,
+)
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import Sealer
-from appliance.domain.records import Store
-from appliance.domain.records.document_keys import KEY_COLUMN, KEY_TABLE
 from appliance.domain.vocab import EventKind
 
 _KEY_BYTES: Final = 32
@@ -31,7 +35,7 @@ class IntegratorDocumentKeys:
         clock: the time.
     """
 
-    def __init__(self, store: Store, sealer: Sealer | None, clock: Clock) -> None:
+    def __init__(self, store: Database, sealer: Sealer | None, clock: Clock) -> None:
         self._store = store
         self._sealer = sealer
         self._clock = clock
@@ -42,8 +46,8 @@ class IntegratorDocumentKeys:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            sealed = await records.document_keys.get(integrator)
+        async with self._store.read() as transaction:
+            sealed = await DocumentKeyStore(transaction).get(integrator)
         if sealed is None:
             return None
         return self._opener().open(
@@ -62,11 +66,11 @@ class IntegratorDocumentKeys:
         sealed = self._opener().seal(
             key, table=KEY_TABLE, row=integrator, column=KEY_COLUMN
         )
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             now = self._clock.now()
-            made = await records.document_keys.add(integrator, sealed, now)
+            made = await DocumentKeyStore(transaction).add(integrator, sealed, now)
             if made:
-                records.audit.add(
+                transaction.audit.add(
                     AuditEvent(
                         EventKind.DOCUMENT_KEY_CREATED, "system", integrator=integrator
                     )
@@ -83,10 +87,10 @@ class IntegratorDocumentKeys:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        async with self._store.write() as records:
-            removed = await records.document_keys.remove(integrator)
+        async with self._store.write() as transaction:
+            removed = await DocumentKeyStore(transaction).remove(integrator)
             if removed:
-                records.audit.add(
+                transaction.audit.add(
                     AuditEvent(
                         EventKind.DOCUMENT_KEY_DESTROYED,
                         "operator",

@@ -17,7 +17,6 @@ from sqlalchemy import (
     select,
     tuple_,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import (
     document,
@@ -28,10 +27,11 @@ from appliance.core.database.tables import (
     signed_document,
 )
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
 from appliance.documents.inspection_json import inspection_from_json, inspection_to_json
 from appliance.domain.documents import Damage, Repair
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId
-from appliance.domain.records.requests import StoredDocument
+from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import SignedDocumentView, SignedVersion
 from appliance.domain.vocab import SignatureLevel
 
@@ -56,11 +56,8 @@ REPAIR: Final = (
 """What `repair_of` reads, of a document outer-joined to its repair."""
 
 
-class SqlDocuments:
+class DocumentRowStore(Store):
     """Documents and signed documents."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(self, new: StoredDocument, at: datetime) -> StoredDocument:
         """Record a document, or give the one with the same bytes.

@@ -5,12 +5,13 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import RequestId
 from appliance.domain.ports import LookupIndex
-from appliance.domain.records import Store
 from appliance.domain.vocab import EventKind
+from appliance.identity.login_store import DownloadLinkStore
 
 _PURPOSE: Final = "download-link"
 _KEY_BYTES: Final = 32
@@ -29,7 +30,7 @@ class Links:
     """
 
     def __init__(
-        self, store: Store, lookup: LookupIndex, clock: Clock, ttl_s: int
+        self, store: Database, lookup: LookupIndex, clock: Clock, ttl_s: int
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -75,10 +76,12 @@ class Links:
             self._lookup.index(_PURPOSE, clave): request
             for request, clave in claves.items()
         }
-        async with self._store.write() as records:
-            await records.links.add(indexes, self._clock.now() + self._ttl)
+        async with self._store.write() as transaction:
+            await DownloadLinkStore(transaction).add(
+                indexes, self._clock.now() + self._ttl
+            )
             for request in requests:
-                records.audit.add(
+                transaction.audit.add(
                     AuditEvent(EventKind.LINK_CREATED, actor, request=request)
                 )
         return claves
@@ -96,5 +99,7 @@ class Links:
         if len(clave) != _KEY_LENGTH or not clave.isascii():
             return False
         indexes = self._lookup.indexes(_PURPOSE, clave)
-        async with self._store.read() as records:
-            return await records.links.opens(indexes, request, self._clock.now())
+        async with self._store.read() as transaction:
+            return await DownloadLinkStore(transaction).opens(
+                indexes, request, self._clock.now()
+            )

@@ -12,12 +12,14 @@ from typing import Final
 
 import structlog
 
+from appliance.core.unit_of_work import Database
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentUpkeep
-from appliance.domain.records import Store
 from appliance.domain.vocab import EventKind
+from appliance.embedding.session_document_store import SessionDocumentStore
 from appliance.settings import DocumentSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -42,7 +44,7 @@ class DocumentSweeping:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         documents: DocumentUpkeep,
         clock: Clock,
         settings: DocumentSettings,
@@ -79,15 +81,17 @@ class DocumentSweeping:
         while True:
             now = self._clock.now()
             before = now - _REPLACED
-            async with self._store.write() as records:
-                idle = await records.session_documents.forget_idle(
+            async with self._store.write() as transaction:
+                idle = await SessionDocumentStore(transaction).forget_idle(
                     before, now - _ENDED, _BATCH
                 )
                 files: dict[IntegratorId, list[str]] = {}
                 for each in idle:
                     files.setdefault(each.integrator, []).append(each.sha256)
                 for integrator, names in files.items():
-                    await records.documents.forget_these(integrator, names, before)
+                    await DocumentRowStore(transaction).forget_these(
+                        integrator, names, before
+                    )
             for integrator, names in files.items():
                 removed += await self._remove(integrator, names, before)
             if len(idle) < _BATCH:
@@ -96,15 +100,18 @@ class DocumentSweeping:
     async def _forget(self, before: datetime) -> None:
         """Forget rows first: a file is removed only when no row names it."""
         while True:
-            async with self._store.write() as records:
-                if await records.documents.forget_unused(before, _BATCH) < _BATCH:
+            async with self._store.write() as transaction:
+                if (
+                    await DocumentRowStore(transaction).forget_unused(before, _BATCH)
+                    < _BATCH
+                ):
                     return
 
     async def _remove(
         self, integrator: IntegratorId, names: list[str], before: datetime
     ) -> int:
-        async with self._store.read() as records:
-            named = await records.documents.named(integrator, names)
+        async with self._store.read() as transaction:
+            named = await DocumentRowStore(transaction).named(integrator, names)
         removed = [
             sha256
             for sha256 in names
@@ -112,9 +119,9 @@ class DocumentSweeping:
             and await self._documents.remove(integrator, sha256, before)
         ]
         if removed:
-            async with self._store.write() as records:
+            async with self._store.write() as transaction:
                 for sha256 in removed:
-                    records.audit.add(
+                    transaction.audit.add(
                         AuditEvent(
                             EventKind.DOCUMENT_REMOVED,
                             "system",

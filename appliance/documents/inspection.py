@@ -5,15 +5,17 @@ from typing import Final
 
 import structlog
 
+from appliance.core.unit_of_work import Database
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.examination import as_repaired
 from appliance.domain.clock import Clock
 from appliance.domain.documents import INSPECTOR_VERSION, Inspection
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
 from appliance.domain.ports import DocumentStore, PdfInspector
-from appliance.domain.records import Store
-from appliance.domain.records.requests import StoredDocument
+from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import RequestView
+from appliance.signing.request_store import RequestStore
 
 _log = structlog.get_logger(__name__)
 _PAGE: Final = 200
@@ -31,7 +33,7 @@ class Inspections:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         documents: DocumentStore,
         inspector: PdfInspector,
         clock: Clock,
@@ -84,8 +86,8 @@ class Inspections:
         new = StoredDocument(
             DocumentId(new_id()), view.integrator, view.sha256, inspection
         )
-        async with self._store.write() as records:
-            await records.documents.add(new, self._clock.now())
+        async with self._store.write() as transaction:
+            await DocumentRowStore(transaction).add(new, self._clock.now())
         return replace(view, inspection=inspection)
 
     async def renew(self) -> int:
@@ -95,8 +97,8 @@ class Inspections:
         """
         renewed, last = 0, RequestId(0)
         while True:
-            async with self._store.read() as records:
-                views = await records.requests.unfinished(last, _PAGE)
+            async with self._store.read() as transaction:
+                views = await RequestStore(transaction).unfinished(last, _PAGE)
             for view in views:
                 try:
                     renewed += await self.current(view) is not view

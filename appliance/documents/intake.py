@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from appliance.core.unit_of_work import Database
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.examination import Examination, Examined
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -20,14 +22,15 @@ from appliance.domain.errors import (
 )
 from appliance.domain.identity import Person, format_cuil
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
+from appliance.domain.people import Integrator
 from appliance.domain.ports import DocumentStore, PdfInspector
-from appliance.domain.records import Store
-from appliance.domain.records.people import Integrator
-from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
+from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import EventKind
+from appliance.identity.person_store import PersonStore
 from appliance.settings import DocumentSettings
+from appliance.signing.request_store import RequestStore
 
 MAX_SIGNERS: Final = 50
 """Most people who sign one document in turn."""
@@ -78,7 +81,7 @@ class Intake:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         documents: DocumentStore,
         inspector: PdfInspector,
         clock: Clock,
@@ -114,8 +117,8 @@ class Intake:
         integrator, people = await self._parties(order)
         kept = await self.keep(integrator.id, pdf)
         now = self._clock.now()
-        async with self._store.write() as records:
-            document = await records.documents.add(kept, now)
+        async with self._store.write() as transaction:
+            document = await DocumentRowStore(transaction).add(kept, now)
             requests: list[RequestId] = []
             for person in people:
                 new = NewRequest(
@@ -129,11 +132,11 @@ class Intake:
                     wishes=order.wishes,
                 )
                 requests.append(
-                    await records.requests.follow(requests[-1], new)
+                    await RequestStore(transaction).follow(requests[-1], new)
                     if requests
-                    else await records.requests.add(new)
+                    else await RequestStore(transaction).add(new)
                 )
-                records.audit.add(_created(order, document, requests, person))
+                transaction.audit.add(_created(order, document, requests, person))
         return requests
 
     async def _parties(self, order: IntakeOrder) -> tuple[Integrator, list[Person]]:
@@ -145,9 +148,11 @@ class Intake:
             )
         if twice is not None:
             raise SignersInvalidError(SIGNER_REPEATED, cuil=format_cuil(twice))
-        async with self._store.read() as records:
-            integrator = await records.people.integrator(order.integrator_code)
-            found = [await records.people.by_cuil(cuil) for cuil in cuils]
+        async with self._store.read() as transaction:
+            integrator = await PersonStore(transaction).integrator(
+                order.integrator_code
+            )
+            found = [await PersonStore(transaction).by_cuil(cuil) for cuil in cuils]
         if integrator is None:
             raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
         if found[0] is None:
@@ -191,8 +196,8 @@ class Intake:
         # A large one would hold up everybody else.
         digest = await asyncio.to_thread(hashlib.sha256, pdf)
         original = digest.hexdigest()
-        async with self._store.read() as records:
-            earlier = await records.documents.repaired(integrator, original)
+        async with self._store.read() as transaction:
+            earlier = await DocumentRowStore(transaction).repaired(integrator, original)
         if earlier is None or earlier.repair is None:
             return None
         copy = await self._documents.get(integrator, earlier.sha256)

@@ -11,12 +11,14 @@ import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
+from appliance.domain.embedding import BroughtDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.records import Store
-from appliance.domain.records.requests import StoredDocument
-from appliance.domain.records.session_documents import BroughtDocument
+from appliance.domain.requests.new_request import StoredDocument
+from appliance.embedding.session_document_store import SessionDocumentStore
+from appliance.embedding.session_store import SessionStore
 from appliance.settings import DocumentSettings
 
 
@@ -29,7 +31,9 @@ class SessionQuotas:
         settings: how much they may.
     """
 
-    def __init__(self, store: Store, clock: Clock, settings: DocumentSettings) -> None:
+    def __init__(
+        self, store: Database, clock: Clock, settings: DocumentSettings
+    ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -50,8 +54,8 @@ class SessionQuotas:
         except BaseException:
             if not is_new:
                 raise
-            async with self._store.write() as records:
-                await records.session_documents.forget(session.id, sha256)
+            async with self._store.write() as transaction:
+                await SessionDocumentStore(transaction).forget(session.id, sha256)
             raise
 
     async def _count(self, brought: BroughtDocument) -> bool:
@@ -62,10 +66,10 @@ class SessionQuotas:
         """
         of_session = max(self._settings.session_bytes, self._settings.limit_bytes)
         of_integrator = max(self._settings.integrator_bytes, of_session)
-        async with self._store.write() as records:
-            counted = records.session_documents
+        async with self._store.write() as transaction:
+            counted = SessionDocumentStore(transaction)
             # Others of this session wait until it is counted.
-            await records.sessions.get(brought.session, lock=True)
+            await SessionStore(transaction).get(brought.session, lock=True)
             is_new = await counted.add(brought, self._clock.now())
             # Each refusal takes back what was added.
             if await counted.session_bytes(brought.session) > of_session:
@@ -80,5 +84,5 @@ class SessionQuotas:
             return
         size = kept.inspection.size_bytes
         copy = BroughtDocument(session.id, kept.integrator, kept.sha256, size)
-        async with self._store.write() as records:
-            await records.session_documents.add(copy, self._clock.now())
+        async with self._store.write() as transaction:
+            await SessionDocumentStore(transaction).add(copy, self._clock.now())

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database
 from appliance.documents.document_keys import IntegratorDocumentKeys
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentUpkeep
-from appliance.domain.records import Store
+from appliance.identity.person_store import PersonStore
 
 Progress = Callable[[int], None]
 """Told how many documents were looked at, since it was told before."""
@@ -29,7 +30,7 @@ class DocumentKeeping:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         documents: DocumentUpkeep,
         keys: IntegratorDocumentKeys,
         clock: Clock,
@@ -88,8 +89,8 @@ class DocumentKeeping:
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`, `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            integrator = await records.people.integrator(code)
+        async with self._store.read() as transaction:
+            integrator = await PersonStore(transaction).integrator(code)
         if integrator is None:
             raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
         return await self._keys.shred(IntegratorId(integrator.id))

@@ -11,12 +11,19 @@ from typing import Final, Generic, TypeVar
 
 from appliance.domain.audit import AuditRow
 from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.integrators.integrators import (
+    ConsoleUser,
+)
 from appliance.domain.vocab import (
     EventKind,
     PersonState,
     RequestState,
     VouchedBy,
 )
+
+PersonPlace = tuple[datetime, PersonId]
+"""When somebody was recorded, and who."""
+
 
 Row = TypeVar("Row")
 
@@ -310,3 +317,32 @@ class BlockedRow:
     origin: str
     last: datetime
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSecret:
+    """A user of the console and what proves them."""
+
+    user: ConsoleUser
+    phc: str = field(repr=False)
+    totp_sealed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSessionRow:
+    """A signed-in user of the console."""
+
+    user: ConsoleUser
+    created: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentRow:
+    """A link by which a person enrols, once."""
+
+    id: str
+    person: PersonId
+    totp_sealed: bytes = field(repr=False)
+    until: datetime
+    used: datetime | None

@@ -10,6 +10,7 @@ from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.identity import parse_cuil
+from appliance.domain.ids import IntegratorId
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.signing_command import SignParameters
 
@@ -193,3 +194,13 @@ class InitOrder:
     """Fingerprint of its content, the nonce apart."""
     brings_document: bool = False
     """Whether a document came with it; the page looks at that itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtDocument:
+    """A file that a session has brought, or the repaired copy of one."""
+
+    session: str
+    integrator: IntegratorId
+    sha256: str
+    size_bytes: int

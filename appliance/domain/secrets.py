@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, Self
 
+from appliance.domain.ids import PersonId
+from appliance.domain.vocab import SecretName
+
 FIRST: Final = 1
 LAST: Final = 255
 """A sealed value names its version in one byte."""
@@ -46,3 +49,31 @@ class KeySource(Protocol):
     def ring(self) -> KeyRing:
         """The versions that are known now."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class SealedColumn:
+    """A column of sealed values."""
+
+    table: str
+    column: str
+    secret: SecretName
+    """The key that seals them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedValue:
+    """One value of such a column."""
+
+    row: str
+    """Primary key."""
+    sealed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedEmail:
+    """An address and what it is found by."""
+
+    person: PersonId
+    sealed: bytes = field(repr=False)
+    index: str = field(repr=False)

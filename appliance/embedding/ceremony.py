@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.intake import Intake, check_file_name
 from appliance.documents.page_pictures import PagePictures, PageWanted
 from appliance.documents.quotas import SessionQuotas
@@ -21,16 +23,18 @@ from appliance.domain.errors import ApplianceError, ErrorCode, PageOutOfRangeErr
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.ports import DocumentStore, DocumentStream, PdfInspector
-from appliance.domain.records import Records, Store
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import EventKind
 from appliance.embedding.identification import FrameIdentity
 from appliance.embedding.request import FrameRequests
 from appliance.embedding.session import Sessions
 from appliance.embedding.session_steps import Progress
+from appliance.embedding.session_store import SessionStore
 from appliance.embedding.session_views import FrameViews
 from appliance.embedding.signer_readiness import check_signer
+from appliance.integrators.integrator_store import IntegratorStore
 from appliance.settings import DocumentSettings
+from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests
 
 PAGE_DPI: Final = 96
@@ -44,7 +48,7 @@ class Framing:
     def __init__(
         self,
         *,
-        store: Store,
+        store: Database,
         documents: DocumentStore,
         inspector: PdfInspector,
         clock: Clock,
@@ -87,13 +91,13 @@ class Framing:
         await self._check_page(order)
         # One transaction: an init that is refused leaves the page that has the
         # session its bearer.
-        async with self._store.write() as records:
-            opened = await self._sessions.exchange_in(records, order.token)
+        async with self._store.write() as transaction:
+            opened = await self._sessions.exchange_in(transaction, order.token)
             session = await self._progress.init_in(
-                records, opened.session, order.nonce, order.idem_key, order.sha256
+                transaction, opened.session, order.nonce, order.idem_key, order.sha256
             )
             if order.brings_document and not session.host_document:
-                await records.sessions.by_host(session.id, self._clock.now())
+                await SessionStore(transaction).by_host(session.id, self._clock.now())
                 session = replace(session, host_document=True)
         return OpenedFrame(opened.bearer, await self._views.view(session))
 
@@ -136,30 +140,32 @@ class Framing:
                 params={"field": "sessionToken"},
                 extras={"field": "sessionToken"},
             )
-        async with self._store.write() as records:
-            opened = await self._sessions.exchange_in(records, token)
+        async with self._store.write() as transaction:
+            opened = await self._sessions.exchange_in(transaction, token)
             if opened.session.id != old.id:
-                await self._carry_over(records, old.id, opened.session)
+                await self._carry_over(transaction, old.id, opened.session)
         return OpenedFrame(opened.bearer, await self._views.view(opened.session))
 
-    async def _carry_over(self, records: Records, old: str, new: EmbedSession) -> None:
+    async def _carry_over(
+        self, transaction: Transaction, old: str, new: EmbedSession
+    ) -> None:
         """Have a session go on where another one stands; once.
 
         Raises:
             ApplianceError: `SESSION_IN_USE`.
         """
         # As it stands now: a step may have ended since the caller was admitted.
-        before = await records.sessions.get(old, lock=True)
+        before = await SessionStore(transaction).get(old, lock=True)
         if before is None:
             raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
         if before.successor == new.id:
             return
         now = self._clock.now()
-        if not await records.sessions.carry_over(before, new.id, now):
+        if not await SessionStore(transaction).carry_over(before, new.id, now):
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         if before.request is not None:
-            await records.requests.prolong(before.request, new.until)
-        records.audit.add(
+            await RequestStore(transaction).prolong(before.request, new.until)
+        transaction.audit.add(
             AuditEvent(
                 EventKind.SESSION_RENEWED,
                 f"integrator:{new.integrator.id}",
@@ -177,9 +183,9 @@ class Framing:
         page = await self._sessions.page(None, public_id)
         if not page.integrator_code:
             return
-        async with self._store.write() as records:
-            integrator = await records.integrators.get(page.integrator_code)
-            records.audit.add(
+        async with self._store.write() as transaction:
+            integrator = await IntegratorStore(transaction).get(page.integrator_code)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.LEGACY_CREDENTIALS,
                     "anonymous",
@@ -225,8 +231,8 @@ class Framing:
             kept = await self._intake.keep(session.integrator.id, pdf)
         await self._quotas.count_copy(session, kept)
         await self._frame_requests.check_key(session, kept.sha256)
-        async with self._store.write() as records:
-            document = await records.documents.add(kept, self._clock.now())
+        async with self._store.write() as transaction:
+            document = await DocumentRowStore(transaction).add(kept, self._clock.now())
         session = await self._progress.set_document(session, document.id, name)
         if session.otp_at is not None:
             await self._frame_requests.give(session)
@@ -234,8 +240,8 @@ class Framing:
 
     async def note_host_document(self, session: EmbedSession) -> None:
         """Note that the host has sent a document, one that never came here included."""
-        async with self._store.write() as records:
-            await records.sessions.by_host(session.id, self._clock.now())
+        async with self._store.write() as transaction:
+            await SessionStore(transaction).by_host(session.id, self._clock.now())
 
     async def document(self, session: EmbedSession) -> tuple[str, DocumentStream]:
         """The document to be signed: its name and bytes.
@@ -308,8 +314,8 @@ class Framing:
         if session.otp_at is None:
             session = await self._proven(session, code, address)
         if session.person is not None:
-            async with self._store.read() as records:
-                await check_signer(records, session.person, self._clock)
+            async with self._store.read() as transaction:
+                await check_signer(transaction, session.person, self._clock)
         # Of the code and a document that come at once, whichever is recorded later
         # finds the other: both go by the session as their own step left it.
         if session.document is not None:

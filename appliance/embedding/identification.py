@@ -10,6 +10,7 @@ Source: decisions "a known person", "dni, cuil", "attempts".
 from typing import Final
 
 from appliance.core.rate_limit import Attempt, Throttle
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.embedding import Claim
@@ -17,13 +18,14 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person
 from appliance.domain.ids import PersonId
 from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.login import AttemptKind
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Records, Store
-from appliance.domain.records.login import AttemptKind
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.embedding.session_steps import Progress
 from appliance.identity import totp
 from appliance.identity.login import email_indexes
+from appliance.identity.login_store import LoginStore
+from appliance.identity.person_store import PersonStore
 
 _CLAIM: Final = "frame-claim"
 _CODE: Final = "frame-code"
@@ -44,7 +46,7 @@ class FrameIdentity:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         lookup: LookupIndex,
         sealer: Sealer,
         clock: Clock,
@@ -78,14 +80,14 @@ class FrameIdentity:
         """
         index = self._lookup.index(_CLAIM, f"{claim.cuil or claim.dni}")
         attempt = await self._throttle.begin(AttemptKind.CLAIM, index, None, address)
-        async with self._store.read() as records:
-            person = await self._find(records, claim)
+        async with self._store.read() as transaction:
+            person = await self._find(transaction, claim)
         right = person is not None and person.state is not PersonState.DISABLED
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             if right:
-                await self._throttle.right(records, attempt, proven=False)
+                await self._throttle.right(transaction, attempt, proven=False)
             else:
-                await self._throttle.wrong(records, attempt)
+                await self._throttle.wrong(transaction, attempt)
         if person is None or not right:
             if claim.cuil is None:
                 return False
@@ -95,12 +97,12 @@ class FrameIdentity:
         await self._progress.set_person(session, person.id)
         return True
 
-    async def _find(self, records: Records, claim: Claim) -> Person | None:
+    async def _find(self, transaction: Transaction, claim: Claim) -> Person | None:
         """The one person whom every part of a claim fits; always the same work."""
-        by_cuil = await records.people.by_cuil(claim.cuil or "")
-        by_dni = await records.people.by_dni(claim.dni or "")
+        by_cuil = await PersonStore(transaction).by_cuil(claim.cuil or "")
+        by_dni = await PersonStore(transaction).by_dni(claim.dni or "")
         indexes = email_indexes(self._lookup, claim.email)
-        by_email = await records.people.by_email_index(indexes)
+        by_email = await PersonStore(transaction).by_email_index(indexes)
         found = by_cuil
         if claim.cuil is None:
             found = by_dni[0] if len(by_dni) == 1 else None
@@ -139,8 +141,8 @@ class FrameIdentity:
         try:
             await self._progress.count_code(session, self._codes)
         except ApplianceError:
-            async with self._store.write() as records:
-                await self._throttle.drop(records, attempt)
+            async with self._store.write() as transaction:
+                await self._throttle.drop(transaction, attempt)
             raise
         if not await self._use(person, code, attempt):
             await self._wrong(session, person, attempt)
@@ -149,9 +151,9 @@ class FrameIdentity:
 
     async def _use(self, person: PersonId, code: str, attempt: Attempt) -> bool:
         """Use a code up; False if it is not right or was used."""
-        async with self._store.read() as records:
-            known = await records.people.get(person)
-            secret = await records.logins.secret(person)
+        async with self._store.read() as transaction:
+            known = await PersonStore(transaction).get(person)
+            secret = await LoginStore(transaction).secret(person)
         if known is None or known.state is not PersonState.ACTIVE or secret is None:
             return False
         seed = self._sealer.open(
@@ -160,18 +162,18 @@ class FrameIdentity:
         step = totp.step_of(seed.decode("ascii"), code, self._clock)
         if step is None:
             return False
-        async with self._store.write() as records:
-            if not await records.logins.advance_step(person, step):
+        async with self._store.write() as transaction:
+            if not await LoginStore(transaction).advance_step(person, step):
                 return False
-            await self._throttle.right(records, attempt)
+            await self._throttle.right(transaction, attempt)
         return True
 
     async def _wrong(
         self, session: EmbedSession, person: PersonId, attempt: Attempt
     ) -> None:
-        async with self._store.write() as records:
-            await self._throttle.wrong(records, attempt)
-            records.audit.add(
+        async with self._store.write() as transaction:
+            await self._throttle.wrong(transaction, attempt)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.SESSION_OTP_WRONG,
                     "anonymous",

@@ -10,17 +10,26 @@ Source: decisions "request of a frame", "no idemKey", "repeating firmar".
 
 from typing import Final
 
+from appliance.core.idempotency_store import IdempotencyStore
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.ports import LookupIndex
-from appliance.domain.records import Records, Store
-from appliance.domain.records.requests import FRAME_ORIGIN, NewRequest, StoredDocument
+from appliance.domain.requests.new_request import (
+    FRAME_ORIGIN,
+    NewRequest,
+    StoredDocument,
+)
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_steps import Progress
+from appliance.embedding.session_store import SessionStore
+from appliance.identity.login_store import LoginStore
+from appliance.signing.request_store import RequestStore
 
 _LOCK: Final = "frame-idem-key"
 _SETTLED: Final = frozenset(
@@ -39,7 +48,7 @@ class FrameRequests:
     """Gives a session its request."""
 
     def __init__(
-        self, store: Store, lookup: LookupIndex, clock: Clock, progress: Progress
+        self, store: Database, lookup: LookupIndex, clock: Clock, progress: Progress
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -58,8 +67,8 @@ class FrameRequests:
         """
         if session.idem_key is None:
             return
-        async with self._store.read() as records:
-            used = await records.idempotency.remembered(
+        async with self._store.read() as transaction:
+            used = await IdempotencyStore(transaction).remembered(
                 _scope(session), session.idem_key
             )
         if used is not None and used != sha256:
@@ -72,26 +81,26 @@ class FrameRequests:
             ApplianceError: `IDEMKEY_CONFLICT`, `SESSION_IN_USE`,
                 `SESSION_TOKEN_EXPIRED`, `DOCUMENT_EMPTY` without a document.
         """
-        async with self._store.write() as records:
-            await self._alone(records, session)
-            now = await records.sessions.get(session.id, lock=True)
+        async with self._store.write() as transaction:
+            await self._alone(transaction, session)
+            now = await SessionStore(transaction).get(session.id, lock=True)
             if now is None or now.person is None:
                 raise ApplianceError(ErrorCode.SESSION_IN_USE)
             if now.request is not None:
                 return
             if now.document is None:
                 raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-            document = await records.documents.get(now.document)
+            document = await DocumentRowStore(transaction).get(now.document)
             if document is None:
                 raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-            request = await self._earlier(records, now, document.sha256)
+            request = await self._earlier(transaction, now, document.sha256)
             if request is None:
-                request = await self._make(records, now, document)
-            if not await records.sessions.set_request(
+                request = await self._make(transaction, now, document)
+            if not await SessionStore(transaction).set_request(
                 now.id, request, self._clock.now()
             ):
                 raise ApplianceError(ErrorCode.SESSION_IN_USE)
-            await self._bind(records, now, request)
+            await self._bind(transaction, now, request)
 
     async def take_up(self, session: EmbedSession) -> None:
         """Have a proven session without a document show what its key came to.
@@ -103,26 +112,26 @@ class FrameRequests:
         """
         if session.idem_key is None:
             return
-        async with self._store.write() as records:
-            await self._alone(records, session)
-            now = await records.sessions.get(session.id, lock=True)
+        async with self._store.write() as transaction:
+            await self._alone(transaction, session)
+            now = await SessionStore(transaction).get(session.id, lock=True)
             if now is None or now.request is not None:
                 return
-            settled = await self._settled(records, now)
-            if settled is not None and not await records.sessions.set_request(
+            settled = await self._settled(transaction, now)
+            if settled is not None and not await SessionStore(transaction).set_request(
                 now.id, settled, self._clock.now()
             ):
                 raise ApplianceError(ErrorCode.SESSION_IN_USE)
 
-    async def _alone(self, records: Records, session: EmbedSession) -> None:
+    async def _alone(self, transaction: Transaction, session: EmbedSession) -> None:
         """Two tabs with one key: the second finds what the first made."""
         key = session.idem_key or session.id
-        await records.logins.lock(
+        await LoginStore(transaction).lock(
             self._lookup.index(_LOCK, f"{session.integrator.id}|{key}")
         )
 
     async def _earlier(
-        self, records: Records, session: EmbedSession, sha256: str
+        self, transaction: Transaction, session: EmbedSession, sha256: str
     ) -> RequestId | None:
         """The request that this key stands for already, if it goes on or is settled.
 
@@ -131,28 +140,28 @@ class FrameRequests:
         """
         if session.idem_key is None:
             return None
-        await records.idempotency.remember(
+        await IdempotencyStore(transaction).remember(
             _scope(session), session.idem_key, sha256, self._clock.now()
         )
-        view = await self._bound(records, session, lock=True)
+        view = await self._bound(transaction, session, lock=True)
         if view is None or view.state not in _GOES_ON:
             return None
         # One that was picked from the list may be of another document.
         if view.person != session.person or view.sha256 != sha256:
             raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
         if view.state not in _SETTLED:
-            await records.requests.prolong(view.id, session.until)
+            await RequestStore(transaction).prolong(view.id, session.until)
         return view.id
 
     async def _settled(
-        self, records: Records, session: EmbedSession
+        self, transaction: Transaction, session: EmbedSession
     ) -> RequestId | None:
         """The request of this key, if somebody has decided about it.
 
         Raises:
             ApplianceError: `IDEMKEY_CONFLICT`: another person did.
         """
-        view = await self._bound(records, session)
+        view = await self._bound(transaction, session)
         if view is None or view.state not in _SETTLED:
             return None
         if view.person != session.person:
@@ -161,30 +170,30 @@ class FrameRequests:
 
     @staticmethod
     async def _bound(
-        records: Records, session: EmbedSession, *, lock: bool = False
+        transaction: Transaction, session: EmbedSession, *, lock: bool = False
     ) -> RequestView | None:
         """The request that a key stands for; locked, kept from others."""
         if session.idem_key is None:
             return None
-        bound = await records.idempotency.remembered(
+        bound = await IdempotencyStore(transaction).remembered(
             _request_scope(session), session.idem_key
         )
         if bound is not None:
-            return await records.requests.get(RequestId(int(bound)), lock=lock)
+            return await RequestStore(transaction).get(RequestId(int(bound)), lock=lock)
         # Made before keys were bound to requests: its session may still be there.
-        earlier = await records.sessions.of_idem_key(
+        earlier = await SessionStore(transaction).of_idem_key(
             session.integrator.id, session.idem_key
         )
         if earlier is None or earlier.request is None:
             return None
-        return await records.requests.get(earlier.request, lock=lock)
+        return await RequestStore(transaction).get(earlier.request, lock=lock)
 
     async def _bind(
-        self, records: Records, session: EmbedSession, request: RequestId
+        self, transaction: Transaction, session: EmbedSession, request: RequestId
     ) -> None:
         """Have a key stand for a request, for longer than its session is kept."""
         if session.idem_key is not None:
-            await records.idempotency.rebind(
+            await IdempotencyStore(transaction).rebind(
                 _request_scope(session),
                 session.idem_key,
                 str(request),
@@ -192,12 +201,12 @@ class FrameRequests:
             )
 
     async def _make(
-        self, records: Records, session: EmbedSession, document: StoredDocument
+        self, transaction: Transaction, session: EmbedSession, document: StoredDocument
     ) -> RequestId:
         person = session.person
         if person is None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
-        request = await records.requests.add(
+        request = await RequestStore(transaction).add(
             NewRequest(
                 person=person,
                 integrator=session.integrator.id,
@@ -208,7 +217,7 @@ class FrameRequests:
                 expires=session.until,
             )
         )
-        records.audit.add(
+        transaction.audit.add(
             AuditEvent(
                 EventKind.REQUEST_CREATED,
                 f"person:{person}",
@@ -231,8 +240,8 @@ class FrameRequests:
         """
         if session.person is None or session.otp_at is None:
             raise ApplianceError(ErrorCode.IDENTITY_MISMATCH)
-        async with self._store.read() as records:
-            return await records.requests.of_person(
+        async with self._store.read() as transaction:
+            return await RequestStore(transaction).of_person(
                 session.person,
                 {RequestState.PENDING},
                 integrator=session.integrator.id,
@@ -250,13 +259,13 @@ class FrameRequests:
         """
         if request not in {view.id for view in await self.listed(session)}:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        async with self._store.write() as records:
-            await self._alone(records, session)
-            await records.sessions.get(session.id, lock=True)
-            settled = await self._settled(records, session)
+        async with self._store.write() as transaction:
+            await self._alone(transaction, session)
+            await SessionStore(transaction).get(session.id, lock=True)
+            settled = await self._settled(transaction, session)
             taken = request if settled is None else settled
-            await self._progress.set_request_in(records, session, taken)
-            await self._bind(records, session, taken)
+            await self._progress.set_request_in(transaction, session, taken)
+            await self._bind(transaction, session, taken)
 
 
 def _request_scope(session: EmbedSession) -> str:

@@ -12,6 +12,7 @@ import secrets
 from datetime import timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DomainInvalidError, ErrorCode
@@ -22,18 +23,23 @@ from appliance.domain.integrators.integrators import (
     EmbedSession,
     FlagReason,
     FramePage,
+    KeyRow,
     NewSession,
+    NewSessionRow,
     PageKind,
     SessionState,
 )
 from appliance.domain.integrators.origins import LONGEST, parse_origin
 from appliance.domain.ports import LookupIndex
-from appliance.domain.records import Records, Store
-from appliance.domain.records.integration import KeyRow, NewSessionRow
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_steps import audit, is_over
+from appliance.embedding.session_store import SessionStore
+from appliance.identity.person_store import PersonStore
 from appliance.integrators.api_key_auth import PresentedKeys
+from appliance.integrators.integrator_store import IntegratorStore
+from appliance.integrators.logo_store import LogoStore
 from appliance.settings import Settings
+from appliance.signing.request_store import RequestStore
 
 _BEGUN: Final = frozenset(
     {RequestState.IN_PROGRESS, RequestState.SIGNED, RequestState.FAILED}
@@ -61,7 +67,7 @@ class Sessions:
     """
 
     def __init__(
-        self, store: Store, lookup: LookupIndex, clock: Clock, settings: Settings
+        self, store: Database, lookup: LookupIndex, clock: Clock, settings: Settings
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -116,14 +122,14 @@ class Sessions:
                 `INTEGRATOR_DISABLED`.
         """
         token = secrets.token_urlsafe(_TOKEN_BYTES)
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             now = self._clock.now()
-            again = await records.integrators.key(row.key.id, lock=True)
+            again = await IntegratorStore(transaction).key(row.key.id, lock=True)
             # A revocation ends the sessions it sees: none is opened after it.
             if again is None or not again.key.usable(now):
                 raise ApplianceError(ErrorCode.API_KEY_INVALID)
             # Read after the key was locked: who is being disabled holds the lock.
-            whose = await records.integrators.get(row.integrator.code)
+            whose = await IntegratorStore(transaction).get(row.integrator.code)
             if whose is None or whose.disabled is not None:
                 raise ApplianceError(ErrorCode.INTEGRATOR_DISABLED)
             new = NewSessionRow(
@@ -135,9 +141,9 @@ class Sessions:
                 issued=now,
                 until=now + timedelta(seconds=SESSION_S),
             )
-            await records.sessions.add(new)
-            await records.integrators.used_key(row.key.id, key_index, now)
-            records.audit.add(
+            await SessionStore(transaction).add(new)
+            await IntegratorStore(transaction).used_key(row.key.id, key_index, now)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.SESSION_OPENED,
                     f"integrator:{row.integrator.id}",
@@ -162,13 +168,13 @@ class Sessions:
             token: of the address, or None.
             public_id: that stands there after the token was stripped, or None.
         """
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             session = None
             if token is not None and _TOKEN.fullmatch(token):
                 indexes = self._indexes("session-token", token)
-                session = await records.sessions.by_token(indexes)
+                session = await SessionStore(transaction).by_token(indexes)
             elif public_id is not None and _PUBLIC.fullmatch(public_id):
-                session = await records.sessions.by_public_id(public_id)
+                session = await SessionStore(transaction).by_public_id(public_id)
             if session is None:
                 return FramePage(
                     PageKind.UNKNOWN,
@@ -179,8 +185,8 @@ class Sessions:
                     self._environment,
                     self._event_prefix,
                 )
-            domains = await records.integrators.domains(session.integrator.id)
-            logo = await records.logos.of(session.integrator.id)
+            domains = await IntegratorStore(transaction).domains(session.integrator.id)
+            logo = await LogoStore(transaction).of(session.integrator.id)
         return FramePage(
             kind=PageKind.EXPIRED if is_over(session, self._clock) else PageKind.LIVE,
             session_public_id=session.public_id,
@@ -198,8 +204,8 @@ class Sessions:
         Args:
             integrator: whose.
         """
-        async with self._store.read() as records:
-            listed = await records.integrators.domains(integrator)
+        async with self._store.read() as transaction:
+            listed = await IntegratorStore(transaction).domains(integrator)
         return frozenset(domain.origin for domain in listed)
 
     async def note_blocked(self, integrator_code: str, origin: str) -> None:
@@ -212,14 +218,14 @@ class Sessions:
         origin = origin.strip().lower()
         if len(origin) > LONGEST or not _ORIGIN.fullmatch(origin):
             return
-        async with self._store.write() as records:
-            integrator = await records.integrators.get(integrator_code)
+        async with self._store.write() as transaction:
+            integrator = await IntegratorStore(transaction).get(integrator_code)
             if integrator is None:
                 return
-            listed = await records.integrators.domains(integrator.id)
+            listed = await IntegratorStore(transaction).domains(integrator.id)
             if origin in {domain.origin for domain in listed}:
                 return
-            await records.integrators.note_blocked(
+            await IntegratorStore(transaction).note_blocked(
                 integrator.id, origin, self._clock.now(), _BLOCKED_KEPT
             )
 
@@ -234,10 +240,10 @@ class Sessions:
             origin = parse_origin(origin, self._environment)
         except DomainInvalidError:
             return
-        async with self._store.write() as records:
-            integrator = await records.integrators.get(integrator_code)
+        async with self._store.write() as transaction:
+            integrator = await IntegratorStore(transaction).get(integrator_code)
             if integrator is not None:
-                await records.integrators.seen_domain(
+                await IntegratorStore(transaction).seen_domain(
                     integrator.id, origin, self._clock.now()
                 )
 
@@ -250,32 +256,32 @@ class Sessions:
         Raises:
             ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`.
         """
-        async with self._store.write() as records:
-            return await self.exchange_in(records, token)
+        async with self._store.write() as transaction:
+            return await self.exchange_in(transaction, token)
 
-    async def exchange_in(self, records: Records, token: str) -> Bearer:
+    async def exchange_in(self, transaction: Transaction, token: str) -> Bearer:
         """Exchange a token as one step of a larger change.
 
         What refuses that change leaves the earlier bearer as it was.
 
         Args:
-            records: of the caller's transaction.
+            transaction: the caller's.
             token: as it came in the initial message.
 
         Raises:
             ApplianceError: as `exchange`.
         """
         indexes = self._indexes("session-token", token[:_LONGEST])
-        session = await records.sessions.by_token(indexes)
+        session = await SessionStore(transaction).by_token(indexes)
         if session is None:
             raise ApplianceError(ErrorCode.SESSION_TOKEN_INVALID)
         bearer = f"{session.public_id}.{secrets.token_urlsafe(_TOKEN_BYTES)}"
         now = self._clock.now()
-        if not await records.sessions.exchange(
+        if not await SessionStore(transaction).exchange(
             session.id, self._indexes("session-bearer", bearer)[0], now
         ):
             raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
-        audit(records, EventKind.SESSION_EXCHANGED, session)
+        audit(transaction, EventKind.SESSION_EXCHANGED, session)
         return Bearer(bearer, session)
 
     async def by_bearer(self, bearer: str, *, late: bool = False) -> EmbedSession:
@@ -294,13 +300,13 @@ class Sessions:
                 is too old.
         """
         bearer = bearer[:_LONGEST]
-        async with self._store.read() as records:
-            session = await records.sessions.by_bearer(
+        async with self._store.read() as transaction:
+            session = await SessionStore(transaction).by_bearer(
                 self._indexes("session-bearer", bearer)
             )
             if session is None:
                 public_id = bearer.partition(".")[0]
-                known = await records.sessions.by_public_id(public_id)
+                known = await SessionStore(transaction).by_public_id(public_id)
                 raise ApplianceError(
                     ErrorCode.SESSION_TOKEN_INVALID
                     if known is None
@@ -309,9 +315,9 @@ class Sessions:
             person = (
                 None
                 if session.person is None
-                else await records.people.get(session.person)
+                else await PersonStore(transaction).get(session.person)
             )
-            stopped = await _is_stopped(records, session)
+            stopped = await _is_stopped(transaction, session)
         if person is not None and not person.may_go_on(session.otp_at):
             # Late or not: who was disabled gets nothing more of it.
             raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
@@ -328,11 +334,11 @@ class Sessions:
         return self._lookup.indexes(f"{purpose}/{self._environment.value}", value)
 
 
-async def _is_stopped(records: Records, session: EmbedSession) -> bool:
+async def _is_stopped(transaction: Transaction, session: EmbedSession) -> bool:
     """Whether a session was ended from outside, with nothing begun to be told of."""
     if session.state is not SessionState.ENDED or session.successor is not None:
         return False
     if session.request is None:
         return True
-    request = await records.requests.get(session.request)
+    request = await RequestStore(transaction).get(session.request)
     return request is None or request.state not in _BEGUN

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import (
     document,
@@ -12,19 +11,17 @@ from appliance.core.database.tables import (
     embed_session_document,
 )
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
+from appliance.domain.embedding import BroughtDocument
 from appliance.domain.ids import IntegratorId
 from appliance.domain.integrators.integrators import SessionState
-from appliance.domain.records.session_documents import BroughtDocument
 
 _C = embed_session_document.c
 _S = embed_session.c
 
 
-class SqlSessionDocuments:
+class SessionDocumentStore(Store):
     """Files that sessions have brought."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def session_bytes(self, session: str) -> int:
         """What a session has brought, in bytes."""

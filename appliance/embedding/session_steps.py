@@ -6,13 +6,14 @@ first holds, and what comes too late is told so.
 Source: decisions "repeated init", "request of a frame", "no idemKey".
 """
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, PersonId, RequestId
 from appliance.domain.integrators.integrators import EmbedSession, SessionState
-from appliance.domain.records import Records, Store
 from appliance.domain.vocab import EventKind
+from appliance.embedding.session_store import SessionStore
 
 
 class Progress:
@@ -23,7 +24,7 @@ class Progress:
         clock: the time.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Database, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
@@ -42,12 +43,14 @@ class Progress:
             ApplianceError: `SESSION_IN_USE` for new content once the signer has
                 proven who they are; `SESSION_TOKEN_EXPIRED`.
         """
-        async with self._store.write() as records:
-            return await self.init_in(records, session, nonce, idem_key, init_sha256)
+        async with self._store.write() as transaction:
+            return await self.init_in(
+                transaction, session, nonce, idem_key, init_sha256
+            )
 
     async def init_in(
         self,
-        records: Records,
+        transaction: Transaction,
         session: EmbedSession,
         nonce: str,
         idem_key: str | None,
@@ -56,7 +59,7 @@ class Progress:
         """Take an initial message as one step of a larger change.
 
         Args:
-            records: of the caller's transaction.
+            transaction: the caller's.
             session: as `init`.
             nonce: as `init`.
             idem_key: as `init`.
@@ -65,14 +68,14 @@ class Progress:
         Raises:
             ApplianceError: as `init`.
         """
-        now = await self._fresh(records, session)
+        now = await self._fresh(transaction, session)
         if now.init_sha256 == init_sha256:
             return now
-        done = await records.sessions.init(
+        done = await SessionStore(transaction).init(
             session.id, nonce, idem_key, init_sha256, self._clock.now()
         )
         return await self._changed(
-            records,
+            transaction,
             session,
             EventKind.SESSION_INIT,
             {"before": now.init_sha256, "after": init_sha256},
@@ -93,12 +96,14 @@ class Progress:
             ApplianceError: `SESSION_DOCUMENTS` when it brought as many already;
                 `SESSION_IN_USE` when it was left or signed; `SESSION_TOKEN_EXPIRED`.
         """
-        async with self._store.write() as records:
-            _check_open(await self._fresh(records, session))
+        async with self._store.write() as transaction:
+            _check_open(await self._fresh(transaction, session))
             now = self._clock.now()
             if by_host:
-                await records.sessions.by_host(session.id, now)
-            if not await records.sessions.count_document(session.id, most, now):
+                await SessionStore(transaction).by_host(session.id, now)
+            if not await SessionStore(transaction).count_document(
+                session.id, most, now
+            ):
                 raise ApplianceError(ErrorCode.SESSION_DOCUMENTS)
 
     async def count_code(self, session: EmbedSession, most: int) -> None:
@@ -112,10 +117,10 @@ class Progress:
             ApplianceError: `SESSION_CODES` when it tried as many already;
                 `SESSION_IN_USE` when it was left or signed; `SESSION_TOKEN_EXPIRED`.
         """
-        async with self._store.write() as records:
-            _check_open(await self._fresh(records, session))
+        async with self._store.write() as transaction:
+            _check_open(await self._fresh(transaction, session))
             now = self._clock.now()
-            if not await records.sessions.count_code(session.id, most, now):
+            if not await SessionStore(transaction).count_code(session.id, most, now):
                 raise ApplianceError(ErrorCode.SESSION_CODES)
 
     async def set_document(
@@ -127,13 +132,13 @@ class Progress:
             ApplianceError: `SESSION_IN_USE` once it is being signed;
                 `SESSION_TOKEN_EXPIRED`.
         """
-        async with self._store.write() as records:
-            now = await self._fresh(records, session)
-            done = await records.sessions.set_document(
+        async with self._store.write() as transaction:
+            now = await self._fresh(transaction, session)
+            done = await SessionStore(transaction).set_document(
                 session.id, document, name, self._clock.now()
             )
             return await self._changed(
-                records,
+                transaction,
                 session,
                 EventKind.SESSION_DOCUMENT,
                 {"before": now.document, "after": document},
@@ -149,13 +154,13 @@ class Progress:
             ApplianceError: `SESSION_IN_USE` once that is proven;
                 `SESSION_TOKEN_EXPIRED`.
         """
-        async with self._store.write() as records:
-            now = await self._fresh(records, session)
-            done = await records.sessions.set_person(
+        async with self._store.write() as transaction:
+            now = await self._fresh(transaction, session)
+            done = await SessionStore(transaction).set_person(
                 session.id, person, self._clock.now()
             )
             return await self._changed(
-                records,
+                transaction,
                 session,
                 EventKind.SESSION_IDENTIFIED,
                 {"before": now.person, "after": person},
@@ -169,11 +174,13 @@ class Progress:
             ApplianceError: `SESSION_IN_USE` where another was matched
                 meanwhile; `SESSION_TOKEN_EXPIRED`.
         """
-        async with self._store.write() as records:
-            await self._fresh(records, session)
-            done = await records.sessions.set_otp(session.id, person, self._clock.now())
+        async with self._store.write() as transaction:
+            await self._fresh(transaction, session)
+            done = await SessionStore(transaction).set_otp(
+                session.id, person, self._clock.now()
+            )
             return await self._changed(
-                records,
+                transaction,
                 session,
                 EventKind.SESSION_OTP_RIGHT,
                 {"person": person},
@@ -189,23 +196,23 @@ class Progress:
             ApplianceError: `SESSION_IN_USE` where another is bound or no code
                 was given; `SESSION_TOKEN_EXPIRED`.
         """
-        async with self._store.write() as records:
-            return await self.set_request_in(records, session, request)
+        async with self._store.write() as transaction:
+            return await self.set_request_in(transaction, session, request)
 
     async def set_request_in(
-        self, records: Records, session: EmbedSession, request: RequestId
+        self, transaction: Transaction, session: EmbedSession, request: RequestId
     ) -> EmbedSession:
         """Bind the request as one step of a larger change.
 
         Raises:
             ApplianceError: as `set_request`.
         """
-        now = await self._fresh(records, session)
-        done = await records.sessions.set_request(
+        now = await self._fresh(transaction, session)
+        done = await SessionStore(transaction).set_request(
             session.id, request, self._clock.now()
         )
         return await self._changed(
-            records,
+            transaction,
             session,
             EventKind.SESSION_REQUEST,
             {"before": now.request, "after": request},
@@ -228,35 +235,37 @@ class Progress:
         Raises:
             ApplianceError: `SESSION_IN_USE` where there is no request.
         """
-        async with self._store.write() as records:
-            if await records.sessions.complete(session.id, payload):
+        async with self._store.write() as transaction:
+            if await SessionStore(transaction).complete(session.id, payload):
                 audit(
-                    records,
+                    transaction,
                     EventKind.SESSION_COMPLETED,
                     session,
                     {"eventId": payload.get("eventId")},
                     request=session.request,
                 )
                 return payload
-            stored = await records.sessions.get(session.id)
+            stored = await SessionStore(transaction).get(session.id)
         if stored is None or stored.completed is None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         return stored.completed
 
-    async def _fresh(self, records: Records, session: EmbedSession) -> EmbedSession:
+    async def _fresh(
+        self, transaction: Transaction, session: EmbedSession
+    ) -> EmbedSession:
         """The session as it stands, kept from others; over is over.
 
         Raises:
             ApplianceError: `SESSION_TOKEN_EXPIRED`.
         """
-        now = await records.sessions.get(session.id, lock=True)
+        now = await SessionStore(transaction).get(session.id, lock=True)
         if now is None or is_over(now, self._clock):
             raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
         return now
 
     async def _changed(
         self,
-        records: Records,
+        transaction: Transaction,
         session: EmbedSession,
         event: EventKind,
         detail: dict[str, object],
@@ -269,10 +278,10 @@ class Progress:
         Raises:
             ApplianceError: `SESSION_IN_USE` when it was not done.
         """
-        after = await records.sessions.get(session.id)
+        after = await SessionStore(transaction).get(session.id)
         if not done or after is None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
-        audit(records, event, session, detail, request=request)
+        audit(transaction, event, session, detail, request=request)
         return after
 
 
@@ -297,7 +306,7 @@ def is_over(session: EmbedSession, clock: Clock) -> bool:
 
 
 def audit(
-    records: Records,
+    transaction: Transaction,
     event: EventKind,
     session: EmbedSession,
     detail: dict[str, object] | None = None,
@@ -306,14 +315,14 @@ def audit(
     """Record a step of a session.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         event: what.
         session: whose.
         detail: what was before and is after.
         request: that it is about.
     """
     actor = "anonymous" if session.person is None else f"person:{session.person}"
-    records.audit.add(
+    transaction.audit.add(
         AuditEvent(
             event,
             actor,

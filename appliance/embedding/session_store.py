@@ -5,13 +5,16 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, delete, insert, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import embed_session, integrator, signature_request
+from appliance.core.unit_of_work import Store
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId
-from appliance.domain.integrators.integrators import EmbedSession, SessionState
-from appliance.domain.records.integration import NewSessionRow
-from appliance.domain.records.requests import FRAME_ORIGIN
+from appliance.domain.integrators.integrators import (
+    EmbedSession,
+    NewSessionRow,
+    SessionState,
+)
+from appliance.domain.requests.new_request import FRAME_ORIGIN
 from appliance.domain.vocab import RequestState
 from appliance.integrators.integrator_store import integrator_view
 
@@ -20,11 +23,8 @@ _C = embed_session.c
 _OLD = embed_session.alias()
 
 
-class SqlSessions:
+class SessionStore(Store):
     """Sessions of the frame."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(self, new: NewSessionRow) -> None:
         """Record a session."""

@@ -6,6 +6,8 @@ from typing import Final
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.documents import signed_name
@@ -20,10 +22,14 @@ from appliance.domain.embedding import (
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import new_id
 from appliance.domain.integrators.integrators import EmbedSession, SessionState
-from appliance.domain.records import Records, Store
-from appliance.domain.records.requests import FRAME_ORIGIN
+from appliance.domain.requests.new_request import FRAME_ORIGIN
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, VouchedBy
+from appliance.embedding.session_store import SessionStore
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.signing.activations.activation_store import ActivationStore
+from appliance.signing.request_store import RequestStore
 
 PDF: Final = "application/pdf"
 _STATES: Final = {
@@ -49,7 +55,7 @@ class FrameViews:
     """
 
     def __init__(
-        self, store: Store, clock: Clock, verify_url: str, *, trial: bool
+        self, store: Database, clock: Clock, verify_url: str, *, trial: bool
     ) -> None:
         self._store = store
         self._clock = clock
@@ -62,17 +68,21 @@ class FrameViews:
         Args:
             session: of the caller; read again.
         """
-        async with self._store.read() as records:
-            now = await records.sessions.get(session.id) or session
+        async with self._store.read() as transaction:
+            now = await SessionStore(transaction).get(session.id) or session
             request = (
-                None if now.request is None else await records.requests.get(now.request)
+                None
+                if now.request is None
+                else await RequestStore(transaction).get(now.request)
             )
-            document = await _document(records, now, request)
-            signer = await _signer(records, now, trial=self._trial)
+            document = await _document(transaction, now, request)
+            signer = await _signer(transaction, now, trial=self._trial)
             signed = (
-                None if request is None else await records.documents.signed(request.id)
+                None
+                if request is None
+                else await DocumentRowStore(transaction).signed(request.id)
             )
-            told = None if signed is None else await self._signed(records, signed)
+            told = None if signed is None else await self._signed(transaction, signed)
         state = _state(now, request)
         completed = now.completed
         if state is FrameState.SIGNED and completed is None and signed is not None:
@@ -95,10 +105,13 @@ class FrameViews:
         )
 
     async def _signed(
-        self, records: Records, signed: SignedDocumentView
+        self, transaction: Transaction, signed: SignedDocumentView
     ) -> FrameSigned:
         """What the signer is told of the signature."""
-        code, at = await records.activations.coded(signed.request) or (None, None)
+        code, at = await ActivationStore(transaction).coded(signed.request) or (
+            None,
+            None,
+        )
         return FrameSigned(
             file_name=signed_name(signed.file_name),
             at=at,
@@ -109,15 +122,15 @@ class FrameViews:
         self, session: EmbedSession, signed: SignedDocumentView
     ) -> dict[str, object]:
         """Store what is told of a signature: the first to ask decides for all."""
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             # Keeps two sessions of one request from telling two events.
-            await records.requests.get(signed.request, lock=True)
-            told = await records.sessions.completed_of(signed.request)
+            await RequestStore(transaction).get(signed.request, lock=True)
+            told = await SessionStore(transaction).completed_of(signed.request)
             payload = _payload(session, signed, told)
-            if await records.sessions.complete(session.id, payload):
-                records.audit.add(_told(session, signed, payload))
+            if await SessionStore(transaction).complete(session.id, payload):
+                transaction.audit.add(_told(session, signed, payload))
                 return payload
-            stored = await records.sessions.get(session.id)
+            stored = await SessionStore(transaction).get(session.id)
         return payload if stored is None else stored.completed or payload
 
 
@@ -185,7 +198,7 @@ def _reason(request: RequestView | None) -> ErrorCode | None:
 
 
 async def _document(
-    records: Records, session: EmbedSession, request: RequestView | None
+    transaction: Transaction, session: EmbedSession, request: RequestView | None
 ) -> FrameDocument | None:
     """The document that the signer is to see."""
     if request is not None:
@@ -194,7 +207,7 @@ async def _document(
         )
     if session.document is None:
         return None
-    stored = await records.documents.get(session.document)
+    stored = await DocumentRowStore(transaction).get(session.document)
     if stored is None:
         return None
     name = session.document_name or ""
@@ -202,7 +215,7 @@ async def _document(
 
 
 async def _signer(
-    records: Records, session: EmbedSession, *, trial: bool
+    transaction: Transaction, session: EmbedSession, *, trial: bool
 ) -> FrameSigner | None:
     """The proven signer; of one who is only matched nothing is told.
 
@@ -210,10 +223,10 @@ async def _signer(
     """
     if session.person is None or session.otp_at is None:
         return None
-    person = await records.people.get(session.person)
+    person = await PersonStore(transaction).get(session.person)
     if person is None:
         return None
-    credential = await records.credentials.active(session.person)
+    credential = await CredentialStore(transaction).active(session.person)
     issuer, legal = "", LegalWord.ELECTRONIC
     if credential is not None:
         issuer = _issuer(credential.certificate)

@@ -11,13 +11,16 @@ from enum import StrEnum
 
 from cryptography import x509
 
+from appliance.core.unit_of_work import Transaction
 from appliance.domain.certificates import serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import PersonId
-from appliance.domain.records import Records
 from appliance.domain.vocab import CredentialState, PersonState
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation import is_found_revoked
 
 
@@ -33,11 +36,13 @@ class Bar(StrEnum):
     """There is no certificate, or none yet in force."""
 
 
-async def check_signer(records: Records, person_id: PersonId, clock: Clock) -> None:
+async def check_signer(
+    transaction: Transaction, person_id: PersonId, clock: Clock
+) -> None:
     """Refuse a signer who could not sign whatever they did.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         person_id: proven.
         clock: the time.
 
@@ -45,48 +50,48 @@ async def check_signer(records: Records, person_id: PersonId, clock: Clock) -> N
         ApplianceError: `CERTIFICATE_NOT_USABLE` or `SIGN_LOCKED`, with `obstacle` (see
             `Bar`) and, where it is known, `since` (ISO 8601).
     """
-    refusal = await _refusal_of(records, person_id, clock.now())
+    refusal = await _refusal_of(transaction, person_id, clock.now())
     if refusal is not None:
         raise refusal
 
 
 async def _refusal_of(
-    records: Records, person_id: PersonId, now: datetime
+    transaction: Transaction, person_id: PersonId, now: datetime
 ) -> ApplianceError | None:
     """What keeps somebody from signing at a time, if anything does."""
-    person = await records.people.get(person_id)
+    person = await PersonStore(transaction).get(person_id)
     if person is None or person.state is not PersonState.ACTIVE:
         return _refusal(Bar.DISABLED, None)
-    secret = await records.people.signing_secret(person_id)
+    secret = await PersonStore(transaction).signing_secret(person_id)
     if secret is not None and secret.locked_at is not None:
         return _refusal(Bar.LOCKED, secret.locked_at)
-    active = await records.credentials.active(person_id)
+    active = await CredentialStore(transaction).active(person_id)
     if active is None:
-        held = await records.credentials.of_person(person_id)
-        return await _without(records, held)
-    return await _unusable(records, active, now)
+        held = await CredentialStore(transaction).of_person(person_id)
+        return await _without(transaction, held)
+    return await _unusable(transaction, active, now)
 
 
 async def _unusable(
-    records: Records, active: Credential, now: datetime
+    transaction: Transaction, active: Credential, now: datetime
 ) -> ApplianceError | None:
     """Why a credential in force cannot be used at a time, if it cannot."""
     if active.not_after <= now:
         return _refusal(Bar.EXPIRED, active.not_after)
     if not active.usable_at(now):
         return _refusal(Bar.MISSING, None)
-    if await is_found_revoked(records, active):
+    if await is_found_revoked(transaction, active):
         return _refusal(Bar.REVOKED, None)
     return None
 
 
-async def _without(records: Records, held: list[Credential]) -> ApplianceError:
+async def _without(transaction: Transaction, held: list[Credential]) -> ApplianceError:
     """Why somebody has no credential in force; `held` is newest first."""
     gone = {CredentialState.REVOKING, CredentialState.REVOKED}
     if not held or held[0].state not in gone:
         return _refusal(Bar.MISSING, None)
     serial = x509.load_der_x509_certificate(held[0].certificate).serial_number
-    found = await records.certificates.get(serial_text(serial))
+    found = await CertificateStore(transaction).get(serial_text(serial))
     return _refusal(Bar.REVOKED, None if found is None else found.revoked_at)
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from appliance.appearance.content import Stamping, picture_of
 from appliance.appearance.preview import draw_stamp
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.docmdp_policy import (
     NewField,
     nearest_permitted,
@@ -41,7 +42,6 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.ports import DocumentStream, PdfInspector
-from appliance.domain.records import Records, Store
 from appliance.domain.requests.request import (
     SignCommand,
     SignedDocumentView,
@@ -50,8 +50,11 @@ from appliance.domain.requests.request import (
 )
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.embedding.session_store import SessionStore
 from appliance.embedding.session_views import FrameViews
+from appliance.identity.person_store import PersonStore
 from appliance.keys.signing_password import normalize
+from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests, reject_in
 from appliance.signing.sign import Signing
 
@@ -76,7 +79,7 @@ class FrameSigning:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         clock: Clock,
         views: FrameViews,
         signing: Signing,
@@ -108,8 +111,8 @@ class FrameSigning:
         placed, details = await self._placed(view, choice)
         if placed.layout is None:
             return placed
-        async with self._store.read() as records:
-            picture = await picture_of(records, details)
+        async with self._store.read() as transaction:
+            picture = await picture_of(transaction, details)
         # A place that is told in words and a box is better than no signature.
         with contextlib.suppress(ApplianceError):
             png = await draw_stamp(self._inspector, placed.layout, picture)
@@ -126,10 +129,10 @@ class FrameSigning:
         """
         if view.document is None or view.signer is None or view.session.person is None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
-        async with self._store.read() as records:
-            named = await _named(records, view, view.signer)
+        async with self._store.read() as transaction:
+            named = await _named(transaction, view, view.signer)
             details = await self._stamping.details(
-                records, SignParameters(), view.session.integrator.id
+                transaction, SignParameters(), view.session.integrator.id
             )
         inspection = view.document.inspection
         now = self._clock.now()
@@ -222,8 +225,8 @@ class FrameSigning:
         Raises:
             ApplianceError: see `completed`.
         """
-        async with self._store.read() as records:
-            view = await records.requests.get(request)
+        async with self._store.read() as transaction:
+            view = await RequestStore(transaction).get(request)
         if view is None or view.state is RequestState.SIGNED:
             # Signed a moment ago: the session is told of it next.
             raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
@@ -255,13 +258,13 @@ class FrameSigning:
             ApplianceError: `SESSION_IN_USE` for one that is done; `STATE` for one
                 that is being signed.
         """
-        async with self._store.write() as records:
-            now = await self._over(records, session)
+        async with self._store.write() as transaction:
+            now = await self._over(transaction, session)
             left = {"session": now.public_id, "bySigner": by_signer}
-            self._note(records, EventKind.SESSION_CANCELLED, now, now.request, left)
+            self._note(transaction, EventKind.SESSION_CANCELLED, now, now.request, left)
             if now.request is None:
                 return
-            view = await records.requests.get(now.request, lock=True)
+            view = await RequestStore(transaction).get(now.request, lock=True)
             if view is not None and view.state is RequestState.IN_PROGRESS:
                 raise ApplianceError(
                     ErrorCode.STATE, params={"estado": view.state.value}
@@ -278,23 +281,25 @@ class FrameSigning:
             ApplianceError: `SESSION_IN_USE` for one that is done or has no request;
                 `STATE` for one that is signed or being signed.
         """
-        async with self._store.write() as records:
-            now = await self._over(records, session)
+        async with self._store.write() as transaction:
+            now = await self._over(transaction, session)
             if now.request is None or now.person is None or now.otp_at is None:
                 raise ApplianceError(ErrorCode.SESSION_IN_USE)
             # The request's own row says what was done with it; nobody left a session.
             ended = {"session": now.public_id}
-            self._note(records, EventKind.SESSION_ENDED, now, None, ended)
-            await reject_in(records, _signer_of(now), now.request, reason)
+            self._note(transaction, EventKind.SESSION_ENDED, now, None, ended)
+            await reject_in(transaction, _signer_of(now), now.request, reason)
 
-    async def _over(self, records: Records, session: EmbedSession) -> EmbedSession:
+    async def _over(
+        self, transaction: Transaction, session: EmbedSession
+    ) -> EmbedSession:
         """End a session, and give it as it stands.
 
         Raises:
             ApplianceError: `SESSION_IN_USE`.
         """
-        now = await records.sessions.get(session.id, lock=True)
-        if now is None or not await records.sessions.cancel(
+        now = await SessionStore(transaction).get(session.id, lock=True)
+        if now is None or not await SessionStore(transaction).cancel(
             session.id, self._clock.now()
         ):
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
@@ -302,14 +307,14 @@ class FrameSigning:
 
     @staticmethod
     def _note(
-        records: Records,
+        transaction: Transaction,
         kind: EventKind,
         session: EmbedSession,
         request: RequestId | None,
         detail: Mapping[str, object],
     ) -> None:
         """Have the audit say how a session ended."""
-        records.audit.add(
+        transaction.audit.add(
             AuditEvent(
                 kind,
                 f"person:{session.person}" if session.otp_at else "anonymous",
@@ -336,10 +341,12 @@ def _signer_of(session: EmbedSession) -> Signer:
     )
 
 
-async def _named(records: Records, view: FrameView, signer: FrameSigner) -> StampSigner:
+async def _named(
+    transaction: Transaction, view: FrameView, signer: FrameSigner
+) -> StampSigner:
     """Whom the mark names, in the signer's own language."""
     person = view.session.person
-    found = None if person is None else await records.people.get(person)
+    found = None if person is None else await PersonStore(transaction).get(person)
     return StampSigner(signer.name, signer.cuil, found.locale if found else "es")
 
 

@@ -14,14 +14,16 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, new_id
+from appliance.domain.login import JwtKeyRow
 from appliance.domain.ports import Sealer
-from appliance.domain.records import Store
-from appliance.domain.records.login import JwtKeyRow
 from appliance.domain.requests.request import Signer
 from appliance.identity import access_token_check
+from appliance.identity.login_store import JwtKeyStore
+from appliance.identity.person_store import PersonStore
 from appliance.settings import Settings
 
 CLIENT: Final = "rubrica"
@@ -63,7 +65,7 @@ class Tokens:
     """
 
     def __init__(
-        self, store: Store, sealer: Sealer, clock: Clock, settings: Settings
+        self, store: Database, sealer: Sealer, clock: Clock, settings: Settings
     ) -> None:
         self._store = store
         self._sealer = sealer
@@ -139,8 +141,8 @@ class Tokens:
         claims = access_token_check.check_claims(
             read.payload, self._issuer, self._audience, self._clock.now()
         )
-        async with self._store.read() as records:
-            person = await records.people.get(PersonId(claims.subject))
+        async with self._store.read() as transaction:
+            person = await PersonStore(transaction).get(PersonId(claims.subject))
         if person is None or not person.may_go_on(claims.authenticated_at):
             raise ApplianceError(ErrorCode.TOKEN_INVALID)
         return Signer(
@@ -192,8 +194,8 @@ class Tokens:
         return self._read_at is None or now - self._read_at >= _REREAD
 
     async def _reread(self, now: datetime) -> None:
-        async with self._store.read() as records:
-            self._take(await records.jwt_keys.valid(now), now)
+        async with self._store.read() as transaction:
+            self._take(await JwtKeyStore(transaction).valid(now), now)
 
     def _take(self, rows: list[JwtKeyRow], now: datetime) -> None:
         self._keys = {row.kid: _Key(row, ECKey.import_key(_jwk(row))) for row in rows}
@@ -220,9 +222,9 @@ class Tokens:
 
     async def _add_key(self, now: datetime) -> None:
         """Make a key: for now, or to follow the one that ends within a day."""
-        async with self._store.write() as records:
-            await records.jwt_keys.lock()
-            self._take(await records.jwt_keys.valid(now), now)
+        async with self._store.write() as transaction:
+            await JwtKeyStore(transaction).lock()
+            self._take(await JwtKeyStore(transaction).valid(now), now)
             # Another process may have made it meanwhile.
             if not self._lacks_key(now):
                 return
@@ -243,8 +245,8 @@ class Tokens:
                 valid_from=begin,
                 valid_until=begin + SIGNS + OVERLAP,
             )
-            await records.jwt_keys.add(row)
-            rows = await records.jwt_keys.valid(now)
+            await JwtKeyStore(transaction).add(row)
+            rows = await JwtKeyStore(transaction).valid(now)
         self._take(rows, now)
 
     def _private(self, key: _Key) -> ECKey:

@@ -15,8 +15,10 @@ from typing import Final
 
 from appliance.core.rate_limit import Attempt, Throttle
 from appliance.core.secrets.password_hashing import Passwords
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.console import ConsoleSecret
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import new_id
 from appliance.domain.integrators.integrators import (
@@ -25,13 +27,13 @@ from appliance.domain.integrators.integrators import (
     NewConsoleSession,
     NewConsoleUser,
 )
+from appliance.domain.login import AttemptKind
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Store
-from appliance.domain.records.console import ConsoleSecret
-from appliance.domain.records.login import AttemptKind
 from appliance.domain.vocab import Environment, EventKind
 from appliance.identity import totp
 from appliance.identity.console_login_attempts import ConsoleTries, account_indexes
+from appliance.identity.console_user_store import ConsoleUserStore
+from appliance.identity.login_store import LoginStore
 from appliance.keys.signing_password import MAX_BYTES, normalize
 from appliance.settings import Settings
 
@@ -100,7 +102,7 @@ class ConsoleLogin:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         lookup: LookupIndex,
         sealer: Sealer,
         clock: Clock,
@@ -143,11 +145,11 @@ class ConsoleLogin:
                 seed.encode(), table="console_user", row=user.id, column="totp_sealed"
             ),
         )
-        async with self._store.write() as records:
-            await records.console.add_user(secret)
+        async with self._store.write() as transaction:
+            await ConsoleUserStore(transaction).add_user(secret)
             # What strangers tried at the name before is nobody's.
-            await records.logins.forget(account_indexes(self._lookup, name))
-            records.audit.add(
+            await LoginStore(transaction).forget(account_indexes(self._lookup, name))
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.CONSOLE_USER_CREATED,
                     actor,
@@ -158,8 +160,8 @@ class ConsoleLogin:
 
     async def users(self) -> list[ConsoleUser]:
         """Every user, by name."""
-        async with self._store.read() as records:
-            return await records.console.users()
+        async with self._store.read() as transaction:
+            return await ConsoleUserStore(transaction).users()
 
     async def sign_in(self, typed: SignIn, address: str) -> NewConsoleSession:
         """Check all three and open a session.
@@ -194,14 +196,16 @@ class ConsoleLogin:
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         now = self._clock.now()
         until = now + timedelta(seconds=IDLE_S)
-        async with self._store.write() as records:
-            if not await self._tries.right(records, attempt, secret, step):
+        async with self._store.write() as transaction:
+            if not await self._tries.right(transaction, attempt, secret, step):
                 return None
-            await records.console.note_login(user.id, now)
-            await records.console.open_session(
+            await ConsoleUserStore(transaction).note_login(user.id, now)
+            await ConsoleUserStore(transaction).open_session(
                 self._indexes(token)[0], user.id, now, until
             )
-            records.audit.add(AuditEvent(EventKind.CONSOLE_LOGIN_COMPLETED, user.actor))
+            transaction.audit.add(
+                AuditEvent(EventKind.CONSOLE_LOGIN_COMPLETED, user.actor)
+            )
         return NewConsoleSession(token, ConsoleSession(user, until, self._csrf(token)))
 
     async def by_token(self, token: str, *, active: bool = True) -> ConsoleSession:
@@ -215,8 +219,8 @@ class ConsoleLogin:
             ApplianceError: `TOKEN_INVALID`, `TOKEN_EXPIRED`.
         """
         indexes = self._indexes(token)
-        async with self._store.read() as records:
-            row = await records.console.session(indexes)
+        async with self._store.read() as transaction:
+            row = await ConsoleUserStore(transaction).session(indexes)
         if row is None or row.user.disabled is not None:
             raise ApplianceError(ErrorCode.TOKEN_INVALID)
         now = self._clock.now()
@@ -226,8 +230,8 @@ class ConsoleLogin:
             row.created + timedelta(seconds=SESSION_S), now + timedelta(seconds=IDLE_S)
         )
         if active and until - row.until >= _STRIDE:
-            async with self._store.write() as records:
-                await records.console.prolong_session(indexes, until)
+            async with self._store.write() as transaction:
+                await ConsoleUserStore(transaction).prolong_session(indexes, until)
         return ConsoleSession(row.user, max(row.until, until), self._csrf(token))
 
     async def confirm(self, session: ConsoleSession, code: str, address: str) -> None:
@@ -245,16 +249,16 @@ class ConsoleLogin:
         attempt = await self._tries.begin(
             AttemptKind.CONSOLE_CODE, user.name, address, user.id
         )
-        async with self._store.read() as records:
-            secret = await records.console.by_name(user.name)
+        async with self._store.read() as transaction:
+            secret = await ConsoleUserStore(transaction).by_name(user.name)
         step = None if secret is None else self._tries.step(secret, code)
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             if secret is not None and await self._tries.right(
-                records, attempt, secret, step
+                transaction, attempt, secret, step
             ):
                 return
-            await Throttle.wrong(records, attempt)
-            records.audit.add(AuditEvent(EventKind.CONSOLE_CODE_WRONG, user.actor))
+            await Throttle.wrong(transaction, attempt)
+            transaction.audit.add(AuditEvent(EventKind.CONSOLE_CODE_WRONG, user.actor))
         raise ApplianceError(ErrorCode.OTP_INVALID)
 
     async def witness(
@@ -304,8 +308,8 @@ class ConsoleLogin:
         )
         if right and secret is not None and secret.user.id != but:
             step = self._tries.step(secret, typed.code)
-            async with self._store.write() as records:
-                if await self._tries.right(records, attempt, secret, step):
+            async with self._store.write() as transaction:
+                if await self._tries.right(transaction, attempt, secret, step):
                     return secret.user
         await self._tries.wrong(attempt, secret)
         raise ApplianceError(ErrorCode.LOGIN_FAILED)
@@ -317,10 +321,14 @@ class ConsoleLogin:
             token: the cookie's value.
         """
         indexes = self._indexes(token)
-        async with self._store.write() as records:
-            row = await records.console.session(indexes)
-            if row is not None and await records.console.close_session(indexes):
-                records.audit.add(AuditEvent(EventKind.CONSOLE_LOGOUT, row.user.actor))
+        async with self._store.write() as transaction:
+            row = await ConsoleUserStore(transaction).session(indexes)
+            if row is not None and await ConsoleUserStore(transaction).close_session(
+                indexes
+            ):
+                transaction.audit.add(
+                    AuditEvent(EventKind.CONSOLE_LOGOUT, row.user.actor)
+                )
 
     @staticmethod
     def is_own_form(session: ConsoleSession, csrf: str) -> bool:

@@ -7,15 +7,16 @@ from typing import Final
 
 from appliance.core.rate_limit import Attempt, Throttle
 from appliance.core.secrets.password_hashing import Passwords
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.console import ConsoleSecret
 from appliance.domain.errors import FieldInvalidError
+from appliance.domain.login import AttemptKind
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Records, Store
-from appliance.domain.records.console import ConsoleSecret
-from appliance.domain.records.login import AttemptKind
 from appliance.domain.vocab import EventKind
 from appliance.identity import totp
+from appliance.identity.console_user_store import ConsoleUserStore
 from appliance.keys.signing_password import normalize
 from appliance.settings import Settings
 
@@ -48,7 +49,7 @@ class ConsoleTries:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         lookup: LookupIndex,
         sealer: Sealer,
         clock: Clock,
@@ -71,8 +72,8 @@ class ConsoleTries:
             ApplianceError: `RATE_LIMITED`.
         """
         name = typed_name.strip().lower()[:_LONGEST]
-        async with self._store.read() as records:
-            secret = await records.console.by_name(name)
+        async with self._store.read() as transaction:
+            secret = await ConsoleUserStore(transaction).by_name(name)
         user = None if secret is None else secret.user.id
         attempt = await self.begin(AttemptKind.CONSOLE_PASSWORD, name, address, user)
         phc = None if secret is None else secret.phc
@@ -102,7 +103,7 @@ class ConsoleTries:
 
     async def right(
         self,
-        records: Records,
+        transaction: Transaction,
         attempt: Attempt,
         secret: ConsoleSecret,
         step: int | None,
@@ -110,22 +111,24 @@ class ConsoleTries:
         """Use a code's step up and end the try as right; False if it is no more.
 
         Args:
-            records: of the caller's transaction.
+            transaction: the caller's.
             attempt: the try.
             secret: whose code it is.
             step: of the code; None if it was none.
         """
-        if step is None or not await records.console.advance_step(secret, step):
+        if step is None or not await ConsoleUserStore(transaction).advance_step(
+            secret, step
+        ):
             return False
-        await self._throttle.right(records, attempt)
+        await self._throttle.right(transaction, attempt)
         return True
 
     async def wrong(self, attempt: Attempt, secret: ConsoleSecret | None) -> None:
         """End a try to sign in as wrong."""
         detail: dict[str, object] = {} if secret is None else {"user": secret.user.id}
-        async with self._store.write() as records:
-            await self._throttle.wrong(records, attempt)
-            records.audit.add(
+        async with self._store.write() as transaction:
+            await self._throttle.wrong(transaction, attempt)
+            transaction.audit.add(
                 AuditEvent(EventKind.CONSOLE_LOGIN_WRONG, "anonymous", detail=detail)
             )
 

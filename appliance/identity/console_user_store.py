@@ -6,24 +6,21 @@ from typing import Any
 
 from sqlalchemy import Row, and_, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import console_session, console_user, enrolment
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import PersonId
-from appliance.domain.integrators.integrators import ConsoleUser, ConsoleUserView
-from appliance.domain.records.console import (
+from appliance.core.unit_of_work import Store
+from appliance.domain.console import (
     ConsoleSecret,
     ConsoleSessionRow,
     EnrolmentRow,
 )
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.integrators.integrators import ConsoleUser, ConsoleUserView
 
 
-class SqlConsole:
+class ConsoleUserStore(Store):
     """Users of the console and their sessions."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add_user(self, new: ConsoleSecret) -> None:
         """Record a user.
@@ -203,11 +200,8 @@ class SqlConsole:
         return result.rowcount
 
 
-class SqlEnrolments:
+class EnrolmentStore(Store):
     """Enrolment links."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(self, code_index: str, new: EnrolmentRow, at: datetime) -> None:
         """Record a link by the HMAC of its code; earlier ones of the person end."""

@@ -10,8 +10,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from appliance.core.secrets.password_hashing import Passwords
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.console import ConsoleSecret
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import (
     ConsoleSession,
@@ -20,11 +22,10 @@ from appliance.domain.integrators.integrators import (
     NewConsoleUser,
 )
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Records, Store
-from appliance.domain.records.console import ConsoleSecret
 from appliance.domain.vocab import EventKind
 from appliance.identity import totp
 from appliance.identity.console_login import console_password, session_indexes
+from appliance.identity.console_user_store import ConsoleUserStore
 from appliance.settings import Settings
 
 _OFFER_LIFE: Final = timedelta(minutes=10)
@@ -46,7 +47,7 @@ class ConsoleUsers:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         lookup: LookupIndex,
         sealer: Sealer,
         clock: Clock,
@@ -63,8 +64,8 @@ class ConsoleUsers:
 
     async def list(self) -> list[ConsoleUserView]:
         """Every administrator, by name."""
-        async with self._store.read() as records:
-            return await records.console.views(self._clock.now())
+        async with self._store.read() as transaction:
+            return await ConsoleUserStore(transaction).views(self._clock.now())
 
     async def get(self, name: str) -> ConsoleUserView:
         """An administrator by name.
@@ -89,17 +90,17 @@ class ConsoleUsers:
                 who is shut out already; `CONSOLE_USER_LAST`.
         """
         now = self._clock.now()
-        async with self._store.write() as records:
-            enabled = await records.console.enabled()
-            user = (await _found(records, name)).user
+        async with self._store.write() as transaction:
+            enabled = await ConsoleUserStore(transaction).enabled()
+            user = (await _found(transaction, name)).user
             if user.id not in enabled:
                 raise ApplianceError(ErrorCode.CONSOLE_USER_STATE)
             if len(enabled) == 1:
                 raise ApplianceError(ErrorCode.CONSOLE_USER_LAST)
-            await records.console.set_disabled(user.id, now)
-            ended = await records.console.close_sessions(user.id)
+            await ConsoleUserStore(transaction).set_disabled(user.id, now)
+            ended = await ConsoleUserStore(transaction).close_sessions(user.id)
             _audit(
-                records,
+                transaction,
                 EventKind.CONSOLE_USER_DISABLED,
                 actor,
                 user.id,
@@ -119,14 +120,14 @@ class ConsoleUsers:
             ApplianceError: `CONSOLE_USER_NOT_FOUND`; `CONSOLE_USER_STATE` for one
                 who is not shut out.
         """
-        async with self._store.write() as records:
-            enabled = await records.console.enabled()
-            user = (await _found(records, name)).user
+        async with self._store.write() as transaction:
+            enabled = await ConsoleUserStore(transaction).enabled()
+            user = (await _found(transaction, name)).user
             if user.id in enabled:
                 raise ApplianceError(ErrorCode.CONSOLE_USER_STATE)
-            await records.console.set_disabled(user.id, None)
+            await ConsoleUserStore(transaction).set_disabled(user.id, None)
             _audit(
-                records,
+                transaction,
                 EventKind.CONSOLE_USER_ENABLED,
                 actor,
                 user.id,
@@ -145,12 +146,14 @@ class ConsoleUsers:
         Raises:
             ApplianceError: `CONSOLE_USER_NOT_FOUND`.
         """
-        async with self._store.write() as records:
-            user = (await _found(records, name)).user
-            ended = await records.console.close_sessions(user.id, self._indexes(keep))
+        async with self._store.write() as transaction:
+            user = (await _found(transaction, name)).user
+            ended = await ConsoleUserStore(transaction).close_sessions(
+                user.id, self._indexes(keep)
+            )
             if ended:
                 _audit(
-                    records,
+                    transaction,
                     EventKind.CONSOLE_USER_SESSIONS_ENDED,
                     actor,
                     user.id,
@@ -193,12 +196,14 @@ class ConsoleUsers:
             ApplianceError: `CONSOLE_USER_NOT_FOUND`.
         """
         phc = await self._passwords.hash(console_password(password))
-        async with self._store.write() as records:
-            user = (await _found(records, name)).user
-            await records.console.set_password(user.id, phc)
-            ended = await records.console.close_sessions(user.id, self._indexes(keep))
+        async with self._store.write() as transaction:
+            user = (await _found(transaction, name)).user
+            await ConsoleUserStore(transaction).set_password(user.id, phc)
+            ended = await ConsoleUserStore(transaction).close_sessions(
+                user.id, self._indexes(keep)
+            )
             _audit(
-                records,
+                transaction,
                 EventKind.CONSOLE_USER_PASSWORD_SET,
                 actor,
                 user.id,
@@ -223,9 +228,9 @@ class ConsoleUsers:
             ApplianceError: `CONSOLE_USER_NOT_FOUND`.
         """
         seed = totp.new_seed()
-        async with self._store.write() as records:
-            user = (await _found(records, name)).user
-            await self._set_totp(records, actor, user.id, seed, 0, witness=witness)
+        async with self._store.write() as transaction:
+            user = (await _found(transaction, name)).user
+            await self._set_totp(transaction, actor, user.id, seed, 0, witness=witness)
         return NewConsoleUser(user, self._uri(seed, user.name))
 
     def offer_totp(self, session: ConsoleSession) -> FactorOffer:
@@ -279,12 +284,14 @@ class ConsoleUsers:
         if step is None:
             raise ApplianceError(ErrorCode.OTP_INVALID)
         user = session.user
-        async with self._store.write() as records:
-            await self._set_totp(records, user.actor, user.id, seed, step, keep=keep)
+        async with self._store.write() as transaction:
+            await self._set_totp(
+                transaction, user.actor, user.id, seed, step, keep=keep
+            )
 
     async def _set_totp(
         self,
-        records: Records,
+        transaction: Transaction,
         actor: str,
         user: str,
         seed: str,
@@ -296,10 +303,12 @@ class ConsoleUsers:
         sealed = self._sealer.seal(
             seed.encode(), table="console_user", row=user, column="totp_sealed"
         )
-        await records.console.set_totp(user, sealed, step)
-        ended = await records.console.close_sessions(user, self._indexes(keep))
+        await ConsoleUserStore(transaction).set_totp(user, sealed, step)
+        ended = await ConsoleUserStore(transaction).close_sessions(
+            user, self._indexes(keep)
+        )
         _audit(
-            records,
+            transaction,
             EventKind.CONSOLE_USER_TOTP_SET,
             actor,
             user,
@@ -337,15 +346,15 @@ class ConsoleUsers:
         return session_indexes(self._lookup, self._environment, token)
 
 
-async def _found(records: Records, name: str) -> ConsoleSecret:
-    secret = await records.console.by_name(name)
+async def _found(transaction: Transaction, name: str) -> ConsoleSecret:
+    secret = await ConsoleUserStore(transaction).by_name(name)
     if secret is None:
         raise ApplianceError(ErrorCode.CONSOLE_USER_NOT_FOUND)
     return secret
 
 
 def _audit(
-    records: Records, kind: EventKind, actor: str, user: str, **detail: object
+    transaction: Transaction, kind: EventKind, actor: str, user: str, **detail: object
 ) -> None:
     told = {key: value for key, value in detail.items() if value is not None}
-    records.audit.add(AuditEvent(kind, actor, detail={"user": user, **told}))
+    transaction.audit.add(AuditEvent(kind, actor, detail={"user": user, **told}))

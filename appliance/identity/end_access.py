@@ -1,31 +1,35 @@
 """The end of everything that a person has open.
 
-async with store.write() as records:
-    ended = await end_access(records, person, clock.now())
+async with store.write() as transaction:
+    ended = await end_access(transaction, person, clock.now())
 """
 
 from datetime import datetime
 
+from appliance.core.unit_of_work import Transaction
 from appliance.domain.ids import PersonId
-from appliance.domain.records import Records
+from appliance.embedding.session_store import SessionStore
+from appliance.identity.console_user_store import EnrolmentStore
+from appliance.identity.login_store import LoginStore
+from appliance.identity.person_store import PersonStore
 
 
 async def end_access(
-    records: Records, person: PersonId, at: datetime
+    transaction: Transaction, person: PersonId, at: datetime
 ) -> dict[str, object]:
     """End a person's sessions of frames, access and login tokens, and links.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         person: whose.
         at: the time; what they prove after it counts again.
 
     Returns:
         What was ended, for the audit: public ids of sessions, number of links.
     """
-    await records.people.sign_out(person, at)
-    await records.logins.end_pending(person)
+    await PersonStore(transaction).sign_out(person, at)
+    await LoginStore(transaction).end_pending(person)
     return {
-        "sessions": await records.sessions.end_of_person(person, at),
-        "links": await records.enrolments.end_of_person(person, at),
+        "sessions": await SessionStore(transaction).end_of_person(person, at),
+        "links": await EnrolmentStore(transaction).end_of_person(person, at),
     }

@@ -19,21 +19,26 @@ from typing import Final
 
 from appliance.core.rate_limit import known_indexes
 from appliance.core.secrets.password_hashing import Passwords
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.console import EnrolmentRow
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person
 from appliance.domain.integrators.integrators import Enrolled, EnrolmentView
+from appliance.domain.people import ChosenSecrets, Contact
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Records, Store
-from appliance.domain.records.console import EnrolmentRow
-from appliance.domain.records.people import ChosenSecrets, Contact
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, PersonState, TaskKind
 from appliance.identity import totp
+from appliance.identity.console_user_store import EnrolmentStore
 from appliance.identity.invitations import code_indexes
 from appliance.identity.login import account_indexes
+from appliance.identity.login_store import LoginStore
 from appliance.identity.people import check_differ
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.signing_password import (
     MIN_BYTES,
     SigningPasswords,
@@ -98,7 +103,7 @@ class Enrolment:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         lookup: LookupIndex,
         sealer: Sealer,
         clock: Clock,
@@ -246,13 +251,15 @@ class Enrolment:
         person, vouched_by = found.person.id, found.contact.vouched_by
         actor = f"person:{person}"
         pin = await self._pins.make()
-        async with self._store.write() as records:
-            if not await records.enrolments.use(found.enrolment, self._clock.now()):
+        async with self._store.write() as transaction:
+            if not await EnrolmentStore(transaction).use(
+                found.enrolment, self._clock.now()
+            ):
                 raise ApplianceError(ErrorCode.ENROLMENT_USED)
-            if not await records.people.enrol(person, chosen):
+            if not await PersonStore(transaction).enrol(person, chosen):
                 raise ApplianceError(ErrorCode.ENROLMENT_USED)
-            await self._begin_tries(records, found, address)
-            records.audit.add(
+            await self._begin_tries(transaction, found, address)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.PERSON_ENROLLED,
                     actor,
@@ -265,12 +272,14 @@ class Enrolment:
                     },
                 )
             )
-            await self._issuing.submit(records, plan, person, vouched_by, unlock, actor)
-            await self._pins.put(records, person, pin, actor)
+            await self._issuing.submit(
+                transaction, plan, person, vouched_by, unlock, actor
+            )
+            await self._pins.put(transaction, person, pin, actor)
         return Enrolled(person, plan.task, vouched_by, pin.text)
 
     async def _begin_tries(
-        self, records: Records, found: "_Found", address: str | None
+        self, transaction: Transaction, found: "_Found", address: str | None
     ) -> None:
         """Have who enrolled be let in from where they did, whatever others try.
 
@@ -283,12 +292,12 @@ class Enrolment:
             row=person.id,
             column="email_sealed",
         ).decode()
-        await records.logins.forget(
+        await LoginStore(transaction).forget(
             account_indexes(self._lookup, person.cuil, email), person.id
         )
         if address is not None:
             known = known_indexes(self._lookup, person.id, address)
-            await records.logins.remember(known[0], self._clock.now())
+            await LoginStore(transaction).remember(known[0], self._clock.now())
 
     async def standing(self, code: str) -> tuple[Person, Issued]:
         """Who enrolled by a link, while it is good, and what came of it.
@@ -301,10 +310,12 @@ class Enrolment:
                 `ENROLMENT_UNKNOWN`, `ENROLMENT_EXPIRED`.
         """
         row = await self._row(code)
-        async with self._store.read() as records:
-            person = await records.people.get(row.person)
-            has_key = bool(await records.credentials.locked(row.person))
-            coming = await records.tasks.open_for(row.person, TaskKind.ISSUE)
+        async with self._store.read() as transaction:
+            person = await PersonStore(transaction).get(row.person)
+            has_key = bool(await CredentialStore(transaction).locked(row.person))
+            coming = await HsmTaskStore(transaction).open_for(
+                row.person, TaskKind.ISSUE
+            )
         if person is None or person.state is not PersonState.ACTIVE or row.used is None:
             raise ApplianceError(ErrorCode.ENROLMENT_USED)
         if self._clock.now() >= row.until:
@@ -342,8 +353,8 @@ class Enrolment:
         """
         person = await self.unfinished(code)
         signer = Signer(person.id, f"person:{person.id}", ("link",), self._clock.now())
-        async with self._store.read() as records:
-            contact = await records.people.contact(person.id)
+        async with self._store.read() as transaction:
+            contact = await PersonStore(transaction).contact(person.id)
         if contact is None:
             raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
         task = await self._issuing.again(signer, password)
@@ -357,9 +368,9 @@ class Enrolment:
                 `ENROLMENT_USED`.
         """
         row = await self._row(code)
-        async with self._store.read() as records:
-            person = await records.people.get(row.person)
-            contact = await records.people.contact(row.person)
+        async with self._store.read() as transaction:
+            person = await PersonStore(transaction).get(row.person)
+            contact = await PersonStore(transaction).contact(row.person)
         if person is None or contact is None:
             raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
         if row.used is not None or person.state is not PersonState.INVITED:
@@ -379,8 +390,10 @@ class Enrolment:
         """
         row = None
         if _CODE.fullmatch(code):
-            async with self._store.read() as records:
-                row = await records.enrolments.by_code(code_indexes(self._lookup, code))
+            async with self._store.read() as transaction:
+                row = await EnrolmentStore(transaction).by_code(
+                    code_indexes(self._lookup, code)
+                )
         if row is None:
             raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
         return row

@@ -12,16 +12,19 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from appliance.core.rate_limit import known_indexes
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person, parse_cuil
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Records, Store
 from appliance.domain.vocab import EventKind
 from appliance.identity import console_login_attempts
+from appliance.identity.console_user_store import ConsoleUserStore
 from appliance.identity.login import account_indexes, email_indexes
+from appliance.identity.login_store import LoginStore
+from appliance.identity.person_store import PersonStore
 
 _SHOWN: Final = timedelta(days=1)
 
@@ -47,7 +50,7 @@ class FailedTries:
     """
 
     def __init__(
-        self, store: Store, lookup: LookupIndex, sealer: Sealer, clock: Clock
+        self, store: Database, lookup: LookupIndex, sealer: Sealer, clock: Clock
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -60,12 +63,12 @@ class FailedTries:
         Raises:
             ApplianceError: `PERSON_NOT_FOUND`.
         """
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             try:
-                found = await records.people.by_cuil(parse_cuil(text.strip()))
+                found = await PersonStore(transaction).by_cuil(parse_cuil(text.strip()))
             except FieldInvalidError:
                 indexes = email_indexes(self._lookup, text)
-                found = await records.people.by_email_index(indexes)
+                found = await PersonStore(transaction).by_email_index(indexes)
         if found is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
         return found
@@ -83,18 +86,18 @@ class FailedTries:
         Raises:
             ApplianceError: `PERSON_NOT_FOUND`.
         """
-        async with self._store.write() as records:
-            found = await records.people.get(person)
-            contact = await records.people.contact(person)
+        async with self._store.write() as transaction:
+            found = await PersonStore(transaction).get(person)
+            contact = await PersonStore(transaction).contact(person)
             if found is None or contact is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
             email = self._sealer.open(
                 contact.email_sealed, table="person", row=person, column="email_sealed"
             ).decode()
             indexes = account_indexes(self._lookup, found.cuil, email)
-            tries = await records.logins.forget(indexes, person)
-            await self._let_in(records, person, address)
-            records.audit.add(
+            tries = await LoginStore(transaction).forget(indexes, person)
+            await self._let_in(transaction, person, address)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.PERSON_TRIES_FORGOTTEN,
                     actor,
@@ -117,13 +120,13 @@ class FailedTries:
             ApplianceError: `CONSOLE_USER_NOT_FOUND`.
         """
         indexes = console_login_attempts.account_indexes(self._lookup, name)
-        async with self._store.write() as records:
-            secret = await records.console.by_name(name)
+        async with self._store.write() as transaction:
+            secret = await ConsoleUserStore(transaction).by_name(name)
             if secret is None:
                 raise ApplianceError(ErrorCode.CONSOLE_USER_NOT_FOUND)
-            tries = await records.logins.forget(indexes)
-            await self._let_in(records, indexes[0], address)
-            records.audit.add(
+            tries = await LoginStore(transaction).forget(indexes)
+            await self._let_in(transaction, indexes[0], address)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.CONSOLE_USER_TRIES_FORGOTTEN,
                     actor,
@@ -139,18 +142,18 @@ class FailedTries:
             most: how many are told, the latest first.
         """
         since = self._clock.now() - _SHOWN
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             names = {
                 index: user.name
-                for user in await records.console.users()
+                for user in await ConsoleUserStore(transaction).users()
                 for index in console_login_attempts.account_indexes(
                     self._lookup, user.name
                 )
             }
             found: dict[str, AttackedAccount] = {}
-            for one in await records.logins.ceilings(since, list(names), most):
+            for one in await LoginStore(transaction).ceilings(since, list(names), most):
                 if one.person is not None:
-                    person = await records.people.get(one.person)
+                    person = await PersonStore(transaction).get(one.person)
                     found[one.person] = AttackedAccount(one.last, person=person)
                 elif (name := names.get(one.account_index or "")) is not None:
                     # Under the lookup key of before, there may be another row.
@@ -160,22 +163,22 @@ class FailedTries:
     async def attacked_person(self, person: PersonId) -> datetime | None:
         """When a person's ceiling was last reached; None for not in the last day."""
         since = self._clock.now() - _SHOWN
-        async with self._store.read() as records:
-            return await records.logins.last_ceiling(since, (), person)
+        async with self._store.read() as transaction:
+            return await LoginStore(transaction).last_ceiling(since, (), person)
 
     async def attacked_user(self, name: str) -> datetime | None:
         """When an administrator's was; None for not in the last day."""
         accounts = console_login_attempts.account_indexes(self._lookup, name)
         since = self._clock.now() - _SHOWN
-        async with self._store.read() as records:
-            return await records.logins.last_ceiling(since, accounts)
+        async with self._store.read() as transaction:
+            return await LoginStore(transaction).last_ceiling(since, accounts)
 
     async def _let_in(
-        self, records: Records, subject: str, address: str | None
+        self, transaction: Transaction, subject: str, address: str | None
     ) -> None:
         if address is not None:
             known = known_indexes(self._lookup, subject, address)
-            await records.logins.remember(known[0], self._clock.now())
+            await LoginStore(transaction).remember(known[0], self._clock.now())
 
 
 def _told(tries: int, address: str | None) -> dict[str, object]:

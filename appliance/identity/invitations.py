@@ -10,20 +10,22 @@ import secrets
 from datetime import timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.console import EnrolmentRow
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import PersonId, new_id
 from appliance.domain.integrators.integrators import Invitation
+from appliance.domain.people import InvitedPerson
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Records, Store
-from appliance.domain.records.console import EnrolmentRow
-from appliance.domain.records.people import InvitedPerson
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
+from appliance.identity.console_user_store import EnrolmentStore
 from appliance.identity.login import email_index, refuse_known_email
 from appliance.identity.people import checked_person
+from appliance.identity.person_store import PersonStore
 from appliance.settings import Settings
 
 _CODE_BYTES: Final = 32
@@ -44,7 +46,7 @@ class Invitations:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         lookup: LookupIndex,
         sealer: Sealer,
         clock: Clock,
@@ -96,10 +98,10 @@ class Invitations:
             email_index=email_index(self._lookup, email),
             vouched_by=vouched_by,
         )
-        async with self._store.write() as records:
-            await refuse_known_email(records, self._lookup, email)
-            await records.people.invite(new)
-            return await self.link(records, actor, person.id, vouched_by)
+        async with self._store.write() as transaction:
+            await refuse_known_email(transaction, self._lookup, email)
+            await PersonStore(transaction).invite(new)
+            return await self.link(transaction, actor, person.id, vouched_by)
 
     async def renew(self, actor: str, cuil: str) -> Invitation:
         """Make a new link for somebody invited; the earlier one ends.
@@ -113,26 +115,30 @@ class Invitations:
             ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who has
                 enrolled already.
         """
-        async with self._store.write() as records:
-            person = await records.people.by_cuil(parse_cuil(cuil))
+        async with self._store.write() as transaction:
+            person = await PersonStore(transaction).by_cuil(parse_cuil(cuil))
             if person is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
             if person.state is not PersonState.INVITED:
                 raise ApplianceError(
                     ErrorCode.PERSON_STATE, params={"state": person.state.value}
                 )
-            contact = await records.people.contact(person.id)
+            contact = await PersonStore(transaction).contact(person.id)
             if contact is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-            return await self.link(records, actor, person.id, contact.vouched_by)
+            return await self.link(transaction, actor, person.id, contact.vouched_by)
 
     async def link(
-        self, records: Records, actor: str, person: PersonId, vouched_by: VouchedBy
+        self,
+        transaction: Transaction,
+        actor: str,
+        person: PersonId,
+        vouched_by: VouchedBy,
     ) -> Invitation:
         """Make the link of somebody invited, within the caller's transaction.
 
         Args:
-            records: of the transaction.
+            transaction: the caller's.
             actor: for the audit.
             person: invited; an earlier link ends.
             vouched_by: as it stands recorded.
@@ -152,13 +158,13 @@ class Invitations:
             until=now + self._ttl,
             used=None,
         )
-        await records.enrolments.add(code_index(self._lookup, code), row, now)
+        await EnrolmentStore(transaction).add(code_index(self._lookup, code), row, now)
         after = {
             "state": PersonState.INVITED.value,
             "vouchedBy": vouched_by.value,
             "until": row.until.isoformat(timespec="milliseconds"),
         }
-        records.audit.add(
+        transaction.audit.add(
             AuditEvent(
                 EventKind.PERSON_INVITED,
                 actor,

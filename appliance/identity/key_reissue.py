@@ -7,12 +7,13 @@ behind a link.
 Source: design §4 "Password"; decisions "a known person".
 """
 
+from appliance.console.view_store import ConsoleViewStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.integrators.integrators import Invitation
-from appliance.domain.records import Store
 from appliance.domain.vocab import (
     EventKind,
     PersonState,
@@ -20,6 +21,7 @@ from appliance.domain.vocab import (
 )
 from appliance.identity.end_access import end_access
 from appliance.identity.invitations import Invitations
+from appliance.identity.person_store import PersonStore
 from appliance.pki.revocation import Revocations
 
 
@@ -35,7 +37,7 @@ class Reissue:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         invitations: Invitations,
         revocations: Revocations,
         clock: Clock,
@@ -62,23 +64,23 @@ class Reissue:
             ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who is not
                 active.
         """
-        async with self._store.write() as records:
-            found = await records.people.get(person)
-            contact = await records.people.contact(person)
+        async with self._store.write() as transaction:
+            found = await PersonStore(transaction).get(person)
+            contact = await PersonStore(transaction).contact(person)
             if found is None or contact is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-            if not await records.console_views.move_person(
+            if not await ConsoleViewStore(transaction).move_person(
                 person, PersonState.ACTIVE, PersonState.INVITED
             ):
                 raise ApplianceError(
                     ErrorCode.PERSON_STATE, params={"state": found.state.value}
                 )
             revoked = await self._revocations.submit_all(
-                records, person, RevocationReason.SUPERSEDED, actor
+                transaction, person, RevocationReason.SUPERSEDED, actor
             )
-            await records.people.forget_secrets(person)
-            ended = await end_access(records, person, self._clock.now())
-            records.audit.add(
+            await PersonStore(transaction).forget_secrets(person)
+            ended = await end_access(transaction, person, self._clock.now())
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.PERSON_REISSUED,
                     actor,
@@ -98,5 +100,5 @@ class Reissue:
                 )
             )
             return await self._invitations.link(
-                records, actor, person, contact.vouched_by
+                transaction, actor, person, contact.vouched_by
             )

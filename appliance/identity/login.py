@@ -14,21 +14,23 @@ import pyotp
 
 from appliance.core.rate_limit import Attempt, Throttle
 from appliance.core.secrets.password_hashing import Passwords
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person, parse_cuil
 from appliance.domain.ids import PersonId
-from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Records, Store
-from appliance.domain.records.login import (
+from appliance.domain.login import (
     AttemptKind,
     LoginSecret,
     PendingLogin,
 )
+from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity import totp
 from appliance.identity.access_tokens import IssuedToken, Tokens
+from appliance.identity.login_store import LoginStore
+from appliance.identity.person_store import PersonStore
 from appliance.settings import AuthSettings
 
 EMAIL: Final = "email"
@@ -69,7 +71,9 @@ def account_indexes(lookup: LookupIndex, cuil: str, email: str) -> tuple[str, ..
     )
 
 
-async def refuse_known_email(records: Records, lookup: LookupIndex, email: str) -> None:
+async def refuse_known_email(
+    transaction: Transaction, lookup: LookupIndex, email: str
+) -> None:
     """Refuse an address that somebody has, by whatever version of the lookup key.
 
     The column's own uniqueness sees one version alone.
@@ -77,7 +81,10 @@ async def refuse_known_email(records: Records, lookup: LookupIndex, email: str) 
     Raises:
         ApplianceError: `ALREADY_EXISTS`.
     """
-    if await records.people.by_email_index(email_indexes(lookup, email)) is not None:
+    if (
+        await PersonStore(transaction).by_email_index(email_indexes(lookup, email))
+        is not None
+    ):
         raise ApplianceError(ErrorCode.ALREADY_EXISTS, params={"field": "cuil / email"})
 
 
@@ -118,7 +125,7 @@ class Login:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         lookup: LookupIndex,
         sealer: Sealer,
         clock: Clock,
@@ -161,13 +168,13 @@ class Login:
             raise ApplianceError(ErrorCode.LOGIN_FAILED)
         token = secrets.token_urlsafe(32)
         ttl_s = self._settings.login_ttl_s
-        async with self._store.write() as records:
-            await records.logins.await_code(
+        async with self._store.write() as transaction:
+            await LoginStore(transaction).await_code(
                 attempt.id,
                 self._lookup.index(_TOKEN, token),
                 self._clock.now() + timedelta(seconds=ttl_s),
             )
-            records.audit.add(
+            transaction.audit.add(
                 AuditEvent(EventKind.LOGIN_PASSWORD_RIGHT, f"person:{account.person}")
             )
         return Challenge(token, ttl_s)
@@ -190,8 +197,8 @@ class Login:
         Source: RFC 6238, 5.2; decisions "login"; research "Login, OTP".
         """
         indexes = self._lookup.indexes(_TOKEN, login_token)
-        async with self._store.read() as records:
-            pending = await records.logins.pending(indexes, self._clock.now())
+        async with self._store.read() as transaction:
+            pending = await LoginStore(transaction).pending(indexes, self._clock.now())
         person = pending.person if pending else None
         account_index = (
             self._lookup.index(_ACCOUNT, f"person:{person}") if person else indexes[0]
@@ -219,8 +226,8 @@ class Login:
         Raises:
             ApplianceError: `PERSON_NOT_FOUND`, `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            secret = await records.logins.secret(person)
+        async with self._store.read() as transaction:
+            secret = await LoginStore(transaction).secret(person)
         if secret is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
         now_s = self._clock.now().timestamp()
@@ -236,17 +243,19 @@ class Login:
         somebody is known by it: were a person's CUIL and address counted as one,
         whoever tries both would learn that they belong together.
         """
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             try:
                 typed = parse_cuil(user.strip())
             except FieldInvalidError:
                 typed = user.strip().casefold()
                 indexes = email_indexes(self._lookup, user)
-                person = await records.people.by_email_index(indexes)
+                person = await PersonStore(transaction).by_email_index(indexes)
             else:
-                person = await records.people.by_cuil(typed)
+                person = await PersonStore(transaction).by_cuil(typed)
             # Looked for in vain too: an unknown user takes the same time.
-            secret = await records.logins.secret(person.id if person else _NOBODY)
+            secret = await LoginStore(transaction).secret(
+                person.id if person else _NOBODY
+            )
         index = self._lookup.index(_ACCOUNT, f"typed:{typed}")
         if person is None or secret is None:
             return _Account(index, None, None)
@@ -257,31 +266,31 @@ class Login:
     ) -> None:
         """Record that a try was wrong."""
         detail: dict[str, object] = {} if person is None else {"person": person}
-        async with self._store.write() as records:
-            await self._throttle.wrong(records, attempt)
-            records.audit.add(AuditEvent(event, "anonymous", detail=detail))
+        async with self._store.write() as transaction:
+            await self._throttle.wrong(transaction, attempt)
+            transaction.audit.add(AuditEvent(event, "anonymous", detail=detail))
 
     async def _use_code(
         self, pending: PendingLogin, code: str, attempt: Attempt
     ) -> bool:
         """Use a code up, and the login token with it; False if it is not right."""
-        async with self._store.read() as records:
-            person = await records.people.get(pending.person)
-            secret = await records.logins.secret(pending.person)
+        async with self._store.read() as transaction:
+            person = await PersonStore(transaction).get(pending.person)
+            secret = await LoginStore(transaction).secret(pending.person)
         if person is None or secret is None or person.state is not PersonState.ACTIVE:
             return False
         step = totp.step_of(self._seed(person.id, secret), code, self._clock)
         if step is None:
             return False
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             # Two conditional updates: of any number of calls with one code,
             # or with one login token, one gets past both.
-            if not await records.logins.advance_step(person.id, step):
+            if not await LoginStore(transaction).advance_step(person.id, step):
                 return False
-            if not await records.logins.consume(pending.attempt):
+            if not await LoginStore(transaction).consume(pending.attempt):
                 return False
-            await self._throttle.right(records, attempt)
-            records.audit.add(
+            await self._throttle.right(transaction, attempt)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.LOGIN_COMPLETED,
                     f"person:{person.id}",

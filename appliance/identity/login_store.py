@@ -28,8 +28,9 @@ from appliance.core.database.tables import (
     login_secret,
 )
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
 from appliance.domain.ids import PersonId, RequestId
-from appliance.domain.records.login import (
+from appliance.domain.login import (
     AttemptKind,
     AttemptOutcome,
     CeilingReached,
@@ -50,11 +51,8 @@ _FORGOTTEN = "forgotten"
 """In place of the account of a try that no more counts for it; no HMAC is that."""
 
 
-class SqlLogins:
+class LoginStore(Store):
     """Sign-in secrets and attempts."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def secret(self, person: PersonId) -> LoginSecret | None:
         """What proves a person."""
@@ -313,11 +311,8 @@ class SqlLogins:
         return int(result.rowcount)
 
 
-class SqlJwtKeys:
+class JwtKeyStore(Store):
     """Keys that sign tokens."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(self, key: JwtKeyRow) -> None:
         """Record a key pair."""
@@ -348,11 +343,8 @@ class SqlJwtKeys:
         await _advisory_lock(self._connection, _KEYS_LOCK)
 
 
-class SqlLinks:
+class DownloadLinkStore(Store):
     """Download links."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(self, links: Mapping[str, RequestId], until: datetime) -> None:
         """Record links, one or more: the HMAC of each secret and its request."""

@@ -10,18 +10,20 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.core.secrets.password_hashing import Passwords
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person, parse_cuil
 from appliance.domain.ids import PersonId, TaskId, new_id
+from appliance.domain.people import NewPerson
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Store
-from appliance.domain.records.people import NewPerson
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
 from appliance.identity.login import account_indexes, email_index, refuse_known_email
+from appliance.identity.login_store import LoginStore
+from appliance.identity.person_store import PersonStore
 from appliance.keys.signing_password import (
     SigningPasswords,
     UnlockKeys,
@@ -65,7 +67,7 @@ class People:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         sealer: Sealer,
         lookup: LookupIndex,
         login_passwords: Passwords,
@@ -105,15 +107,15 @@ class People:
         plan = await self._issuing.plan()
         new, unlock = await self._with_secrets(order, person, email, seed, plan)
         pin = await self._pins.make()
-        async with self._store.write() as records:
-            await refuse_known_email(records, self._lookup, email)
-            await records.people.add(new)
+        async with self._store.write() as transaction:
+            await refuse_known_email(transaction, self._lookup, email)
+            await PersonStore(transaction).add(new)
             # What strangers tried at either name before is nobody's.
-            await records.logins.forget(
+            await LoginStore(transaction).forget(
                 account_indexes(self._lookup, person.cuil, email)
             )
-            await self._pins.put(records, person.id, pin, "operator")
-            records.audit.add(
+            await self._pins.put(transaction, person.id, pin, "operator")
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.PERSON_CREATED,
                     "operator",
@@ -125,7 +127,7 @@ class People:
                 )
             )
             await self._issuing.submit(
-                records, plan, person.id, order.vouched_by, unlock, "operator"
+                transaction, plan, person.id, order.vouched_by, unlock, "operator"
             )
         uri = totp.provisioning_uri(seed, email, self._installation)
         return CreatedPerson(person.id, uri, plan.task, pin.text)

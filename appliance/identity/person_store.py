@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import Row, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import (
     integrator,
@@ -14,11 +13,11 @@ from appliance.core.database.tables import (
     person,
     signing_secret,
 )
-from appliance.domain.clock import Clock
+from appliance.core.unit_of_work import Store
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person
 from appliance.domain.ids import IntegratorId, PersonId
-from appliance.domain.records.people import (
+from appliance.domain.people import (
     ChosenSecrets,
     Contact,
     Integrator,
@@ -29,12 +28,8 @@ from appliance.domain.records.people import (
 from appliance.domain.vocab import PersonState, VouchedBy
 
 
-class SqlPeople:
+class PersonStore(Store):
     """Persons, integrators and signing secrets."""
-
-    def __init__(self, connection: AsyncConnection, clock: Clock) -> None:
-        self._connection = connection
-        self._clock = clock
 
     async def add(self, new: NewPerson) -> None:
         """Record a person with their secrets.

@@ -5,13 +5,15 @@ after the officer's own code (decisions "attempts"), which is the console's
 business to ask for; here it stands in the audit that one was given.
 """
 
+from appliance.console.view_store import ConsoleViewStore
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.records import Records, Store
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.end_access import end_access
+from appliance.identity.person_store import PersonStore
 
 
 class Officers:
@@ -22,7 +24,7 @@ class Officers:
         clock: the time.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Database, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
@@ -38,14 +40,14 @@ class Officers:
 
         Source: decisions "attempts".
         """
-        async with self._store.write() as records:
-            secret = await records.people.signing_secret(person, lock=True)
+        async with self._store.write() as transaction:
+            secret = await PersonStore(transaction).signing_secret(person, lock=True)
             if secret is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
             if secret.locked_at is None:
                 raise ApplianceError(ErrorCode.NOT_LOCKED)
-            await records.people.set_counted(person, 0, None)
-            records.audit.add(
+            await PersonStore(transaction).set_counted(person, 0, None)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.PERSON_UNLOCKED,
                     actor,
@@ -81,18 +83,18 @@ class Officers:
     async def _move(
         self, actor: str, person: PersonId, now: PersonState, then: PersonState
     ) -> None:
-        async with self._store.write() as records:
-            if not await records.console_views.move_person(person, now, then):
-                raise await _why_not(records, person)
+        async with self._store.write() as transaction:
+            if not await ConsoleViewStore(transaction).move_person(person, now, then):
+                raise await _why_not(transaction, person)
             ended: dict[str, object] = {}
             if then is PersonState.DISABLED:
-                ended = await end_access(records, person, self._clock.now())
+                ended = await end_access(transaction, person, self._clock.now())
             kind = (
                 EventKind.PERSON_DISABLED
                 if then is PersonState.DISABLED
                 else EventKind.PERSON_ENABLED
             )
-            records.audit.add(
+            transaction.audit.add(
                 AuditEvent(
                     kind,
                     actor,
@@ -106,8 +108,8 @@ class Officers:
             )
 
 
-async def _why_not(records: Records, person: PersonId) -> ApplianceError:
-    found = await records.people.get(person)
+async def _why_not(transaction: Transaction, person: PersonId) -> ApplianceError:
+    found = await PersonStore(transaction).get(person)
     if found is None:
         return ApplianceError(ErrorCode.PERSON_NOT_FOUND)
     return ApplianceError(ErrorCode.PERSON_STATE, params={"state": found.state.value})

@@ -1,14 +1,15 @@
 """A person's lost telephone: new codes for sign-in, with key and passwords kept."""
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Sealer
-from appliance.domain.records import Store
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity import totp
 from appliance.identity.end_access import end_access
+from appliance.identity.person_store import PersonStore
 
 
 class PersonFactor:
@@ -22,7 +23,7 @@ class PersonFactor:
     """
 
     def __init__(
-        self, store: Store, sealer: Sealer, clock: Clock, installation: str
+        self, store: Database, sealer: Sealer, clock: Clock, installation: str
     ) -> None:
         self._store = store
         self._sealer = sealer
@@ -52,17 +53,17 @@ class PersonFactor:
         sealed = self._sealer.seal(
             seed.encode(), table="login_secret", row=person, column="totp_sealed"
         )
-        async with self._store.write() as records:
-            found = await records.people.get(person)
+        async with self._store.write() as transaction:
+            found = await PersonStore(transaction).get(person)
             if found is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-            is_set = await records.people.set_totp(person, sealed)
+            is_set = await PersonStore(transaction).set_totp(person, sealed)
             if found.state is not PersonState.ACTIVE or not is_set:
                 raise ApplianceError(
                     ErrorCode.PERSON_STATE, params={"state": found.state.value}
                 )
-            ended = await end_access(records, person, self._clock.now())
-            records.audit.add(
+            ended = await end_access(transaction, person, self._clock.now())
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.PERSON_TOTP_SET,
                     actor,

@@ -5,6 +5,7 @@ Source: decisions "API keys".
 
 from typing import Final
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -13,12 +14,11 @@ from appliance.domain.integrators.api_keys import (
     is_of_another,
     read_api_key,
 )
-from appliance.domain.integrators.integrators import FlagReason
+from appliance.domain.integrators.integrators import FlagReason, KeyRow
 from appliance.domain.ports import LookupIndex
-from appliance.domain.records import Store
-from appliance.domain.records.integration import KeyRow
 from appliance.domain.vocab import Environment, EventKind
 from appliance.integrators.api_keys import key_purpose
+from appliance.integrators.integrator_store import IntegratorStore
 
 _LONGEST: Final = 256
 """Most characters of a key that are looked at."""
@@ -38,7 +38,7 @@ class PresentedKeys:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         lookup: LookupIndex,
         clock: Clock,
         environment: Environment,
@@ -51,8 +51,8 @@ class PresentedKeys:
     async def find(self, api_key: str) -> KeyRow | None:
         """The key of a text; what is none costs the same look-up."""
         indexes = self.indexes(api_key)
-        async with self._store.read() as records:
-            return await records.integrators.key_by_index(indexes)
+        async with self._store.read() as transaction:
+            return await IntegratorStore(transaction).key_by_index(indexes)
 
     def check_form(self, api_key: str) -> None:
         """Refuse what can be no key here by what everybody may read of it.
@@ -88,11 +88,13 @@ class PresentedKeys:
         """Mark a key that was seen where it must never be."""
         if row is None:
             return
-        async with self._store.write() as records:
-            await records.integrators.flag_key(row.key.id, reason, self._clock.now())
+        async with self._store.write() as transaction:
+            await IntegratorStore(transaction).flag_key(
+                row.key.id, reason, self._clock.now()
+            )
             if row.key.flag_reason is not reason:
                 # The first time tells; a page that retries must not flood.
-                records.audit.add(
+                transaction.audit.add(
                     AuditEvent(
                         EventKind.API_KEY_FLAGGED,
                         "anonymous",

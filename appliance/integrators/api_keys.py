@@ -10,16 +10,22 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integrators.api_keys import new_api_key
-from appliance.domain.integrators.integrators import IntegratorView, KeyView, NewKey
+from appliance.domain.integrators.integrators import (
+    IntegratorView,
+    KeyRow,
+    KeyView,
+    NewKey,
+)
 from appliance.domain.ports import LookupIndex
-from appliance.domain.records import Records, Store
-from appliance.domain.records.integration import KeyRow
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import Environment, EventKind
+from appliance.embedding.session_store import SessionStore
+from appliance.integrators.integrator_store import IntegratorStore
 
 _LABEL_CHARS: Final = 60
 OVERLAP_AT_MOST_S: Final = 7 * 86_400
@@ -46,7 +52,11 @@ class ApiKeys:
     """
 
     def __init__(
-        self, store: Store, lookup: LookupIndex, clock: Clock, environment: Environment
+        self,
+        store: Database,
+        lookup: LookupIndex,
+        clock: Clock,
+        environment: Environment,
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -59,9 +69,9 @@ class ApiKeys:
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
-        async with self._store.read() as records:
-            integrator = await integrator_of(records, code)
-            return await records.integrators.keys(integrator.id)
+        async with self._store.read() as transaction:
+            integrator = await integrator_of(transaction, code)
+            return await IntegratorStore(transaction).keys(integrator.id)
 
     async def create_key(
         self, actor: str, code: str, label: str, expires: datetime | None = None
@@ -78,11 +88,11 @@ class ApiKeys:
             FieldInvalidError: `label` or `expires`.
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
-        async with self._store.write() as records:
-            integrator = await integrator_of(records, code)
-            made = await self._add_key(records, integrator, label, expires)
+        async with self._store.write() as transaction:
+            integrator = await integrator_of(transaction, code)
+            made = await self._add_key(transaction, integrator, label, expires)
             audit(
-                records,
+                transaction,
                 EventKind.API_KEY_CREATED,
                 actor,
                 integrator,
@@ -109,8 +119,8 @@ class ApiKeys:
         if not 0 <= overlap_s <= OVERLAP_AT_MOST_S:
             raise FieldInvalidError("overlap_s", f"0 to {OVERLAP_AT_MOST_S}")
         now = self._clock.now()
-        async with self._store.write() as records:
-            row = await _key(records, key_id)
+        async with self._store.write() as transaction:
+            row = await _key(transaction, key_id)
             old = row.key
             if not old.usable(now):
                 raise ApplianceError(ErrorCode.API_KEY_NOT_FOUND)
@@ -120,10 +130,10 @@ class ApiKeys:
                 if at is not None
             )
             life = None if old.expires is None else now + (old.expires - old.created)
-            made = await self._add_key(records, row.integrator, old.label, life)
-            await records.integrators.end_key(old.id, ends)
+            made = await self._add_key(transaction, row.integrator, old.label, life)
+            await IntegratorStore(transaction).end_key(old.id, ends)
             audit(
-                records,
+                transaction,
                 EventKind.API_KEY_ROTATED,
                 actor,
                 row.integrator,
@@ -150,13 +160,13 @@ class ApiKeys:
             ApplianceError: `API_KEY_NOT_FOUND`, also for a revoked one.
         """
         now = self._clock.now()
-        async with self._store.write() as records:
-            row = await _key(records, key_id)
-            if not await records.integrators.revoke_key(key_id, now):
+        async with self._store.write() as transaction:
+            row = await _key(transaction, key_id)
+            if not await IntegratorStore(transaction).revoke_key(key_id, now):
                 raise ApplianceError(ErrorCode.API_KEY_NOT_FOUND)
-            ended = await records.sessions.end_of_key(key_id, now)
+            ended = await SessionStore(transaction).end_of_key(key_id, now)
             audit(
-                records,
+                transaction,
                 EventKind.API_KEY_REVOKED,
                 actor,
                 row.integrator,
@@ -169,7 +179,7 @@ class ApiKeys:
             )
             for public_id in ended:
                 audit(
-                    records,
+                    transaction,
                     EventKind.SESSION_ENDED,
                     actor,
                     row.integrator,
@@ -179,7 +189,7 @@ class ApiKeys:
 
     async def _add_key(
         self,
-        records: Records,
+        transaction: Transaction,
         integrator: IntegratorView,
         label: str,
         expires: datetime | None,
@@ -205,33 +215,33 @@ class ApiKeys:
             ends=None,
         )
         index = self._lookup.index(key_purpose(self._environment), text.text)
-        await records.integrators.add_key(integrator.id, key, index)
+        await IntegratorStore(transaction).add_key(integrator.id, key, index)
         return NewKey(key, text.text)
 
 
-async def integrator_of(records: Records, code: str) -> IntegratorView:
+async def integrator_of(transaction: Transaction, code: str) -> IntegratorView:
     """An integrator by code.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         code: of the integrator.
 
     Raises:
         ApplianceError: `INTEGRATOR_NOT_FOUND`.
     """
-    found = await records.integrators.get(code)
+    found = await IntegratorStore(transaction).get(code)
     if found is None:
         raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
     return found
 
 
-async def _key(records: Records, key_id: str) -> KeyRow:
+async def _key(transaction: Transaction, key_id: str) -> KeyRow:
     """An API key by id, kept from others until this transaction ends.
 
     Raises:
         ApplianceError: `API_KEY_NOT_FOUND`.
     """
-    row = await records.integrators.key(key_id, lock=True)
+    row = await IntegratorStore(transaction).key(key_id, lock=True)
     if row is None:
         raise ApplianceError(ErrorCode.API_KEY_NOT_FOUND)
     return row
@@ -255,7 +265,7 @@ def words(text: str, field: str, longest: int) -> str:
 
 
 def audit(
-    records: Records,
+    transaction: Transaction,
     event: EventKind,
     actor: str,
     integrator: IntegratorView,
@@ -264,13 +274,15 @@ def audit(
     """Record what was done to an integrator.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         event: what.
         actor: who did it.
         integrator: to whom.
         detail: what was before and is after.
     """
-    records.audit.add(AuditEvent(event, actor, integrator=integrator.id, detail=detail))
+    transaction.audit.add(
+        AuditEvent(event, actor, integrator=integrator.id, detail=detail)
+    )
 
 
 def _key_json(key: KeyView) -> dict[str, object]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from sqlalchemy import Row, Select, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import (
     api_key,
@@ -16,27 +15,26 @@ from appliance.core.database.tables import (
     integrator_domain,
 )
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.integrators.integrators import (
     BlockedView,
+    DomainRow,
     DomainView,
     FlagReason,
     IntegratorView,
+    KeyRow,
     KeyView,
 )
 from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.records.integration import DomainRow, KeyRow
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 
 _WHOSE = [column.label(f"i_{column.name}") for column in integrator.c]
 
 
-class SqlIntegrators:
+class IntegratorStore(Store):
     """Integrators, their API keys, and origins allowed and blocked."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def all(self) -> list[IntegratorView]:
         """Every integrator, by code."""

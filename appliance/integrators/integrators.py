@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
+from appliance.core.unit_of_work import Transaction
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.integrators.integrators import (
@@ -19,10 +20,11 @@ from appliance.domain.integrators.integrators import (
     IntegratorView,
 )
 from appliance.domain.integrators.origins import parse_origin
-from appliance.domain.records import Records
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.vocab import EventKind
+from appliance.embedding.session_store import SessionStore
 from appliance.integrators.api_keys import ApiKeys, audit, integrator_of, words
+from appliance.integrators.integrator_store import IntegratorStore
 
 _CODE: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 _NAME_CHARS: Final = 120
@@ -37,8 +39,8 @@ class Integrators(ApiKeys):
 
     async def list(self) -> _Integrators:
         """Every integrator, by code."""
-        async with self._store.read() as records:
-            return await records.integrators.all()
+        async with self._store.read() as transaction:
+            return await IntegratorStore(transaction).all()
 
     async def get(self, code: str) -> IntegratorView:
         """An integrator by code.
@@ -46,8 +48,8 @@ class Integrators(ApiKeys):
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
-        async with self._store.read() as records:
-            return await integrator_of(records, code)
+        async with self._store.read() as transaction:
+            return await integrator_of(transaction, code)
 
     async def create(self, actor: str, code: str, name: str) -> IntegratorView:
         """Record an integrator.
@@ -72,10 +74,10 @@ class Integrators(ApiKeys):
             may_vouch=False,
             created=self._clock.now(),
         )
-        async with self._store.write() as records:
-            await records.integrators.add(new)
+        async with self._store.write() as transaction:
+            await IntegratorStore(transaction).add(new)
             audit(
-                records,
+                transaction,
                 EventKind.INTEGRATOR_CREATED,
                 actor,
                 new,
@@ -115,8 +117,8 @@ class Integrators(ApiKeys):
             raise FieldInvalidError(
                 "event_prefix", "a-z, then a-z, 0-9 and -, up to 32"
             )
-        async with self._store.write() as records:
-            before = await integrator_of(records, code)
+        async with self._store.write() as transaction:
+            before = await integrator_of(transaction, code)
             after = replace(
                 before,
                 event_prefix=(
@@ -130,7 +132,7 @@ class Integrators(ApiKeys):
                 ),
                 may_vouch=before.may_vouch if may_vouch is None else may_vouch,
             )
-            await _change(records, actor, before, after)
+            await _change(transaction, actor, before, after)
         return after
 
     async def disable(self, actor: str, code: str) -> int:
@@ -147,16 +149,16 @@ class Integrators(ApiKeys):
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
         now = self._clock.now()
-        async with self._store.write() as records:
-            before = await integrator_of(records, code)
+        async with self._store.write() as transaction:
+            before = await integrator_of(transaction, code)
             if before.disabled is not None:
                 return 0
-            await records.integrators.lock_keys(before.id)
-            await _change(records, actor, before, replace(before, disabled=now))
-            ended = await records.sessions.end_of_integrator(before.id, now)
+            await IntegratorStore(transaction).lock_keys(before.id)
+            await _change(transaction, actor, before, replace(before, disabled=now))
+            ended = await SessionStore(transaction).end_of_integrator(before.id, now)
             for public_id in ended:
                 audit(
-                    records,
+                    transaction,
                     EventKind.SESSION_ENDED,
                     actor,
                     before,
@@ -174,9 +176,9 @@ class Integrators(ApiKeys):
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
-        async with self._store.write() as records:
-            before = await integrator_of(records, code)
-            await _change(records, actor, before, replace(before, disabled=None))
+        async with self._store.write() as transaction:
+            before = await integrator_of(transaction, code)
+            await _change(transaction, actor, before, replace(before, disabled=None))
 
     async def set_profile(
         self, actor: str, code: str, wishes: ProfileWishes
@@ -191,8 +193,8 @@ class Integrators(ApiKeys):
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
-        async with self._store.write() as records:
-            before = await integrator_of(records, code)
+        async with self._store.write() as transaction:
+            before = await integrator_of(transaction, code)
             after = replace(
                 before,
                 level=wishes.level,
@@ -200,7 +202,7 @@ class Integrators(ApiKeys):
                 digest=wishes.digest,
                 tsa=wishes.tsa,
             )
-            await _change(records, actor, before, after)
+            await _change(transaction, actor, before, after)
         return after
 
     async def domains(self, code: str) -> _Domains:
@@ -209,9 +211,9 @@ class Integrators(ApiKeys):
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
-        async with self._store.read() as records:
-            integrator = await integrator_of(records, code)
-            return await records.integrators.domains(integrator.id)
+        async with self._store.read() as transaction:
+            integrator = await integrator_of(transaction, code)
+            return await IntegratorStore(transaction).domains(integrator.id)
 
     async def add_domain(self, actor: str, code: str, text: str) -> DomainView:
         """Allow an origin.
@@ -227,13 +229,15 @@ class Integrators(ApiKeys):
             ApplianceError: `INTEGRATOR_NOT_FOUND`, `ALREADY_EXISTS`.
         """
         new = DomainView(new_id(), parse_origin(text, self._environment), None)
-        async with self._store.write() as records:
-            integrator = await integrator_of(records, code)
-            before = await records.integrators.domains(integrator.id)
-            await records.integrators.add_domain(integrator.id, new, self._clock.now())
+        async with self._store.write() as transaction:
+            integrator = await integrator_of(transaction, code)
+            before = await IntegratorStore(transaction).domains(integrator.id)
+            await IntegratorStore(transaction).add_domain(
+                integrator.id, new, self._clock.now()
+            )
             origins = [domain.origin for domain in before]
             audit(
-                records,
+                transaction,
                 EventKind.DOMAIN_ADDED,
                 actor,
                 integrator,
@@ -255,16 +259,16 @@ class Integrators(ApiKeys):
         Raises:
             ApplianceError: `NOT_FOUND`.
         """
-        async with self._store.write() as records:
-            row = await records.integrators.domain(domain_id)
+        async with self._store.write() as transaction:
+            row = await IntegratorStore(transaction).domain(domain_id)
             if row is None:
                 raise ApplianceError(ErrorCode.NOT_FOUND)
-            before = await records.integrators.domains(row.integrator.id)
-            if not await records.integrators.remove_domain(domain_id):
+            before = await IntegratorStore(transaction).domains(row.integrator.id)
+            if not await IntegratorStore(transaction).remove_domain(domain_id):
                 raise ApplianceError(ErrorCode.NOT_FOUND)
             origins = [domain.origin for domain in before]
             audit(
-                records,
+                transaction,
                 EventKind.DOMAIN_REMOVED,
                 actor,
                 row.integrator,
@@ -281,19 +285,19 @@ class Integrators(ApiKeys):
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
-        async with self._store.read() as records:
-            integrator = await integrator_of(records, code)
-            return await records.integrators.blocked(integrator.id)
+        async with self._store.read() as transaction:
+            integrator = await integrator_of(transaction, code)
+            return await IntegratorStore(transaction).blocked(integrator.id)
 
 
 async def _change(
-    records: Records, actor: str, before: IntegratorView, after: IntegratorView
+    transaction: Transaction, actor: str, before: IntegratorView, after: IntegratorView
 ) -> None:
     """Record how an integrator is from now on, where that is new."""
     if after != before:
-        await records.integrators.change(after)
+        await IntegratorStore(transaction).change(after)
         audit(
-            records,
+            transaction,
             EventKind.INTEGRATOR_CHANGED,
             actor,
             after,

@@ -3,19 +3,18 @@
 from datetime import datetime
 
 from sqlalchemy import delete, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import logo, logo_use
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
 from appliance.domain.appearance.details import Logo, LogoPicture
-from appliance.domain.records.logos import INSTALLATION
+
+INSTALLATION = ""
+"""The scope of those whose integrator has no logo of its own."""
 
 
-class SqlLogos:
+class LogoStore(Store):
     """Logos, and whose stamps show them."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def of(self, scope: str) -> Logo | None:
         """The logo of an integrator, else the installation's."""

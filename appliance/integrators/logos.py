@@ -1,13 +1,14 @@
 """The logos that stamps and frames show: the installation's, and integrators' own."""
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.appearance.details import Logo, LogoPicture
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import PdfInspector
-from appliance.domain.records import Records, Store
-from appliance.domain.records.logos import INSTALLATION
 from appliance.domain.vocab import EventKind
+from appliance.integrators.integrator_store import IntegratorStore
+from appliance.integrators.logo_store import INSTALLATION, LogoStore
 
 
 class Logos:
@@ -19,7 +20,7 @@ class Logos:
         clock: the time.
     """
 
-    def __init__(self, store: Store, inspector: PdfInspector, clock: Clock) -> None:
+    def __init__(self, store: Database, inspector: PdfInspector, clock: Clock) -> None:
         self._store = store
         self._inspector = inspector
         self._clock = clock
@@ -38,16 +39,16 @@ class Logos:
                 `INTEGRATOR_NOT_FOUND`.
         """
         picture = await self._inspector.picture(content)
-        async with self._store.write() as records:
-            scope = await _scope(records, code)
-            await records.logos.use(scope, picture, self._clock.now())
-            records.audit.add(_changed(actor, scope, picture.logo.sha256))
+        async with self._store.write() as transaction:
+            scope = await _scope(transaction, code)
+            await LogoStore(transaction).use(scope, picture, self._clock.now())
+            transaction.audit.add(_changed(actor, scope, picture.logo.sha256))
         return picture.logo
 
     async def picture(self, sha256: str) -> LogoPicture | None:
         """A logo with its pixels, in use or not."""
-        async with self._store.read() as records:
-            return await records.logos.picture(sha256)
+        async with self._store.read() as transaction:
+            return await LogoStore(transaction).picture(sha256)
 
     async def drop(self, actor: str, code: str | None = None) -> bool:
         """Show no logo any more.
@@ -63,15 +64,15 @@ class Logos:
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
-        async with self._store.write() as records:
-            scope = await _scope(records, code)
-            dropped = await records.logos.drop(scope)
+        async with self._store.write() as transaction:
+            scope = await _scope(transaction, code)
+            dropped = await LogoStore(transaction).drop(scope)
             if dropped:
-                records.audit.add(_changed(actor, scope, None))
+                transaction.audit.add(_changed(actor, scope, None))
         return dropped
 
 
-async def _scope(records: Records, code: str | None) -> str:
+async def _scope(transaction: Transaction, code: str | None) -> str:
     """Whose logo it is.
 
     Raises:
@@ -79,7 +80,7 @@ async def _scope(records: Records, code: str | None) -> str:
     """
     if code is None:
         return INSTALLATION
-    integrator = await records.integrators.get(code)
+    integrator = await IntegratorStore(transaction).get(code)
     if integrator is None:
         raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
     return integrator.id

@@ -4,8 +4,9 @@ The private halves are the worker's business (`worker.signing.activation_keys`);
 are the rows by which fronts know the public ones.
 """
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.activation import EPOCHS_KEPT, ActivationKey
-from appliance.domain.records import Store
+from appliance.keys.worker_store import ActivationKeyStore
 
 
 class PublishedKeys:
@@ -15,7 +16,7 @@ class PublishedKeys:
         store: the record.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Database) -> None:
         self._store = store
 
     async def has(self, host: str, epoch: int, public: bytes) -> bool:
@@ -26,16 +27,16 @@ class PublishedKeys:
             epoch: of the key.
             public: X25519, 32 bytes.
         """
-        async with self._store.read() as records:
-            keys = await records.activation_keys.published(epoch)
+        async with self._store.read() as transaction:
+            keys = await ActivationKeyStore(transaction).published(epoch)
         return any(
             (key.host, key.epoch, key.public) == (host, epoch, public) for key in keys
         )
 
     async def publish(self, key: ActivationKey) -> None:
         """Have fronts seal to a key, and to no other of that host and epoch."""
-        async with self._store.write() as records:
-            await records.activation_keys.publish(key)
+        async with self._store.write() as transaction:
+            await ActivationKeyStore(transaction).publish(key)
 
     async def forget_before(self, epoch: int) -> int:
         """Delete the keys of every host that are too old; how many there were.
@@ -43,5 +44,5 @@ class PublishedKeys:
         Args:
             epoch: the present one.
         """
-        async with self._store.write() as records:
-            return await records.activation_keys.forget(epoch - EPOCHS_KEPT + 1)
+        async with self._store.write() as transaction:
+            return await ActivationKeyStore(transaction).forget(epoch - EPOCHS_KEPT + 1)

@@ -10,11 +10,13 @@ Source: design §4 "Password".
 
 from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import Passwords
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.records import Records, Store
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind
+from appliance.identity.login_store import LoginStore
+from appliance.identity.person_store import PersonStore
 from appliance.keys.password_attempts import Attempts, RightPassword
 from appliance.keys.rewrap_user_keys import is_in_use, relock
 from appliance.keys.signing_password import NewSecret, SigningPasswords
@@ -34,7 +36,7 @@ class PasswordChange:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         attempts: Attempts,
         signing_passwords: SigningPasswords,
         login_passwords: Passwords,
@@ -67,8 +69,8 @@ class PasswordChange:
         """
         if old == new:
             raise FieldInvalidError("nueva", "another one than before")
-        async with self._store.read() as records:
-            await self._refuse_in_use(records, signer)
+        async with self._store.read() as transaction:
+            await self._refuse_in_use(transaction, signer)
         await self._shielded.run(self._change(signer, old, new))
 
     async def _change(self, signer: Signer, old: bytes, new: bytes) -> None:
@@ -78,9 +80,9 @@ class PasswordChange:
         refusal = await self._is_login_password(signer, new)
         made = await self._signing_passwords.derive_new(new, tuple(right.found.unlock))
         failure: ApplianceError | None = None
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             try:
-                await self._store_new(records, signer, right, made, refuse=refusal)
+                await self._store_new(transaction, signer, right, made, refuse=refusal)
             except ApplianceError as exc:
                 # The slot is closed as right; nothing else was written.
                 failure = exc
@@ -89,7 +91,7 @@ class PasswordChange:
 
     async def _store_new(
         self,
-        records: Records,
+        transaction: Transaction,
         signer: Signer,
         right: RightPassword,
         made: NewSecret,
@@ -102,28 +104,28 @@ class PasswordChange:
             FieldInvalidError: see `change`.
             ApplianceError: see `change`.
         """
-        unlock = await self._attempts.passed(records, signer, right)
+        unlock = await self._attempts.passed(transaction, signer, right)
         if refuse:
             raise FieldInvalidError("nueva", "not the login password")
-        secret = await records.people.signing_secret(signer.person)
+        secret = await PersonStore(transaction).signing_secret(signer.person)
         if secret is not None and secret.locked_at is not None:
             raise ApplianceError(ErrorCode.SIGN_LOCKED)
         if unlock is None or not await relock(
-            records, signer.person, self._installation, unlock, made
+            transaction, signer.person, self._installation, unlock, made
         ):
             raise ApplianceError(ErrorCode.IN_PROGRESS)
-        records.audit.add(AuditEvent(EventKind.SIGN_PASSWORD_CHANGED, signer.actor))
+        transaction.audit.add(AuditEvent(EventKind.SIGN_PASSWORD_CHANGED, signer.actor))
 
-    async def _refuse_in_use(self, records: Records, signer: Signer) -> None:
+    async def _refuse_in_use(self, transaction: Transaction, signer: Signer) -> None:
         """Refuse before the password is looked at, where it can be known.
 
         Raises:
             ApplianceError: `IN_PROGRESS`.
         """
-        if await is_in_use(records, signer.person):
+        if await is_in_use(transaction, signer.person):
             raise ApplianceError(ErrorCode.IN_PROGRESS)
 
     async def _is_login_password(self, signer: Signer, new: bytes) -> bool:
-        async with self._store.read() as records:
-            login = await records.logins.secret(signer.person)
+        async with self._store.read() as transaction:
+            login = await LoginStore(transaction).secret(signer.person)
         return login is not None and await self._login_passwords.verify(login.phc, new)

@@ -5,11 +5,10 @@ from typing import Any
 
 from cryptography import x509
 from sqlalchemy import ColumnElement, Row, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.packing import join, split
 from appliance.core.database.tables import credential
-from appliance.domain.clock import Clock
+from appliance.core.unit_of_work import Store
 from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.keys import KeyAlgorithm, KeyMode, WrapMethod
@@ -23,12 +22,8 @@ _OVER = (
 """States of credentials that never sign again."""
 
 
-class SqlCredentials:
+class CredentialStore(Store):
     """Keys and certificates."""
-
-    def __init__(self, connection: AsyncConnection, clock: Clock) -> None:
-        self._connection = connection
-        self._clock = clock
 
     async def add(self, new: Credential) -> None:
         """Record a credential; the person's earlier active ones give way."""

@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from appliance.core.system.clock_check import ClockCheck
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DocumentsAwayError
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ports import PdfInspector
-from appliance.domain.records import Store
-from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.keys.signing_hosts import ALIVE
+from appliance.keys.worker_store import WorkerStore
 
 OK: Final = "ok"
 KEPT_S: Final = 2.0
@@ -34,7 +35,7 @@ class Health:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         inspector: PdfInspector,
         clock: Clock,
         tables: Callable[[], Awaitable[str]],
@@ -125,10 +126,10 @@ class SharedHealth:
         return found
 
 
-async def signing_workers(store: Store, clock: Clock) -> list[WorkerStatus]:
+async def signing_workers(store: Database, clock: Clock) -> list[WorkerStatus]:
     """Signing workers that said within 15 s that they are alive."""
-    async with store.read() as records:
-        alive = await records.workers.alive(clock.now() - ALIVE)
+    async with store.read() as transaction:
+        alive = await WorkerStore(transaction).alive(clock.now() - ALIVE)
     return [status for status in alive if status.slot.startswith("signing/")]
 
 

@@ -18,15 +18,15 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import hsm_task, task_seal
 from appliance.core.database.work_queue import claim_one, fenced_update, release
+from appliance.core.unit_of_work import Store
 from appliance.core.work_owner import WorkOwner, work_owner
 from appliance.domain.activation import Seal
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import EndedTask, TaskClaim, TaskStatus
 from appliance.domain.ids import PersonId, TaskId
-from appliance.domain.records.hsm_tasks import EndedTask, TaskClaim, TaskStatus
 from appliance.domain.vocab import TaskKind, TaskState
 from appliance.keys.sealed_key_store import (
     add_seals,
@@ -45,11 +45,8 @@ OPEN_OF_SHARE: Final = 64
 _OVER = (TaskState.DONE.value, TaskState.FAILED.value)
 
 
-class SqlTasks:
+class HsmTaskStore(Store):
     """HSM tasks."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(
         self,

@@ -10,24 +10,28 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.activation import IssueBinding, Seal
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential, Person
-from appliance.domain.ids import CredentialId, PersonId, TaskId
-from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.ports import Doorbell
-from appliance.domain.records import Records, Store
-from appliance.domain.records.hsm_tasks import (
+from appliance.domain.hsm_tasks import (
     EndedTask,
     TaskClaim,
     TaskStatus,
 )
+from appliance.domain.identity import Credential, Person
+from appliance.domain.ids import CredentialId, PersonId, TaskId
+from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.ports import Doorbell
 from appliance.domain.vocab import EventKind, TaskKind, TaskState, VouchedBy
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created, task_event
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.signing_hosts import slot_host
+from appliance.pki.certificate_store import CertificateStore
 
 _LEASE: Final = timedelta(seconds=30)
 TASK_ATTEMPTS: Final = 5
@@ -57,7 +61,7 @@ class IssueOrder:
 
 
 async def submit_issue(
-    records: Records,
+    transaction: Transaction,
     binding: IssueBinding,
     seals: tuple[Seal, ...],
     clock: Clock,
@@ -69,7 +73,7 @@ async def submit_issue(
         "vouchedBy": binding.vouched_by.value,
         "algorithm": binding.algorithm.value,
     }
-    await records.tasks.add(
+    await HsmTaskStore(transaction).add(
         binding.task,
         TaskKind.ISSUE,
         given,
@@ -77,7 +81,7 @@ async def submit_issue(
         person=binding.person,
         seals=seals,
     )
-    records.audit.add(
+    transaction.audit.add(
         task_created(binding.task, TaskKind.ISSUE, actor, {"person": binding.person})
     )
 
@@ -106,7 +110,7 @@ class HsmTasks:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         clock: Clock,
         worker: str,
         process: str,
@@ -141,8 +145,8 @@ class HsmTasks:
         raise ApplianceError(ErrorCode.HSM_UNAVAILABLE)
 
     async def _status(self, task: TaskId) -> TaskStatus:
-        async with self._store.read() as records:
-            status = await records.tasks.status(task)
+        async with self._store.read() as transaction:
+            status = await HsmTaskStore(transaction).status(task)
         if status is None:
             raise ApplianceError(
                 ErrorCode.TASK_FAILED, params={"reason": "no such task"}
@@ -158,20 +162,22 @@ class HsmTasks:
             kinds: which can be done now; each claim uses up an attempt.
         """
         now = self._clock.now()
-        async with self._store.read() as records:
-            if not await records.tasks.any_claimable(
+        async with self._store.read() as transaction:
+            if not await HsmTaskStore(transaction).any_claimable(
                 self._host, now, TASK_ATTEMPTS, kinds
             ):
                 return None
-        async with self._store.write() as records:
-            return await records.tasks.claim_next(
+        async with self._store.write() as transaction:
+            return await HsmTaskStore(transaction).claim_next(
                 self._owner, self._host, now, _LEASE, TASK_ATTEMPTS, kinds
             )
 
     async def renew(self, claim: TaskClaim) -> bool:
         """Prolong the lease; False when another claim came since."""
-        async with self._store.write() as records:
-            return await records.tasks.renew(claim, self._clock.now() + _LEASE)
+        async with self._store.write() as transaction:
+            return await HsmTaskStore(transaction).renew(
+                claim, self._clock.now() + _LEASE
+            )
 
     async def issue_order(self, claim: TaskClaim) -> IssueOrder:
         """Read what an `issue` task is about.
@@ -180,8 +186,10 @@ class HsmTasks:
             ApplianceError: `PERSON_NOT_FOUND`; `ACTIVATION_EXPIRED` for one of a
                 version that sealed nothing.
         """
-        async with self._store.read() as records:
-            person = await records.people.get(PersonId(str(claim.input["person"])))
+        async with self._store.read() as transaction:
+            person = await PersonStore(transaction).get(
+                PersonId(str(claim.input["person"]))
+            )
         if person is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
         if "algorithm" not in claim.input:
@@ -199,13 +207,13 @@ class HsmTasks:
         certificate: CertificateRecord,
     ) -> bool:
         """Commit a credential whose key was tested, and the task with it."""
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             output: dict[str, object] = {"credential": credential.id}
-            if not await records.tasks.close(claim, TaskState.DONE, output):
+            if not await HsmTaskStore(transaction).close(claim, TaskState.DONE, output):
                 return False
-            await records.credentials.add(credential)
-            await records.certificates.add(certificate)
-            records.audit.add(
+            await CredentialStore(transaction).add(credential)
+            await CertificateStore(transaction).add(certificate)
+            transaction.audit.add(
                 task_event(
                     EventKind.CREDENTIAL_ISSUED,
                     f"worker:{self._worker}",
@@ -224,10 +232,12 @@ class HsmTasks:
 
     async def failed(self, claim: TaskClaim, reason: str) -> bool:
         """Give a task up."""
-        async with self._store.write() as records:
-            if not await records.tasks.close(claim, TaskState.FAILED, None, reason):
+        async with self._store.write() as transaction:
+            if not await HsmTaskStore(transaction).close(
+                claim, TaskState.FAILED, None, reason
+            ):
                 return False
-            records.audit.add(
+            transaction.audit.add(
                 task_event(
                     EventKind.TASK_FAILED,
                     f"worker:{self._worker}",
@@ -240,13 +250,13 @@ class HsmTasks:
     async def unswept(self) -> list[EndedTask]:
         """Enrolments of which a try that was killed may have left a key."""
         before = self._clock.now() - ORPHAN_AGE
-        async with self._store.read() as records:
-            return await records.tasks.unswept(TaskKind.ISSUE, before)
+        async with self._store.read() as transaction:
+            return await HsmTaskStore(transaction).unswept(TaskKind.ISSUE, before)
 
     async def cka_id(self, ended: EndedTask) -> bytes | None:
         """CKA_ID of the resident key that an enrolment yielded, if it did."""
-        async with self._store.read() as records:
-            credential = await records.credentials.get(CredentialId(ended.id))
+        async with self._store.read() as transaction:
+            credential = await CredentialStore(transaction).get(CredentialId(ended.id))
         return None if credential is None else credential.cka_id
 
     async def swept(self, ended: EndedTask, count: int) -> None:
@@ -256,11 +266,11 @@ class HsmTasks:
             ended: which.
             count: objects that were.
         """
-        async with self._store.write() as records:
-            await records.tasks.swept(ended.id, self._clock.now())
+        async with self._store.write() as transaction:
+            await HsmTaskStore(transaction).swept(ended.id, self._clock.now())
             # Of two workers that looked at once, each says what it destroyed.
             if count:
-                records.audit.add(
+                transaction.audit.add(
                     AuditEvent(
                         EventKind.KEY_ORPHAN_DESTROYED,
                         f"worker:{self._worker}",

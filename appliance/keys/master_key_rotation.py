@@ -8,13 +8,14 @@ by the old version, which is there until it is retired. Source: design §4.
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import CredentialId
 from appliance.domain.keys import KeyAlgorithm, WrapMethod
-from appliance.domain.records import Store
-from appliance.domain.records.master_keys import KeyNeeds, MasterWrapped
+from appliance.domain.master_keys import KeyNeeds, MasterWrapped
 from appliance.domain.vocab import EventKind
+from appliance.keys.master_key_store import MasterKeyStore
 
 _BATCH: Final = 250
 _ACTOR: Final = "operator"
@@ -28,7 +29,7 @@ class MasterRotation:
         clock: the time.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Database, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
@@ -38,8 +39,8 @@ class MasterRotation:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            return await records.masters.counts()
+        async with self._store.read() as transaction:
+            return await MasterKeyStore(transaction).counts()
 
     async def batch(
         self, version: int, method: WrapMethod | None, after: CredentialId | None
@@ -54,8 +55,10 @@ class MasterRotation:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            return await records.masters.otherwise(version, method, after, _BATCH)
+        async with self._store.read() as transaction:
+            return await MasterKeyStore(transaction).otherwise(
+                version, method, after, _BATCH
+            )
 
     async def store(self, moved: list[tuple[MasterWrapped, MasterWrapped]]) -> int:
         """Record keys under another version, all of them or none.
@@ -69,8 +72,11 @@ class MasterRotation:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        async with self._store.write() as records:
-            done = [await records.masters.rewrapped(old, new) for old, new in moved]
+        async with self._store.write() as transaction:
+            done = [
+                await MasterKeyStore(transaction).rewrapped(old, new)
+                for old, new in moved
+            ]
         return sum(done)
 
     async def left_behind(
@@ -85,8 +91,8 @@ class MasterRotation:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            needs = await records.masters.needs()
+        async with self._store.read() as transaction:
+            needs = await MasterKeyStore(transaction).needs()
         return [
             need
             for need in needs
@@ -112,8 +118,8 @@ class MasterRotation:
             tokens: their labels.
         """
         detail: dict[str, object] = {"tokens": list(tokens)}
-        async with self._store.write() as records:
-            records.audit.add(
+        async with self._store.write() as transaction:
+            transaction.audit.add(
                 AuditEvent(EventKind.MEMBER_JOINING, _ACTOR, detail=detail)
             )
 
@@ -123,8 +129,12 @@ class MasterRotation:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            return [one for one in await records.masters.needs() if one.is_resident]
+        async with self._store.read() as transaction:
+            return [
+                one
+                for one in await MasterKeyStore(transaction).needs()
+                if one.is_resident
+            ]
 
     async def needed(self, version: int) -> tuple[int, int]:
         """What speaks against the end of a version.
@@ -136,13 +146,15 @@ class MasterRotation:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            keys = (await records.masters.counts()).get(version, 0)
-            return keys, await records.masters.in_the_making(self._clock.now())
+        async with self._store.read() as transaction:
+            keys = (await MasterKeyStore(transaction).counts()).get(version, 0)
+            return keys, await MasterKeyStore(transaction).in_the_making(
+                self._clock.now()
+            )
 
     async def _say(
         self, kind: EventKind, version: int, more: dict[str, object] | None = None
     ) -> None:
         detail: dict[str, object] = {"version": version, **(more or {})}
-        async with self._store.write() as records:
-            records.audit.add(AuditEvent(kind, _ACTOR, detail=detail))
+        async with self._store.write() as transaction:
+            transaction.audit.add(AuditEvent(kind, _ACTOR, detail=detail))

@@ -3,20 +3,17 @@
 from datetime import datetime
 
 from sqlalchemy import false, func, or_, select, true, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import credential, hsm_task
+from appliance.core.unit_of_work import Store
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.keys import KeyAlgorithm, WrapMethod
-from appliance.domain.records.master_keys import KeyNeeds, MasterWrapped
+from appliance.domain.master_keys import KeyNeeds, MasterWrapped
 from appliance.domain.vocab import CredentialState, TaskState
 
 
-class SqlMasters:
+class MasterKeyStore(Store):
     """Wrapped keys by the master key that wraps them, over one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def counts(self) -> dict[int, int]:
         """How many keys there are under each version."""

@@ -3,18 +3,15 @@
 from datetime import datetime
 
 from sqlalchemy import delete, func, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import attempt_slot
+from appliance.core.unit_of_work import Store
 from appliance.domain.ids import PersonId, RequestId, new_id
 from appliance.domain.vocab import SlotOutcome
 
 
-class SqlSlots:
+class PasswordAttemptStore(Store):
     """Attempts at the signing password."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def running(self, person: PersonId, since: datetime) -> int:
         """How many checks of a person are running, begun after `since`."""

@@ -17,14 +17,17 @@ from datetime import timedelta
 from typing import Final
 from weakref import WeakValueDictionary
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, RequestId
-from appliance.domain.records import Records, Store
-from appliance.domain.records.people import SigningSecret
+from appliance.domain.people import SigningSecret
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, SlotOutcome
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.rewrap_user_keys import try_relock
 from appliance.keys.signing_password import (
     PasswordCheck,
@@ -88,7 +91,7 @@ class Attempts:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         passwords: SigningPasswords,
         clock: Clock,
         settings: SigningSettings,
@@ -179,7 +182,7 @@ class Attempts:
         )
 
     async def passed(
-        self, records: Records, signer: Signer, right: RightPassword
+        self, transaction: Transaction, signer: Signer, right: RightPassword
     ) -> UnlockKeys | None:
         """Close a slot as right and set the count to nothing.
 
@@ -191,8 +194,10 @@ class Attempts:
             when the password was changed since it was checked.
         """
         person = signer.person
-        secret = await records.people.signing_secret(person, lock=True)
-        await records.slots.close(right.slot, SlotOutcome.RIGHT, None)
+        secret = await PersonStore(transaction).signing_secret(person, lock=True)
+        await PasswordAttemptStore(transaction).close(
+            right.slot, SlotOutcome.RIGHT, None
+        )
         unlock, renewed = right.found.unlock, right.found.renewed
         if (
             secret is not None
@@ -204,12 +209,12 @@ class Attempts:
         if secret is None or secret.verifier_sha256 != right.secret.verifier_sha256:
             return None
         if secret.counted and secret.locked_at is None:
-            await records.people.set_counted(person, 0, None)
+            await PersonStore(transaction).set_counted(person, 0, None)
         if renewed is None or not await try_relock(
-            records, person, self._installation, unlock, renewed
+            transaction, person, self._installation, unlock, renewed
         ):
             return unlock
-        records.audit.add(
+        transaction.audit.add(
             AuditEvent(
                 EventKind.SIGN_PEPPER_RENEWED,
                 signer.actor,
@@ -275,17 +280,23 @@ class Attempts:
             ApplianceError: `SIGN_LOCKED` or `CERTIFICATE_NOT_USABLE`.
         """
         now = self._clock.now()
-        async with self._store.write() as records:
-            secret = await records.people.signing_secret(signer.person, lock=True)
+        async with self._store.write() as transaction:
+            secret = await PersonStore(transaction).signing_secret(
+                signer.person, lock=True
+            )
             if secret is None:
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
             if secret.locked_at is not None:
                 raise ApplianceError(ErrorCode.SIGN_LOCKED)
-            running = await records.slots.running(signer.person, now - _SLOT_LIFE)
+            running = await PasswordAttemptStore(transaction).running(
+                signer.person, now - _SLOT_LIFE
+            )
             if secret.counted + running >= self._settings.wrong_passwords:
                 return None
-            slot = await records.slots.take(signer.person, request, now)
-            locked = await records.credentials.locked(signer.person)
+            slot = await PasswordAttemptStore(transaction).take(
+                signer.person, request, now
+            )
+            locked = await CredentialStore(transaction).locked(signer.person)
             return _Slot(slot, secret, tuple(each.id for each in locked))
 
     async def _count_wrong(
@@ -302,24 +313,30 @@ class Attempts:
         """
         now = self._clock.now()
         limit = self._settings.wrong_passwords
-        async with self._store.write() as records:
-            secret = await records.people.signing_secret(signer.person, lock=True)
+        async with self._store.write() as transaction:
+            secret = await PersonStore(transaction).signing_secret(
+                signer.person, lock=True
+            )
             if secret is None:
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-            again = await records.slots.wrong_before(
+            again = await PasswordAttemptStore(transaction).wrong_before(
                 signer.person, request, found.verifier_sha256, now - _SAME_PASSWORD
             )
             outcome = SlotOutcome.REPEATED if again else SlotOutcome.WRONG
-            await records.slots.close(slot, outcome, found.verifier_sha256)
+            await PasswordAttemptStore(transaction).close(
+                slot, outcome, found.verifier_sha256
+            )
             counted = secret.counted + (0 if again else 1)
             locked_at = secret.locked_at
             if counted >= limit and locked_at is None:
                 locked_at = now
-                records.audit.add(
+                transaction.audit.add(
                     AuditEvent(EventKind.SIGN_LOCKED, signer.actor, request=request)
                 )
-            await records.people.set_counted(signer.person, counted, locked_at)
-            records.audit.add(
+            await PersonStore(transaction).set_counted(
+                signer.person, counted, locked_at
+            )
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.SIGN_PASSWORD_WRONG,
                     signer.actor,

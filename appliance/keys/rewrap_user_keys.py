@@ -7,29 +7,33 @@ inside stays wrapped by it.
 Source: design §4 "Password".
 """
 
+from appliance.core.unit_of_work import Transaction
 from appliance.domain.errors import ActivationInvalidError
 from appliance.domain.ids import PersonId
-from appliance.domain.records import Records
 from appliance.domain.vocab import TaskKind
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.key_encryption import lock_outer, open_outer
 from appliance.keys.signing_password import NewSecret, UnlockKeys
+from appliance.signing.activations.activation_store import ActivationStore
 
 
-async def is_in_use(records: Records, person: PersonId) -> bool:
+async def is_in_use(transaction: Transaction, person: PersonId) -> bool:
     """Whether an unlock key of a person is on its way to a worker.
 
     It opens what is locked now: whoever locked it otherwise meanwhile would have
     the worker stand before a lock of another key.
     """
     return (
-        await records.activations.keying(person)
-        or await records.tasks.open_for(person, TaskKind.ISSUE)
-        or await records.tasks.open_for(person, TaskKind.CSR)
+        await ActivationStore(transaction).keying(person)
+        or await HsmTaskStore(transaction).open_for(person, TaskKind.ISSUE)
+        or await HsmTaskStore(transaction).open_for(person, TaskKind.CSR)
     )
 
 
 async def relock(
-    records: Records,
+    transaction: Transaction,
     person: PersonId,
     installation: str,
     unlock: UnlockKeys,
@@ -40,7 +44,7 @@ async def relock(
     Call it with the person's signing secret locked for writing.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         person: whose keys.
         installation: the setting of that name.
         unlock: what opens them now.
@@ -53,9 +57,9 @@ async def relock(
     Raises:
         ActivationInvalidError: a key does not open; nothing was done.
     """
-    if await is_in_use(records, person):
+    if await is_in_use(transaction, person):
         return False
-    credentials = await records.credentials.locked(person)
+    credentials = await CredentialStore(transaction).locked(person)
     if any(each.id not in unlock or each.id not in new.unlock for each in credentials):
         return False
     relocked = []
@@ -64,13 +68,13 @@ async def relock(
         inner = open_outer(unlock[each.id], each.outer, aad)
         relocked.append((each.id, lock_outer(new.unlock[each.id], inner, aad)))
     for credential, outer in relocked:
-        await records.credentials.relock(credential, outer)
-    await records.people.replace_signing_secret(person, new.secret)
+        await CredentialStore(transaction).relock(credential, outer)
+    await PersonStore(transaction).replace_signing_secret(person, new.secret)
     return True
 
 
 async def try_relock(
-    records: Records,
+    transaction: Transaction,
     person: PersonId,
     installation: str,
     unlock: UnlockKeys,
@@ -78,7 +82,7 @@ async def try_relock(
 ) -> bool:
     """As `relock`, but a key that does not open is left as it is."""
     try:
-        return await relock(records, person, installation, unlock, new)
+        return await relock(transaction, person, installation, unlock, new)
     except ActivationInvalidError:
         # Whoever signs with it is told; here somebody else's key may be meant.
         return False

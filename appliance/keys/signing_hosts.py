@@ -10,6 +10,7 @@ Source: design §4 "Activation keys".
 from datetime import timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.activation import (
     ActivationKey,
     Seal,
@@ -19,10 +20,10 @@ from appliance.domain.activation import (
 )
 from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ports import WorkerIdentities
-from appliance.domain.records import Records, Store
-from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.keys.key_encryption import seal_to
+from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 
 ALIVE: Final = timedelta(seconds=15)
 """How long a worker counts as alive after it said so."""
@@ -42,7 +43,7 @@ class SigningHosts:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         identities: WorkerIdentities,
         clock: Clock,
         installation: str,
@@ -59,22 +60,22 @@ class SigningHosts:
         Raises:
             HsmUnavailableError: there is none.
         """
-        async with self._store.read() as records:
-            return await self.live_in(records)
+        async with self._store.read() as transaction:
+            return await self.live_in(transaction)
 
-    async def live_in(self, records: Records) -> tuple[ActivationKey, ...]:
+    async def live_in(self, transaction: Transaction) -> tuple[ActivationKey, ...]:
         """As `live`, within the caller's transaction.
 
         Raises:
             HsmUnavailableError: there is none.
         """
         now = self._clock.now()
-        alive = await records.workers.alive(now - ALIVE)
+        alive = await WorkerStore(transaction).alive(now - ALIVE)
         hosts = [host_of(status) for status in alive if _can_sign(status)]
         if not hosts:
             msg = "no signing worker has its HSM"
             raise HsmUnavailableError(msg)
-        published = await records.activation_keys.published(epoch_at(now) - 1)
+        published = await ActivationKeyStore(transaction).published(epoch_at(now) - 1)
         believed = [key for key in published if self._believe(key)]
         if chosen := newest_of_each(believed, hosts, now):
             return tuple(chosen)

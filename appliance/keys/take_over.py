@@ -5,15 +5,16 @@ Source: docs/backup.md "One HSM, one record".
 
 from typing import Final
 
+from appliance.core.installation_store import InstallationStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.generation import NONE, Generation
-from appliance.domain.records import Store
 from appliance.domain.vocab import EventKind
 
 _ACTOR: Final = "operator"
 
 
-async def record_take_over(store: Store, taken: Generation) -> Generation:
+async def record_take_over(store: Database, taken: Generation) -> Generation:
     """Say in the record, and in its audit, that it took the HSM over.
 
     Two take-overs of one record may come here in any order: the greater one stays.
@@ -28,15 +29,17 @@ async def record_take_over(store: Store, taken: Generation) -> Generation:
     Raises:
         ApplianceError: `STORE_UNAVAILABLE`.
     """
-    async with store.write() as records:
-        before = await records.installation.lock_generation()
+    async with store.write() as transaction:
+        before = await InstallationStore(transaction).lock_generation()
         if taken <= before:
             return before
-        await records.installation.set_generation(taken)
+        await InstallationStore(transaction).set_generation(taken)
         is_restored = before < NONE
         detail: dict[str, object] = {
             "before": "restored" if is_restored else before.number,
             "after": taken.number,
         }
-        records.audit.add(AuditEvent(EventKind.HSM_TAKEN_OVER, _ACTOR, detail=detail))
+        transaction.audit.add(
+            AuditEvent(EventKind.HSM_TAKEN_OVER, _ACTOR, detail=detail)
+        )
         return taken

@@ -3,19 +3,16 @@
 from datetime import datetime
 
 from sqlalchemy import delete, insert, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import activation_key, worker_status
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
 from appliance.domain.activation import ActivationKey
-from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.domain.hsm_tasks import WorkerStatus
 
 
-class SqlWorkers:
+class WorkerStore(Store):
     """Who is alive."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def beat(self, status: WorkerStatus) -> None:
         """Say that a worker is alive and how its HSM is."""
@@ -53,11 +50,8 @@ class SqlWorkers:
         ]
 
 
-class SqlActivationKeys:
+class ActivationKeyStore(Store):
     """What signing hosts publish of their keys."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def publish(self, key: ActivationKey) -> None:
         """Record a key, in the place of an earlier one of that host and epoch."""

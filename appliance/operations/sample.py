@@ -23,6 +23,7 @@ from appliance.cli.installation.ready import ask_until_ready
 from appliance.cli.terminal import say, write_file
 from appliance.cli.verify import report_on
 from appliance.domain.vocab import Environment, VouchedBy
+from appliance.identity.person_store import PersonStore
 from appliance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -101,8 +102,8 @@ async def _person(front: "Front", settings: Settings) -> dict[str, Any]:
 async def _request(front: "Front") -> int:
     from appliance.documents.intake import IntakeOrder  # noqa: PLC0415 (heavy)
 
-    async with front.core.store.read() as records:
-        integrator = await records.people.integrator(_INTEGRATOR)
+    async with front.core.store.read() as transaction:
+        integrator = await PersonStore(transaction).integrator(_INTEGRATOR)
     if integrator is None:
         await front.integrators.create("operator", _INTEGRATOR, _PERSON[0])
     return await front.intake.create_request(

@@ -10,12 +10,12 @@ Source: design §4, the table of secrets.
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from appliance.core.secrets.secret_version_store import SecretVersionStore
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Records, Store
-from appliance.domain.records.secret_versions import SealedColumn
-from appliance.domain.secrets import KeyRing
+from appliance.domain.secrets import KeyRing, SealedColumn
 from appliance.domain.vocab import EventKind, SecretName
 from appliance.identity.login import email_index
 
@@ -39,7 +39,7 @@ class SecretRotation:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         sealers: Mapping[SecretName, Sealer],
         lookup: LookupIndex,
         clock: Clock,
@@ -62,16 +62,16 @@ class SecretRotation:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             if name in self._sealers:
-                return await _sealed(records, name, ring)
+                return await _sealed(transaction, name, ring)
             if name is SecretName.LOOKUP:
                 now = self._clock.now()
                 return {
-                    version: await records.secret_versions.indexes(version, now)
+                    version: await SecretVersionStore(transaction).indexes(version, now)
                     for version in ring.versions
                 }
-            found = await records.secret_versions.passwords()
+            found = await SecretVersionStore(transaction).passwords()
         return {
             version: {"signing_secret": found.get(version, 0)}
             for version in {*ring.versions, *found}
@@ -85,8 +85,8 @@ class SecretRotation:
             name: of the key.
             version: that came into use, or has gone.
         """
-        async with self._store.write() as records:
-            records.audit.add(_event(kind, name, version))
+        async with self._store.write() as transaction:
+            transaction.audit.add(_event(kind, name, version))
 
     async def reseal(self, name: SecretName, version: int, progress: Progress) -> int:
         """Seal anew what another version of a key sealed.
@@ -104,8 +104,8 @@ class SecretRotation:
                 not in the key file any more.
         """
         done = 0
-        async with self._store.read() as records:
-            columns = records.secret_versions.sealed_columns(name)
+        async with self._store.read() as transaction:
+            columns = SecretVersionStore(transaction).sealed_columns(name)
         for column in columns:
             # What was sealed meanwhile, by who had not noticed yet, is left for
             # one more pass.
@@ -122,14 +122,14 @@ class SecretRotation:
         sealer = self._sealers[column.secret]
         after, done = "", 0
         while True:
-            async with self._store.write() as records:
-                found = await records.secret_versions.sealed_otherwise(
+            async with self._store.write() as transaction:
+                found = await SecretVersionStore(transaction).sealed_otherwise(
                     column, version, after, _BATCH
                 )
                 for value in found:
                     secret = sealer.open(value.sealed, row=value.row, **place)
                     new = sealer.seal(secret, row=value.row, **place)
-                    await records.secret_versions.reseal(column, value, new)
+                    await SecretVersionStore(transaction).reseal(column, value, new)
             if not found:
                 return done
             after = found[-1].row
@@ -162,8 +162,8 @@ class SecretRotation:
         """One pass over the addresses; how many there were."""
         after, done = "", 0
         while True:
-            async with self._store.write() as records:
-                found = await records.secret_versions.emails_otherwise(
+            async with self._store.write() as transaction:
+                found = await SecretVersionStore(transaction).emails_otherwise(
                     version, after, _BATCH
                 )
                 for email in found:
@@ -178,7 +178,7 @@ class SecretRotation:
                         .decode()
                     )
                     index = email_index(self._lookup, address)
-                    await records.secret_versions.reindex(email, index)
+                    await SecretVersionStore(transaction).reindex(email, index)
             if not found:
                 return done
             after = found[-1].person
@@ -186,17 +186,21 @@ class SecretRotation:
             progress(len(found))
 
     async def _finished(self, name: SecretName, version: int, values: int) -> None:
-        async with self._store.write() as records:
-            records.audit.add(_event(EventKind.SECRET_APPLIED, name, version, values))
+        async with self._store.write() as transaction:
+            transaction.audit.add(
+                _event(EventKind.SECRET_APPLIED, name, version, values)
+            )
 
 
 async def _sealed(
-    records: Records, name: SecretName, ring: KeyRing
+    transaction: Transaction, name: SecretName, ring: KeyRing
 ) -> dict[int, dict[str, int]]:
     """How many values each version of a key sealed, by column."""
     counted: dict[int, dict[str, int]] = {version: {} for version in ring.versions}
-    for column in records.secret_versions.sealed_columns(name):
-        for version, count in (await records.secret_versions.sealed(column)).items():
+    for column in SecretVersionStore(transaction).sealed_columns(name):
+        for version, count in (
+            await SecretVersionStore(transaction).sealed(column)
+        ).items():
             named = f"{column.table}.{column.column}"
             counted.setdefault(version, {})[named] = count
     return counted

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
-from appliance.domain.records import Store
 from appliance.domain.vocab import TaskKind
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
 
 _BATCH: Final = 200
@@ -31,7 +33,7 @@ class AutoRenewal:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         certificates: Certificates,
         clock: Clock,
         days: int,
@@ -53,10 +55,10 @@ class AutoRenewal:
         if not self._ahead or ca_end is None:
             return 0
         until = min(now + self._ahead, ca_end - _WORTH)
-        async with self._store.read() as records:
-            if await records.tasks.any_open(TaskKind.RENEW):
+        async with self._store.read() as transaction:
+            if await HsmTaskStore(transaction).any_open(TaskKind.RENEW):
                 return 0
-            due = await records.certificates.renewable(now, until, _BATCH)
+            due = await CertificateStore(transaction).renewable(now, until, _BATCH)
         return sum(
             [
                 await self._certificates.renew_due(credential, until, "system")

@@ -8,9 +8,11 @@ from datetime import datetime
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.certificates import serial_text
-from appliance.domain.records import Store
 from appliance.domain.vocab import CertificateKind
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.publication_store import PublicationStore
 from appliance.pki.validation.certificate_rules import name_of
 from appliance.pki.validation.trust_anchors import algorithm_of
 
@@ -65,7 +67,7 @@ class OwnAuthorityViews:
         issuing: reads the CA that issues.
     """
 
-    def __init__(self, store: Store, root: ReadOwn, issuing: ReadOwn) -> None:
+    def __init__(self, store: Database, root: ReadOwn, issuing: ReadOwn) -> None:
         self._store = store
         self._sources = (("root", "root.crl", root), ("issuing", "ca.crl", issuing))
 
@@ -73,14 +75,14 @@ class OwnAuthorityViews:
         """Certificates in use, root first, and the newest CRL of each CA."""
         certificates: list[OwnCertificate] = []
         crls: list[PublishedCrl] = []
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             for role, file, read in self._sources:
                 der = read()
                 if der is None:
                     continue
                 own = view_of(role, der)
                 certificates.append(own)
-                crl = await records.publications.crl(_key_id(der))
+                crl = await PublicationStore(transaction).crl(_key_id(der))
                 if crl is not None:
                     crls.append(
                         PublishedCrl(
@@ -92,7 +94,7 @@ class OwnAuthorityViews:
                         )
                     )
             for kind in (CertificateKind.OCSP, CertificateKind.TSA):
-                in_force = await records.certificates.in_force(kind)
+                in_force = await CertificateStore(transaction).in_force(kind)
                 certificates += [view_of(kind.value, one.der) for one in in_force]
         return OwnAuthority(tuple(certificates), tuple(crls))
 

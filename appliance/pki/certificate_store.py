@@ -4,18 +4,17 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, Select, and_, insert, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import (
     certificate,
     credential,
     person,
 )
+from appliance.core.unit_of_work import Store
 from appliance.domain.certificates import (
     CertificateRecord,
     CertificateView,
 )
-from appliance.domain.clock import Clock
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import (
     CertificateKind,
@@ -28,12 +27,8 @@ from appliance.domain.vocab import (
 _REVOKING = CertificateState.REVOKING.value
 
 
-class SqlCertificates:
+class CertificateStore(Store):
     """What the internal CA certified."""
-
-    def __init__(self, connection: AsyncConnection, clock: Clock) -> None:
-        self._connection = connection
-        self._clock = clock
 
     async def add(self, new: CertificateRecord) -> None:
         """Record a certificate."""

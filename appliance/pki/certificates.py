@@ -5,14 +5,17 @@ Source: design §6.
 
 from datetime import datetime, timedelta
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.certificates import CertificateView, parse_serial
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, TaskId, new_id
-from appliance.domain.records import Records, Store
 from appliance.domain.vocab import CredentialState, TaskKind
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.pki.certificate_store import CertificateStore
 
 _Views = list[CertificateView]
 
@@ -25,7 +28,7 @@ class Certificates:
         clock: the time.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Database, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
@@ -36,8 +39,8 @@ class Certificates:
             limit: how many at most.
             before: serial of the last one seen; those issued earlier.
         """
-        async with self._store.read() as records:
-            return await records.certificates.views(limit, before)
+        async with self._store.read() as transaction:
+            return await CertificateStore(transaction).views(limit, before)
 
     async def get(self, serial: str) -> CertificateView:
         """One of them.
@@ -50,8 +53,8 @@ class Certificates:
             ApplianceError: `CERTIFICATE_NOT_FOUND`.
         """
         wanted = parse_serial(serial)
-        async with self._store.read() as records:
-            found = await records.certificates.view(wanted)
+        async with self._store.read() as transaction:
+            found = await CertificateStore(transaction).view(wanted)
         if found is None:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
         return found
@@ -64,8 +67,10 @@ class Certificates:
             limit: how many at most.
         """
         now = self._clock.now()
-        async with self._store.read() as records:
-            return await records.certificates.expiring(now, now + within, limit)
+        async with self._store.read() as transaction:
+            return await CertificateStore(transaction).expiring(
+                now, now + within, limit
+            )
 
     async def renew(self, credential: CredentialId, actor: str) -> TaskId:
         """Ask for a new certificate on a credential's key.
@@ -84,13 +89,13 @@ class Certificates:
         Raises:
             ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`.
         """
-        async with self._store.write() as records:
-            held = await records.credentials.get(credential, lock=True)
+        async with self._store.write() as transaction:
+            held = await CredentialStore(transaction).get(credential, lock=True)
             if held is None:
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
             if held.state is not CredentialState.ACTIVE:
                 raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
-            return await self._ask_renewal(records, held, actor)
+            return await self._ask_renewal(transaction, held, actor)
 
     async def renew_due(
         self, credential: CredentialId, until: datetime, actor: str
@@ -107,25 +112,29 @@ class Certificates:
         Returns:
             Whether this call asked for it.
         """
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             # The others wait for this lock, and see the task that was made under it.
-            held = await records.credentials.get(credential, lock=True)
+            held = await CredentialStore(transaction).get(credential, lock=True)
             if held is None or held.state is not CredentialState.ACTIVE:
                 return False
-            is_asked = await records.tasks.any_open(TaskKind.RENEW, _given(credential))
+            is_asked = await HsmTaskStore(transaction).any_open(
+                TaskKind.RENEW, _given(credential)
+            )
             if held.not_after > until or is_asked:
                 return False
-            await self._ask_renewal(records, held, actor)
+            await self._ask_renewal(transaction, held, actor)
             return True
 
     async def _ask_renewal(
-        self, records: Records, held: Credential, actor: str
+        self, transaction: Transaction, held: Credential, actor: str
     ) -> TaskId:
         task = TaskId(new_id())
         given = _given(held.id)
-        await records.tasks.add(task, TaskKind.RENEW, given, self._clock.now())
+        await HsmTaskStore(transaction).add(
+            task, TaskKind.RENEW, given, self._clock.now()
+        )
         told = {"person": held.person, **given}
-        records.audit.add(task_created(task, TaskKind.RENEW, actor, told))
+        transaction.audit.add(task_created(task, TaskKind.RENEW, actor, told))
         return task
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from cryptography import x509
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.clock import Clock
@@ -16,13 +17,17 @@ from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, TaskId
-from appliance.domain.records import Records, Store
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import CredentialState, EventKind, RevocationReason
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.certificate_rules import name_of
 from appliance.pki.validation.path_validation import CheckedChain, Expected, check_chain
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.pki.validation.trust_store import FormerCertificateStore
+from appliance.signing.activations.activation_store import ActivationStore
 
 _OVER: Final = frozenset({CredentialState.REVOKING, CredentialState.REVOKED})
 
@@ -38,7 +43,7 @@ class Credentials:
     """
 
     def __init__(
-        self, store: Store, clock: Clock, trust: Trust, revocations: Revocations
+        self, store: Database, clock: Clock, trust: Trust, revocations: Revocations
     ) -> None:
         self._store = store
         self._clock = clock
@@ -47,9 +52,9 @@ class Credentials:
 
     async def of(self, person: PersonId) -> list[CredentialView]:
         """Every credential of a person, newest first."""
-        async with self._store.read() as records:
-            held = await records.credentials.of_person(person)
-            return [await view_of(records, one) for one in held]
+        async with self._store.read() as transaction:
+            held = await CredentialStore(transaction).of_person(person)
+            return [await view_of(transaction, one) for one in held]
 
     async def get(
         self, credential: CredentialId, owner: PersonId | None = None
@@ -63,9 +68,9 @@ class Credentials:
         Raises:
             ApplianceError: `CREDENTIAL_NOT_FOUND`, also for another's.
         """
-        async with self._store.read() as records:
-            held = await _held(records, credential, owner)
-            return await view_of(records, held)
+        async with self._store.read() as transaction:
+            held = await _held(transaction, credential, owner)
+            return await view_of(transaction, held)
 
     async def revoke(
         self,
@@ -89,10 +94,12 @@ class Credentials:
             ApplianceError: `CREDENTIAL_NOT_FOUND`; `CREDENTIAL_STATE` for one
                 that is revoked already.
         """
-        async with self._store.write() as records:
-            held = await _held(records, credential, owner, lock=True)
+        async with self._store.write() as transaction:
+            held = await _held(transaction, credential, owner, lock=True)
             _require(held, held.state not in _OVER)
-            return await self._revocations.submit(records, credential, reason, actor)
+            return await self._revocations.submit(
+                transaction, credential, reason, actor
+            )
 
     async def import_chain(
         self,
@@ -123,18 +130,22 @@ class Credentials:
         """
         anchors = await self._trust.roots(AnchorPurpose.SIGNERS)
         now = self._clock.now()
-        async with self._store.write() as records:
-            held = await _held(records, credential, owner, lock=True)
+        async with self._store.write() as transaction:
+            held = await _held(transaction, credential, owner, lock=True)
             _require(held, held.state is CredentialState.ACTIVE)
-            person = await records.people.get(held.person)
+            person = await PersonStore(transaction).get(held.person)
             expected = Expected(held.spki, person.cuil if person else "")
             checked = check_chain(pem, expected, anchors, now)
-            if await records.activations.any_in_hand(credential):
+            if await ActivationStore(transaction).any_in_hand(credential):
                 raise ApplianceError(ErrorCode.BUSY)
-            return await self._replace(records, held, checked, actor)
+            return await self._replace(transaction, held, checked, actor)
 
     async def _replace(
-        self, records: Records, held: Credential, checked: CheckedChain, actor: str
+        self,
+        transaction: Transaction,
+        held: Credential,
+        checked: CheckedChain,
+        actor: str,
     ) -> CredentialView:
         """Put a certificate in the place of the one before it."""
         certified = replace(
@@ -144,9 +155,9 @@ class Credentials:
             not_before=checked.not_before,
             not_after=checked.not_after,
         )
-        await records.former_certificates.keep(held, self._clock.now())
-        await records.credentials.renewed(certified)
-        records.audit.add(
+        await FormerCertificateStore(transaction).keep(held, self._clock.now())
+        await CredentialStore(transaction).renewed(certified)
+        transaction.audit.add(
             AuditEvent(
                 EventKind.CERTIFICATE_IMPORTED,
                 actor,
@@ -158,11 +169,11 @@ class Credentials:
                 },
             )
         )
-        return await view_of(records, certified)
+        return await view_of(transaction, certified)
 
 
 async def _held(
-    records: Records,
+    transaction: Transaction,
     credential: CredentialId,
     owner: PersonId | None,
     *,
@@ -173,7 +184,7 @@ async def _held(
     Raises:
         ApplianceError: `CREDENTIAL_NOT_FOUND`.
     """
-    held = await records.credentials.get(credential, lock=lock)
+    held = await CredentialStore(transaction).get(credential, lock=lock)
     if held is None or (owner is not None and held.person != owner):
         raise ApplianceError(ErrorCode.CREDENTIAL_NOT_FOUND)
     return held
@@ -200,16 +211,16 @@ def _facts(held: Credential) -> dict[str, object]:
     }
 
 
-async def view_of(records: Records, held: Credential) -> CredentialView:
+async def view_of(transaction: Transaction, held: Credential) -> CredentialView:
     """A credential for people.
 
     Args:
-        records: of a transaction.
+        transaction: of a transaction.
         held: as it is kept.
     """
     made = x509.load_der_x509_certificate(held.certificate)
-    person = await records.people.get(held.person)
-    issued = await records.certificates.of_credential(held.id)
+    person = await PersonStore(transaction).get(held.person)
+    issued = await CertificateStore(transaction).of_credential(held.id)
     revoked = next((one for one in issued if one.revoked_at is not None), None)
     return CredentialView(
         id=held.id,

@@ -9,16 +9,19 @@ Source: design §4 "Activation keys", §6; RFC 2986.
 from dataclasses import dataclass
 
 from appliance.core.background import Shielded
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.activation import ActivationKey, CsrBinding
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId, TaskId, new_id
-from appliance.domain.records import Records, Store
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import CredentialState, EventKind, TaskKind, TaskState
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created, task_event
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_hosts import SigningHosts, seal_to_each
 
@@ -36,7 +39,7 @@ class SigningRequests:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         attempts: Attempts,
         hosts: SigningHosts,
         clock: Clock,
@@ -67,8 +70,8 @@ class SigningRequests:
                 meanwhile.
             HsmUnavailableError: no host can use the key now.
         """
-        async with self._store.read() as records:
-            await _held(records, signer, credential)
+        async with self._store.read() as transaction:
+            await _held(transaction, signer, credential)
         hosts = await self._hosts.live()
         return await self._shielded.run(self._ask(signer, credential, password, hosts))
 
@@ -86,9 +89,9 @@ class SigningRequests:
         """
         right = await self._attempts.check(signer, None, password)
         task = TaskId(new_id())
-        async with self._store.write() as records:
-            unlock = await self._attempts.passed(records, signer, right)
-            held = await records.credentials.get(credential)
+        async with self._store.write() as transaction:
+            unlock = await self._attempts.passed(transaction, signer, right)
+            held = await CredentialStore(transaction).get(credential)
             # The slot is closed as right in any case, so nothing is raised here.
             key = unlock.get(credential) if unlock else None
             submitted = (
@@ -98,7 +101,7 @@ class SigningRequests:
             )
             if held is not None and key is not None and submitted:
                 seals = seal_to_each(hosts, key, _binding(task, held).info())
-                await records.tasks.add(
+                await HsmTaskStore(transaction).add(
                     task,
                     TaskKind.CSR,
                     {"credential": credential},
@@ -106,7 +109,7 @@ class SigningRequests:
                     person=signer.person,
                     seals=seals,
                 )
-                records.audit.add(
+                transaction.audit.add(
                     task_created(
                         task,
                         TaskKind.CSR,
@@ -137,7 +140,7 @@ class CsrWork:
         worker: the worker's slot.
     """
 
-    def __init__(self, store: Store, worker: str) -> None:
+    def __init__(self, store: Database, worker: str) -> None:
         self._store = store
         self._actor = f"worker:{worker}"
 
@@ -149,12 +152,12 @@ class CsrWork:
                 `PERSON_NOT_FOUND`.
         """
         wanted = CredentialId(str(claim.input["credential"]))
-        async with self._store.read() as records:
-            held = await records.credentials.get(wanted)
+        async with self._store.read() as transaction:
+            held = await CredentialStore(transaction).get(wanted)
             if held is None:
                 raise ApplianceError(ErrorCode.CREDENTIAL_NOT_FOUND)
             _check_in_use(held)
-            person = await records.people.get(held.person)
+            person = await PersonStore(transaction).get(held.person)
         if person is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
         return CsrOrder(person, held, _binding(claim.id, held))
@@ -166,8 +169,8 @@ class CsrWork:
             claim: of the task.
             digest: of the request's body, hex.
         """
-        async with self._store.write() as records:
-            records.audit.add(
+        async with self._store.write() as transaction:
+            transaction.audit.add(
                 task_event(
                     EventKind.CSR_INTENDED,
                     self._actor,
@@ -186,11 +189,11 @@ class CsrWork:
             claim: of the task.
             csr: PEM.
         """
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             output: dict[str, object] = {"csr": csr}
-            if not await records.tasks.close(claim, TaskState.DONE, output):
+            if not await HsmTaskStore(transaction).close(claim, TaskState.DONE, output):
                 return False
-            records.audit.add(
+            transaction.audit.add(
                 task_event(
                     EventKind.CSR_MADE,
                     self._actor,
@@ -205,13 +208,15 @@ def _binding(task: TaskId, held: Credential) -> CsrBinding:
     return CsrBinding(task, held.person, held.id, held.key_version)
 
 
-async def _held(records: Records, signer: Signer, credential: CredentialId) -> None:
+async def _held(
+    transaction: Transaction, signer: Signer, credential: CredentialId
+) -> None:
     """Refuse a credential that is not the signer's, or not in use.
 
     Raises:
         ApplianceError: `CREDENTIAL_NOT_FOUND`, `CREDENTIAL_STATE`.
     """
-    held = await records.credentials.get(credential)
+    held = await CredentialStore(transaction).get(credential)
     if held is None or held.person != signer.person:
         raise ApplianceError(ErrorCode.CREDENTIAL_NOT_FOUND)
     _check_in_use(held)

@@ -12,16 +12,20 @@ from typing import Final
 
 from cryptography import x509
 
+from appliance.console.view_store import ConsoleViewStore
 from appliance.core import pagination
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.console import Page, read_search
-from appliance.domain.records import Records, Store
 from appliance.domain.trust_store import EXPIRY_DAYS, Anchor, Expiring, ExpiringKind
 from appliance.domain.vocab import EventKind
 from appliance.pki.validation.certificate_rules import name_of
+from appliance.pki.validation.trust_store import ExpiryStore, TrustStore
 
-OwnCertificates = Callable[[Records], Awaitable[Sequence[tuple[ExpiringKind, bytes]]]]
+OwnCertificates = Callable[
+    [Transaction], Awaitable[Sequence[tuple[ExpiringKind, bytes]]]
+]
 """Gives the installation's own certificates in use, DER, with what they are."""
 _BATCH: Final = 200
 _PAGE: Final = 50
@@ -50,7 +54,7 @@ class Expiry:
         own: the installation's own certificates.
     """
 
-    def __init__(self, store: Store, clock: Clock, own: OwnCertificates) -> None:
+    def __init__(self, store: Database, clock: Clock, own: OwnCertificates) -> None:
         self._store = store
         self._clock = clock
         self._own = own
@@ -60,29 +64,33 @@ class Expiry:
         told: list[tuple[Expiring, int]] = []
         while True:
             now = self._clock.now()
-            async with self._store.read() as records:
-                due = await self._due(records, now)
+            async with self._store.read() as transaction:
+                due = await self._due(transaction, now)
             if not due:
                 return told
-            async with self._store.write() as records:
+            async with self._store.write() as transaction:
                 for what, days in due:
                     # A short life is noted in silence, so that it is not met again.
                     if (
-                        await records.expiry.tell(what, days, now)
+                        await ExpiryStore(transaction).tell(what, days, now)
                         and what.due_days(now) == days
                     ):
                         told.append((what, days))
-                        records.audit.add(_event(what, days))
+                        transaction.audit.add(_event(what, days))
 
-    async def _due(self, records: Records, now: datetime) -> list[tuple[Expiring, int]]:
+    async def _due(
+        self, transaction: Transaction, now: datetime
+    ) -> list[tuple[Expiring, int]]:
         """Ends that were not noted yet, with the tightest warning of each."""
         due: dict[str, tuple[Expiring, int]] = {}
         for days in sorted((0, *EXPIRY_DAYS)):
             until = now + timedelta(days=days)
-            for what in await records.expiry.signers(until, days, _BATCH):
+            for what in await ExpiryStore(transaction).signers(until, days, _BATCH):
                 due.setdefault(what.id, (what, days))
-        for kind, ending in (await self._ours(records, now)).items():
-            told = await records.expiry.told(kind, [what.id for what in ending])
+        for kind, ending in (await self._ours(transaction, now)).items():
+            told = await ExpiryStore(transaction).told(
+                kind, [what.id for what in ending]
+            )
             for what in ending:
                 tightest = what.due_days(now)
                 last = told.get((what.id, what.not_after))
@@ -91,11 +99,13 @@ class Expiry:
         return list(due.values())
 
     async def _ours(
-        self, records: Records, now: datetime
+        self, transaction: Transaction, now: datetime
     ) -> dict[ExpiringKind, list[Expiring]]:
         """Own certificates and trusted roots that end soon."""
-        found = [of_certificate(kind, der) for kind, der in await self._own(records)]
-        found += [of_anchor(anchor) for anchor in await records.trust.all()]
+        found = [
+            of_certificate(kind, der) for kind, der in await self._own(transaction)
+        ]
+        found += [of_anchor(anchor) for anchor in await TrustStore(transaction).all()]
         ending: dict[ExpiringKind, list[Expiring]] = {}
         for what in found:
             if what.due_days(now) is not None:
@@ -105,22 +115,24 @@ class Expiry:
     async def overview(self) -> Overview:
         """What ends soon, for health and home."""
         now = self._clock.now()
-        async with self._store.read() as records:
-            ours = await self._ours(records, now)
-            signers = await records.expiry.count(now + _SOON)
+        async with self._store.read() as transaction:
+            ours = await self._ours(transaction, now)
+            signers = await ExpiryStore(transaction).count(now + _SOON)
         rows = [what for ending in ours.values() for what in ending]
         return Overview(tuple(sorted(rows, key=lambda what: what.not_after)), signers)
 
     async def first_ends(self) -> dict[ExpiringKind, datetime]:
         """Of each kind, when the first of what is in use ends."""
         now = self._clock.now()
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             found = [
-                of_certificate(kind, der) for kind, der in await self._own(records)
+                of_certificate(kind, der) for kind, der in await self._own(transaction)
             ]
-            found += [of_anchor(anchor) for anchor in await records.trust.all()]
+            found += [
+                of_anchor(anchor) for anchor in await TrustStore(transaction).all()
+            ]
             # What ended already signs no more, and stands there for ever.
-            found += await records.expiry.listed(None, 1, (now, ""))
+            found += await ExpiryStore(transaction).listed(None, 1, (now, ""))
         ends: dict[ExpiringKind, datetime] = {}
         for what in found:
             ends[what.kind] = min(what.not_after, ends.get(what.kind, what.not_after))
@@ -139,12 +151,12 @@ class Expiry:
         """
         after = pagination.read_instant(cursor)
         until = None if text else self._clock.now() + _LONGEST
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             among = None
             if text:
-                views = records.console_views
+                views = ConsoleViewStore(transaction)
                 among = (await views.named(read_search(text), _NAMED)).people
-            rows = await records.expiry.listed(until, _PAGE + 1, after, among)
+            rows = await ExpiryStore(transaction).listed(until, _PAGE + 1, after, among)
         shown = tuple(rows[:_PAGE])
         more = len(rows) > _PAGE
         last = pagination.instant(shown[-1].not_after, shown[-1].id) if more else None

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import Passwords
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.activation import ActivationKey
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.records import Records, Store
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import (
     EventKind,
@@ -26,6 +26,10 @@ from appliance.domain.vocab import (
     TaskKind,
     VouchedBy,
 )
+from appliance.identity.login_store import LoginStore
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import issue_binding, submit_issue
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_hosts import SigningHosts, seal_to_each
@@ -67,7 +71,7 @@ class Issuing:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         attempts: Attempts,
         signing_passwords: SigningPasswords,
         login_passwords: Passwords,
@@ -97,7 +101,7 @@ class Issuing:
 
     async def submit(
         self,
-        records: Records,
+        transaction: Transaction,
         plan: IssuePlan,
         person: PersonId,
         vouched_by: VouchedBy,
@@ -107,7 +111,7 @@ class Issuing:
         """Ask for key and certificate, within the caller's transaction.
 
         Args:
-            records: of the caller.
+            transaction: of the caller.
             plan: as `plan` made it.
             person: for whom.
             vouched_by: who answers for them.
@@ -117,7 +121,7 @@ class Issuing:
         binding = issue_binding(plan.task, person, vouched_by, self._algorithm)
         key = unlock[plan.credential]
         seals = seal_to_each(plan.hosts, key, binding.info())
-        await submit_issue(records, binding, seals, self._clock, actor)
+        await submit_issue(transaction, binding, seals, self._clock, actor)
 
     async def again(self, signer: Signer, password: str) -> TaskId:
         """Ask anew for somebody whose key could not be made, or is over.
@@ -133,8 +137,8 @@ class Issuing:
             HsmUnavailableError: no host can make it now.
         """
         typed = normalize(password, "signing_password")
-        async with self._store.read() as records:
-            await self._check_without_key(records, signer.person)
+        async with self._store.read() as transaction:
+            await self._check_without_key(transaction, signer.person)
         plan = await self.plan()
         await self._shielded.run(self._submit_again(signer, typed, plan))
         return plan.task
@@ -143,13 +147,13 @@ class Issuing:
         self, signer: Signer, typed: bytes, plan: IssuePlan
     ) -> None:
         right = await self._attempts.check(signer, None, typed, (plan.credential,))
-        async with self._store.write() as records:
-            unlock = await self._attempts.passed(records, signer, right)
+        async with self._store.write() as transaction:
+            unlock = await self._attempts.passed(transaction, signer, right)
             if unlock is None:
                 raise ApplianceError(ErrorCode.IN_PROGRESS)
-            vouched_by = await self._check_without_key(records, signer.person)
+            vouched_by = await self._check_without_key(transaction, signer.person)
             await self.submit(
-                records, plan, signer.person, vouched_by, unlock, signer.actor
+                transaction, plan, signer.person, vouched_by, unlock, signer.actor
             )
 
     async def replace_password(
@@ -174,24 +178,24 @@ class Issuing:
         await self._refuse_login_password(person, typed)
         plan = await self.plan()
         new = await self._signing_passwords.derive_new(typed, (plan.credential,))
-        async with self._store.write() as records:
-            secret = await records.people.signing_secret(person, lock=True)
-            vouched_by = await self._check_active(records, person)
+        async with self._store.write() as transaction:
+            secret = await PersonStore(transaction).signing_secret(person, lock=True)
+            vouched_by = await self._check_active(transaction, person)
             if secret is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
             ended = await self._revocations.submit_all(
-                records, person, RevocationReason.SUPERSEDED, actor
+                transaction, person, RevocationReason.SUPERSEDED, actor
             )
-            await records.people.replace_signing_secret(person, new.secret)
-            await records.people.set_counted(person, 0, None)
-            records.audit.add(
+            await PersonStore(transaction).replace_signing_secret(person, new.secret)
+            await PersonStore(transaction).set_counted(person, 0, None)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.SIGN_PASSWORD_REPLACED,
                     actor,
                     detail={"person": person, "ended": ended},
                 )
             )
-            await self.submit(records, plan, person, vouched_by, new.unlock, actor)
+            await self.submit(transaction, plan, person, vouched_by, new.unlock, actor)
         return plan.task
 
     async def _refuse_login_password(self, person: PersonId, typed: bytes) -> None:
@@ -200,34 +204,38 @@ class Issuing:
         Raises:
             FieldInvalidError: it is the login password.
         """
-        async with self._store.read() as records:
-            login = await records.logins.secret(person)
+        async with self._store.read() as transaction:
+            login = await LoginStore(transaction).secret(person)
         if login is not None and await self._login_passwords.verify(login.phc, typed):
             raise FieldInvalidError("signing_password", "not the login password")
 
-    async def _check_without_key(self, records: Records, person: PersonId) -> VouchedBy:
+    async def _check_without_key(
+        self, transaction: Transaction, person: PersonId
+    ) -> VouchedBy:
         """Refuse who has a key or will have one; else who answers for them.
 
         Raises:
             ApplianceError: `ALREADY_EXISTS`, `IN_PROGRESS`, `PERSON_NOT_FOUND`,
                 `PERSON_STATE`.
         """
-        if await records.credentials.locked(person):
+        if await CredentialStore(transaction).locked(person):
             raise ApplianceError(
                 ErrorCode.ALREADY_EXISTS, params={"field": "credential"}
             )
-        if await records.tasks.open_for(person, TaskKind.ISSUE):
+        if await HsmTaskStore(transaction).open_for(person, TaskKind.ISSUE):
             raise ApplianceError(ErrorCode.IN_PROGRESS)
-        return await self._check_active(records, person)
+        return await self._check_active(transaction, person)
 
-    async def _check_active(self, records: Records, person: PersonId) -> VouchedBy:
+    async def _check_active(
+        self, transaction: Transaction, person: PersonId
+    ) -> VouchedBy:
         """Who answers for somebody who may have a key.
 
         Raises:
             ApplianceError: `PERSON_NOT_FOUND`, `PERSON_STATE`.
         """
-        found = await records.people.get(person)
-        contact = await records.people.contact(person)
+        found = await PersonStore(transaction).get(person)
+        contact = await PersonStore(transaction).contact(person)
         if found is None or contact is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
         if found.state is not PersonState.ACTIVE:

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.certificates import (
     STATUS_KINDS,
     Crl,
@@ -27,10 +28,11 @@ from appliance.domain.certificates import (
 )
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records import Store
 from appliance.domain.vocab import CertificateState
 from appliance.pki.ca_certificates import AuthorityFiles, read_authority
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication import Publishing
+from appliance.pki.publication_store import PublicationStore
 from appliance.settings import Settings, SettingsError
 
 _T = TypeVar("_T")
@@ -91,7 +93,7 @@ class StatusAnswers:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         clock: Clock,
         settings: Settings,
         publishing: Publishing,
@@ -124,8 +126,8 @@ class StatusAnswers:
         name = files.root_id if issuer is Issuer.ROOT else files.ca_id
 
         async def look() -> Crl | None:
-            async with self._store.read() as records:
-                return await records.publications.crl(name)
+            async with self._store.read() as transaction:
+                return await PublicationStore(transaction).crl(name)
 
         found = await look() or await self._ask_for(look)
         if found is None:
@@ -155,15 +157,15 @@ class StatusAnswers:
         """The answer for a certificate, made now if it has to be."""
 
         async def look() -> OcspAnswer | None:
-            async with self._store.read() as records:
-                found = await records.publications.answer(serial)
+            async with self._store.read() as transaction:
+                found = await PublicationStore(transaction).answer(serial)
             fresh = found is not None and found.next_update > self._clock.now()
             return found if fresh else None
 
         found = await look()
         if found is None:
-            async with self._store.read() as records:
-                known = await records.certificates.get(serial)
+            async with self._store.read() as transaction:
+                known = await CertificateStore(transaction).get(serial)
             if (
                 known is None
                 or known.kind not in STATUS_KINDS

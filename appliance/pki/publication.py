@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import (
     AnswerDraft,
@@ -24,10 +25,9 @@ from appliance.domain.certificates import (
 )
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import CredentialId, TaskId, new_id
 from appliance.domain.ports import Doorbell
-from appliance.domain.records import Records, Store
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -37,8 +37,13 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_event
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation_builder import PublicationDrafts
+from appliance.pki.revocation_store import RevocationStore
 from appliance.settings import PkiSettings
 
 _KEPT: Final = timedelta(days=1)
@@ -59,7 +64,7 @@ class Publishing:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         clock: Clock,
         settings: PkiSettings,
         worker: str,
@@ -79,8 +84,8 @@ class Publishing:
         Args:
             issuers: the CAs, the one that certifies signers first.
         """
-        async with self._store.read() as records:
-            if not await self._drafts.any_due(records, issuers):
+        async with self._store.read() as transaction:
+            if not await self._drafts.any_due(transaction, issuers):
                 return None
         return await self.submit()
 
@@ -90,24 +95,26 @@ class Publishing:
         After a failure that is no matter of waiting, not again for a minute:
         strangers may ask often.
         """
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             # Most questions end at this look, which takes no lock.
-            if await self._is_asked_for(records):
+            if await self._is_asked_for(transaction):
                 return None
         task = TaskId(new_id())
-        async with self._store.write() as records:
-            if await self._is_asked_for(records):
+        async with self._store.write() as transaction:
+            if await self._is_asked_for(transaction):
                 return None
-            await records.tasks.add(task, TaskKind.PUBLISH, {}, self._clock.now())
+            await HsmTaskStore(transaction).add(
+                task, TaskKind.PUBLISH, {}, self._clock.now()
+            )
         if self._doorbell is not None:
             await self._doorbell.ring(task)
         return task
 
-    async def _is_asked_for(self, records: Records) -> bool:
+    async def _is_asked_for(self, transaction: Transaction) -> bool:
         since = self._clock.now() - _REST
-        return await records.tasks.any_open(
+        return await HsmTaskStore(transaction).any_open(
             TaskKind.PUBLISH
-        ) or await records.tasks.any_failed(TaskKind.PUBLISH, since)
+        ) or await HsmTaskStore(transaction).any_failed(TaskKind.PUBLISH, since)
 
     async def due_crls(self, issuers: Sequence[str]) -> list[CrlDraft]:
         """Drafts of the CRLs that are due.
@@ -115,11 +122,11 @@ class Publishing:
         Args:
             issuers: the CAs.
         """
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             return [
-                await self._drafts.crl(records, issuer)
+                await self._drafts.crl(transaction, issuer)
                 for issuer in issuers
-                if self._drafts.is_due(await records.publications.crl(issuer))
+                if self._drafts.is_due(await PublicationStore(transaction).crl(issuer))
             ]
 
     async def due_answers(self, issuer: str, limit: int) -> list[AnswerDraft]:
@@ -129,8 +136,8 @@ class Publishing:
             issuer: the CA that certifies signers.
             limit: how many at most.
         """
-        async with self._store.read() as records:
-            due = await self._drafts.unanswered(records, issuer, limit)
+        async with self._store.read() as transaction:
+            due = await self._drafts.unanswered(transaction, issuer, limit)
         return [self._drafts.answer(each, each.state) for each in due]
 
     async def published(
@@ -143,24 +150,26 @@ class Publishing:
             answers: each is left out if its certificate's state has changed.
         """
         count = 0
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             for crl in crls:
-                if await records.publications.put_crl(crl):
+                if await PublicationStore(transaction).put_crl(crl):
                     count += 1
-                    self._audit_crl(records, crl)
+                    self._audit_crl(transaction, crl)
             put = [
                 answer.serial
                 for answer in answers
-                if await records.publications.put_answer(answer)
+                if await PublicationStore(transaction).put_answer(answer)
             ]
             if put:
-                self._audit(records, EventKind.OCSP_PUBLISHED, {"answers": len(put)})
+                self._audit(
+                    transaction, EventKind.OCSP_PUBLISHED, {"answers": len(put)}
+                )
         return count + len(put)
 
     async def done(self, claim: TaskClaim) -> bool:
         """End a `publish` task; False when another claim came since."""
-        async with self._store.write() as records:
-            return await records.tasks.close(claim, TaskState.DONE, {})
+        async with self._store.write() as transaction:
+            return await HsmTaskStore(transaction).close(claim, TaskState.DONE, {})
 
     async def forget(self) -> int:
         """Delete what is of no more use; how many rows.
@@ -169,10 +178,10 @@ class Publishing:
         of certificates that have ended.
         """
         before = self._clock.now() - _KEPT
-        async with self._store.write() as records:
-            return await records.tasks.sweep(
+        async with self._store.write() as transaction:
+            return await HsmTaskStore(transaction).sweep(
                 TaskKind.PUBLISH, before
-            ) + await records.publications.sweep(before)
+            ) + await PublicationStore(transaction).sweep(before)
 
     # -- revoking ---------------------------------------------------------------
 
@@ -188,18 +197,18 @@ class Publishing:
         """
         named = claim.input.get("credential")
         credential = None if named is None else CredentialId(str(named))
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             if credential is not None:
-                found = await records.certificates.of_credential(credential)
+                found = await CertificateStore(transaction).of_credential(credential)
             else:
-                found = await records.certificates.of_kind(CertificateKind.TSA)
+                found = await CertificateStore(transaction).of_kind(CertificateKind.TSA)
             going = [each for each in found if each.state is CertificateState.REVOKING]
             if any(each.issuer != issuer for each in going):
                 raise ApplianceError(
                     ErrorCode.TASK_FAILED, params={"reason": "of another CA"}
                 )
             entries = [revoked_entry(each) for each in going]
-            crl = await self._drafts.crl(records, issuer, entries)
+            crl = await self._drafts.crl(transaction, issuer, entries)
         answers = (
             self._drafts.answer(each, CertificateState.REVOKED) for each in going
         )
@@ -221,25 +230,27 @@ class Publishing:
             ApplianceError: `BUSY`: another CRL was published meanwhile; draft
                 and sign anew.
         """
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             output: dict[str, object] = {
                 "credential": revoking.credential,
                 "crlNumber": crl.number,
             }
-            if not await records.tasks.close(claim, TaskState.DONE, output):
+            if not await HsmTaskStore(transaction).close(claim, TaskState.DONE, output):
                 return False
-            await records.revocations.complete([each.serial for each in answers])
+            await RevocationStore(transaction).complete(
+                [each.serial for each in answers]
+            )
             if revoking.credential is not None:
-                await records.credentials.set_state(
+                await CredentialStore(transaction).set_state(
                     revoking.credential, CredentialState.REVOKED
                 )
-            if not await records.publications.put_crl(crl):
+            if not await PublicationStore(transaction).put_crl(crl):
                 raise ApplianceError(ErrorCode.BUSY)
             for answer in answers:
-                if not await records.publications.put_answer(answer):
+                if not await PublicationStore(transaction).put_answer(answer):
                     raise ApplianceError(ErrorCode.BUSY)
-            self._audit_crl(records, crl)
-            records.audit.add(
+            self._audit_crl(transaction, crl)
+            transaction.audit.add(
                 task_event(
                     EventKind.REVOCATION_PUBLISHED,
                     self._actor,
@@ -264,23 +275,23 @@ class Publishing:
             kind: `ocsp` or `tsa`.
             issuer: the CA that it works for.
         """
-        async with self._store.read() as records:
-            return await records.certificates.newest(kind, issuer)
+        async with self._store.read() as transaction:
+            return await CertificateStore(transaction).newest(kind, issuer)
 
     async def compromised(self, kind: CertificateKind) -> list[CertificateRecord]:
         """Certificates whose key somebody else may have."""
-        async with self._store.read() as records:
-            found = await records.certificates.of_kind(kind)
+        async with self._store.read() as transaction:
+            found = await CertificateStore(transaction).of_kind(kind)
         return [
             each for each in found if each.reason is RevocationReason.KEY_COMPROMISE
         ]
 
     async def own_issued(self, new: CertificateRecord) -> None:
         """Record a certificate of one of the appliance's own keys."""
-        async with self._store.write() as records:
-            await records.certificates.add(new)
+        async with self._store.write() as transaction:
+            await CertificateStore(transaction).add(new)
             self._audit(
-                records,
+                transaction,
                 EventKind.CERTIFICATE_ISSUED,
                 {
                     "kind": new.kind.value,
@@ -289,14 +300,14 @@ class Publishing:
                 },
             )
 
-    def _audit_crl(self, records: Records, crl: Crl) -> None:
+    def _audit_crl(self, transaction: Transaction, crl: Crl) -> None:
         self._audit(
-            records,
+            transaction,
             EventKind.CRL_PUBLISHED,
             {"issuer": crl.issuer, "crlNumber": crl.number},
         )
 
     def _audit(
-        self, records: Records, kind: EventKind, detail: dict[str, object]
+        self, transaction: Transaction, kind: EventKind, detail: dict[str, object]
     ) -> None:
-        records.audit.add(AuditEvent(kind, self._actor, detail=detail))
+        transaction.audit.add(AuditEvent(kind, self._actor, detail=detail))

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, delete, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import certificate, crl, ocsp_response
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
 from appliance.domain.certificates import (
     STATUS_KINDS,
     CertificateRecord,
@@ -18,11 +18,8 @@ from appliance.domain.vocab import CertificateState
 from appliance.pki.certificate_store import record_of
 
 
-class SqlPublications:
+class PublicationStore(Store):
     """CRLs and OCSP answers, the newest of each."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def crl(self, issuer: str) -> Crl | None:
         """The CRL of a CA."""

@@ -5,20 +5,26 @@ Source: design §6.
 
 from dataclasses import dataclass, replace
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId
-from appliance.domain.records import Records, Store
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CredentialState,
     EventKind,
     PersonState,
     TaskState,
 )
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_event
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.validation.trust_store import FormerCertificateStore
+from appliance.signing.activations.activation_store import ActivationStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class Renewal:
         worker: the worker's slot.
     """
 
-    def __init__(self, store: Store, clock: Clock, worker: str) -> None:
+    def __init__(self, store: Database, clock: Clock, worker: str) -> None:
         self._store = store
         self._clock = clock
         self._actor = f"worker:{worker}"
@@ -51,8 +57,8 @@ class Renewal:
                 or its person is not, or an outside CA certified it.
         """
         wanted = CredentialId(str(claim.input["credential"]))
-        async with self._store.read() as records:
-            return await _order(records, wanted)
+        async with self._store.read() as transaction:
+            return await _order(transaction, wanted)
 
     async def renewed(
         self,
@@ -76,16 +82,16 @@ class Renewal:
                 its finish phase still needs.
         """
         wanted = CredentialId(str(claim.input["credential"]))
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             output: dict[str, object] = {"credential": wanted, "serial": renewed.serial}
-            if not await records.tasks.close(claim, TaskState.DONE, output):
+            if not await HsmTaskStore(transaction).close(claim, TaskState.DONE, output):
                 return False
-            await records.credentials.get(wanted, lock=True)
-            order = await _order(records, wanted)
-            if await records.activations.any_in_hand(wanted):
+            await CredentialStore(transaction).get(wanted, lock=True)
+            order = await _order(transaction, wanted)
+            if await ActivationStore(transaction).any_in_hand(wanted):
                 raise ApplianceError(ErrorCode.BUSY)
-            await records.certificates.add(renewed)
-            await records.credentials.renewed(
+            await CertificateStore(transaction).add(renewed)
+            await CredentialStore(transaction).renewed(
                 replace(
                     order.credential,
                     certificate=renewed.der,
@@ -94,7 +100,7 @@ class Renewal:
                     not_after=renewed.not_after,
                 )
             )
-            records.audit.add(
+            transaction.audit.add(
                 task_event(
                     EventKind.CERTIFICATE_RENEWED,
                     self._actor,
@@ -111,19 +117,19 @@ class Renewal:
             return True
 
 
-async def _order(records: Records, wanted: CredentialId) -> RenewalOrder:
+async def _order(transaction: Transaction, wanted: CredentialId) -> RenewalOrder:
     """Read what is to be renewed.
 
     Raises:
         ApplianceError: `CERTIFICATE_STATE`.
     """
-    credential = await records.credentials.get(wanted)
+    credential = await CredentialStore(transaction).get(wanted)
     if credential is None or credential.state is not CredentialState.ACTIVE:
         raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
-    if await records.former_certificates.of_credential(wanted):
+    if await FormerCertificateStore(transaction).of_credential(wanted):
         # An outside CA certified it meanwhile: ours does not take its place.
         raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
-    person = await records.people.get(credential.person)
+    person = await PersonStore(transaction).get(credential.person)
     if person is None or person.state is not PersonState.ACTIVE:
         raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
     return RenewalOrder(person, credential)

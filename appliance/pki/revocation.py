@@ -10,13 +10,13 @@ Source: RFC 5280, 3.3 and 5.3.1; design §6.
 
 from cryptography import x509
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import parse_serial, serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
-from appliance.domain.records import Records, Store
 from appliance.domain.vocab import (
     CertificateState,
     CredentialState,
@@ -24,8 +24,13 @@ from appliance.domain.vocab import (
     RevocationReason,
     TaskKind,
 )
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.validation.certificate_rules import name_of
+from appliance.pki.validation.external_status_store import ExternalStatusStore
 from appliance.pki.validation.validation_material import status_subject
 
 _BATCH = 100
@@ -40,7 +45,7 @@ class Revocations:
         clock: the time; a revocation holds from the whole second of its asking.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Database, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
@@ -60,17 +65,17 @@ class Revocations:
             ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`.
         """
         wanted = parse_serial(serial)
-        async with self._store.write() as records:
-            found = await records.certificates.get(wanted, lock=True)
+        async with self._store.write() as transaction:
+            found = await CertificateStore(transaction).get(wanted, lock=True)
             if found is None or found.credential is None:
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
             if found.state is not CertificateState.VALID:
                 raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
-            return await self.submit(records, found.credential, reason, actor)
+            return await self.submit(transaction, found.credential, reason, actor)
 
     async def submit(
         self,
-        records: Records,
+        transaction: Transaction,
         credential: CredentialId,
         reason: RevocationReason,
         actor: str,
@@ -78,7 +83,7 @@ class Revocations:
         """Ask for a credential's revocation, within the caller's transaction.
 
         Args:
-            records: of the transaction.
+            transaction: the caller's.
             credential: in any state but revoked.
             reason: told in CRL and OCSP answers.
             actor: for the audit.
@@ -87,17 +92,19 @@ class Revocations:
             ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`.
         """
         now = self._clock.now().replace(microsecond=0)
-        held = await records.credentials.get(credential, lock=True)
+        held = await CredentialStore(transaction).get(credential, lock=True)
         if held is None:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
         task = TaskId(new_id())
-        if not await records.revocations.begin(credential, now, reason, task):
+        if not await RevocationStore(transaction).begin(credential, now, reason, task):
             raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
-        await records.credentials.set_state(credential, CredentialState.REVOKING)
-        await records.tasks.add(
+        await CredentialStore(transaction).set_state(
+            credential, CredentialState.REVOKING
+        )
+        await HsmTaskStore(transaction).add(
             task, TaskKind.REVOKE, {"credential": credential}, self._clock.now()
         )
-        records.audit.add(
+        transaction.audit.add(
             AuditEvent(
                 EventKind.REVOCATION_ASKED,
                 actor,
@@ -115,7 +122,7 @@ class Revocations:
 
     async def submit_all(
         self,
-        records: Records,
+        transaction: Transaction,
         person: PersonId,
         reason: RevocationReason,
         actor: str,
@@ -129,36 +136,40 @@ class Revocations:
             The credentials that sign no more.
         """
         ended = []
-        for held in await records.credentials.of_person(person):
+        for held in await CredentialStore(transaction).of_person(person):
             if held.state is not CredentialState.ACTIVE:
                 continue
-            certificates = await records.certificates.of_credential(held.id)
+            certificates = await CertificateStore(transaction).of_credential(held.id)
             if any(one.state is CertificateState.VALID for one in certificates):
-                await self.submit(records, held.id, reason, actor)
+                await self.submit(transaction, held.id, reason, actor)
             else:
-                await records.credentials.set_state(held.id, CredentialState.SUPERSEDED)
+                await CredentialStore(transaction).set_state(
+                    held.id, CredentialState.SUPERSEDED
+                )
             ended.append(str(held.id))
         return ended
 
-    async def found(self, records: Records, certificate: bytes, reason: str) -> None:
+    async def found(
+        self, transaction: Transaction, certificate: bytes, reason: str
+    ) -> None:
         """End the credential whose certificate an outside CA has revoked for good.
 
         Its key signs no more. Where the internal CA stands for the key as well, that
         is revoked too, and published by a worker.
 
         Args:
-            records: of the caller's transaction.
+            transaction: the caller's.
             certificate: DER, as it stands in signatures.
             reason: as that CA told it; empty: it told none.
         """
-        held = await records.credentials.certified(certificate)
+        held = await CredentialStore(transaction).certified(certificate)
         if held is None:
             return
-        certificates = await records.certificates.of_credential(held.id)
+        certificates = await CertificateStore(transaction).of_credential(held.id)
         stands = any(one.state is CertificateState.VALID for one in certificates)
         then = CredentialState.REVOKING if stands else CredentialState.REVOKED
         made = x509.load_der_x509_certificate(certificate)
-        records.audit.add(
+        transaction.audit.add(
             AuditEvent(
                 EventKind.REVOCATION_FOUND,
                 "system",
@@ -175,9 +186,9 @@ class Revocations:
         )
         if stands:
             ours = _REASONS.get(reason, RevocationReason.UNSPECIFIED)
-            await self.submit(records, held.id, ours, "system")
+            await self.submit(transaction, held.id, ours, "system")
         else:
-            await records.credentials.set_state(held.id, then)
+            await CredentialStore(transaction).set_state(held.id, then)
 
     async def resume(self) -> int:
         """Give revocations whose task was given up a new one; how many.
@@ -185,26 +196,32 @@ class Revocations:
         A revocation that was asked for must be published, however long the HSM
         is away.
         """
-        async with self._store.read() as records:
-            if not await records.revocations.stalled(1):
+        async with self._store.read() as transaction:
+            if not await RevocationStore(transaction).stalled(1):
                 return 0
-        async with self._store.write() as records:
-            stalled = await records.revocations.stalled(_BATCH)
+        async with self._store.write() as transaction:
+            stalled = await RevocationStore(transaction).stalled(_BATCH)
             for credential in stalled:
                 task = TaskId(new_id())
-                await records.revocations.retry(credential, task)
+                await RevocationStore(transaction).retry(credential, task)
                 given: dict[str, object] = {"credential": credential}
-                await records.tasks.add(task, TaskKind.REVOKE, given, self._clock.now())
-                records.audit.add(task_created(task, TaskKind.REVOKE, "system", given))
+                await HsmTaskStore(transaction).add(
+                    task, TaskKind.REVOKE, given, self._clock.now()
+                )
+                transaction.audit.add(
+                    task_created(task, TaskKind.REVOKE, "system", given)
+                )
         return len(stalled)
 
 
-async def is_found_revoked(records: Records, credential: Credential) -> bool:
+async def is_found_revoked(transaction: Transaction, credential: Credential) -> bool:
     """Whether an outside CA has revoked what a credential signs with, or holds it.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         credential: any.
     """
     path = (credential.certificate, *credential.chain)
-    return await records.outside.any_revoked([status_subject(der) for der in path])
+    return await ExternalStatusStore(transaction).any_revoked(
+        [status_subject(der) for der in path]
+    )

@@ -8,6 +8,7 @@ Source: RFC 5280, 5; RFC 6960; RFC 5019.
 from collections.abc import Sequence
 from datetime import timedelta
 
+from appliance.core.unit_of_work import Transaction
 from appliance.domain.certificates import (
     AnswerDraft,
     CertificateRecord,
@@ -16,8 +17,9 @@ from appliance.domain.certificates import (
     RevokedEntry,
 )
 from appliance.domain.clock import Clock
-from appliance.domain.records import Records
 from appliance.domain.vocab import CertificateState
+from appliance.pki.publication_store import PublicationStore
+from appliance.pki.revocation_store import RevocationStore
 from appliance.settings import PkiSettings
 
 
@@ -40,50 +42,50 @@ class PublicationDrafts:
             crl is None or crl.next_update <= self._clock.now() + self._crl_validity / 2
         )
 
-    async def any_due(self, records: Records, issuers: Sequence[str]) -> bool:
+    async def any_due(self, transaction: Transaction, issuers: Sequence[str]) -> bool:
         """Whether anything is to be signed.
 
         Args:
-            records: of the caller's transaction.
+            transaction: the caller's.
             issuers: the CAs, the one that certifies signers first.
         """
         for issuer in issuers:
-            if self.is_due(await records.publications.crl(issuer)):
+            if self.is_due(await PublicationStore(transaction).crl(issuer)):
                 return True
         now = self._clock.now()
-        return await records.publications.any_due(
+        return await PublicationStore(transaction).any_due(
             issuers[0], now, now + self._ocsp_validity / 2
         )
 
     async def unanswered(
-        self, records: Records, issuer: str, limit: int
+        self, transaction: Transaction, issuer: str, limit: int
     ) -> list[CertificateRecord]:
         """Certificates that need an answer, the longest waiting first.
 
         Args:
-            records: of the caller's transaction.
+            transaction: the caller's.
             issuer: the CA that certifies signers.
             limit: how many at most.
         """
         now = self._clock.now()
-        return await records.publications.due(
+        return await PublicationStore(transaction).due(
             issuer, now, now + self._ocsp_validity / 2, limit
         )
 
     async def crl(
-        self, records: Records, issuer: str, new: Sequence[RevokedEntry] = ()
+        self, transaction: Transaction, issuer: str, new: Sequence[RevokedEntry] = ()
     ) -> CrlDraft:
         """The CRL that follows on a CA's last one.
 
         Args:
-            records: of the caller's transaction.
+            transaction: the caller's.
             issuer: the CA.
             new: entries that are not on the record as revoked yet.
         """
         # The number is read first: an entry that comes in between makes this
         # draft's number taken, never its list too short.
-        last = await records.publications.crl(issuer)
-        entries = await records.revocations.revoked(issuer)
+        last = await PublicationStore(transaction).crl(issuer)
+        entries = await RevocationStore(transaction).revoked(issuer)
         start = self._clock.now().replace(microsecond=0)
         return CrlDraft(
             issuer=issuer,

@@ -3,7 +3,7 @@
     pins = RevocationPins(store, clock, passwords)
     pin = await pins.make()
     ...
-    await pins.put(records, person, pin, actor)
+    await pins.put(transaction, person, pin, actor)
 
 A PIN does nothing but revoke. It is made here, shown once, and kept as a hash.
 """
@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.core.secrets.password_hashing import Passwords
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.records import Records, Store
 from appliance.domain.vocab import EventKind, PersonState
+from appliance.identity.person_store import PersonStore
+from appliance.pki.validation.trust_store import RevocationPinStore
 
 _LETTERS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Without I, L, O and U, which are read wrong. Source: Crockford's Base32."""
@@ -50,7 +52,7 @@ class RevocationPins:
         passwords: hashes them as login passwords are.
     """
 
-    def __init__(self, store: Store, clock: Clock, passwords: Passwords) -> None:
+    def __init__(self, store: Database, clock: Clock, passwords: Passwords) -> None:
         self._store = store
         self._clock = clock
         self._passwords = passwords
@@ -62,18 +64,18 @@ class RevocationPins:
         return NewPin("-".join(groups), await self._passwords.hash(drawn.encode()))
 
     async def put(
-        self, records: Records, person: PersonId, pin: NewPin, actor: str
+        self, transaction: Transaction, person: PersonId, pin: NewPin, actor: str
     ) -> None:
         """Make a PIN a person's, within the caller's transaction.
 
         Args:
-            records: of the transaction.
+            transaction: the caller's.
             person: whose; an earlier PIN is over.
             pin: of `make`.
             actor: for the audit.
         """
-        await records.revocation_pins.set(person, pin.phc, self._clock.now())
-        records.audit.add(
+        await RevocationPinStore(transaction).set(person, pin.phc, self._clock.now())
+        transaction.audit.add(
             AuditEvent(EventKind.REVOCATION_PIN_SET, actor, detail={"person": person})
         )
 
@@ -92,15 +94,15 @@ class RevocationPins:
                 has not enrolled.
         """
         pin = await self.make()
-        async with self._store.write() as records:
-            found = await records.people.get(person)
+        async with self._store.write() as transaction:
+            found = await PersonStore(transaction).get(person)
             if found is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
             if found.state is PersonState.INVITED:
                 raise ApplianceError(
                     ErrorCode.PERSON_STATE, params={"state": found.state.value}
                 )
-            await self.put(records, person, pin, actor)
+            await self.put(transaction, person, pin, actor)
         return pin.text
 
     async def is_right(self, phc: str | None, typed: str) -> bool:

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import certificate, hsm_task
+from appliance.core.unit_of_work import Store
 from appliance.domain.certificates import RevokedEntry
 from appliance.domain.ids import CredentialId, TaskId
 from appliance.domain.vocab import CertificateState, RevocationReason, TaskState
@@ -15,11 +15,8 @@ _REVOKING = certificate.c.state == CertificateState.REVOKING.value
 _OWN = certificate.c.credential.is_(None)
 
 
-class SqlRevocations:
+class RevocationStore(Store):
     """What is being revoked, by which task, and what is revoked."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def begin(
         self,

@@ -11,16 +11,20 @@ Source: research "Login, OTP"; RFC 3647, 4.9.
 from typing import Final
 
 from appliance.core.rate_limit import Attempt, Throttle
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import PersonId
+from appliance.domain.login import AttemptKind
 from appliance.domain.ports import LookupIndex
-from appliance.domain.records import Records, Store
-from appliance.domain.records.login import AttemptKind
 from appliance.domain.vocab import CredentialState, EventKind, RevocationReason
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_pins import RevocationPins
+from appliance.pki.validation.trust_store import RevocationPinStore
 
 _ACCOUNT: Final = "revocation-account"
 _NOBODY: Final = PersonId("")
@@ -40,7 +44,7 @@ class SelfRevocation:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         lookup: LookupIndex,
         throttle: Throttle,
         pins: RevocationPins,
@@ -72,10 +76,10 @@ class SelfRevocation:
                 `RATE_LIMITED`.
         """
         digits = parse_cuil(cuil.strip())
-        async with self._store.read() as records:
-            person = await records.people.by_cuil(digits)
+        async with self._store.read() as transaction:
+            person = await PersonStore(transaction).by_cuil(digits)
             known = person.id if person else None
-            phc = await records.revocation_pins.get(known or _NOBODY)
+            phc = await RevocationPinStore(transaction).get(known or _NOBODY)
         attempt = await self._throttle.begin(
             AttemptKind.REVOCATION,
             self._lookup.index(_ACCOUNT, digits),
@@ -86,28 +90,28 @@ class SelfRevocation:
         if known is None or not right:
             await self._wrong(attempt, known)
             raise ApplianceError(ErrorCode.REVOCATION_PIN_WRONG)
-        async with self._store.write() as records:
-            await self._throttle.right(records, attempt, proven=False)
-            return await self._revoke_all(records, known, reason)
+        async with self._store.write() as transaction:
+            await self._throttle.right(transaction, attempt, proven=False)
+            return await self._revoke_all(transaction, known, reason)
 
     async def _revoke_all(
-        self, records: Records, person: PersonId, reason: RevocationReason
+        self, transaction: Transaction, person: PersonId, reason: RevocationReason
     ) -> int:
         """Revoke what is not yet, those that gave way to a later one too."""
         actor = f"person:{person}"
         revoked = 0
-        for held in await records.credentials.of_person(person):
-            issued = await records.certificates.of_credential(held.id)
+        for held in await CredentialStore(transaction).of_person(person):
+            issued = await CertificateStore(transaction).of_credential(held.id)
             # Of the first version's credentials no certificate is on record.
             if held.state not in _OVER and issued:
-                await self._revocations.submit(records, held.id, reason, actor)
+                await self._revocations.submit(transaction, held.id, reason, actor)
                 revoked += 1
         return revoked
 
     async def _wrong(self, attempt: Attempt, person: PersonId | None) -> None:
         detail: dict[str, object] = {} if person is None else {"person": person}
-        async with self._store.write() as records:
-            await self._throttle.wrong(records, attempt)
-            records.audit.add(
+        async with self._store.write() as transaction:
+            await self._throttle.wrong(transaction, attempt)
+            transaction.audit.add(
                 AuditEvent(EventKind.REVOCATION_PIN_WRONG, "anonymous", detail=detail)
             )

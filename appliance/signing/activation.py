@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from appliance.appearance.content import SettledStamp, Stamping
+from appliance.core.idempotency_store import IdempotencyStore
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.activation import ActivationKey
 from appliance.domain.clock import Clock
 from appliance.domain.consent import NewActivation, NewItem
@@ -20,15 +22,18 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import ActivationId, PersonId, RequestId
 from appliance.domain.ports import Doorbell
-from appliance.domain.records import Records, Store
 from appliance.domain.requests.request import RequestView, Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import PersonState
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_hosts import SigningHosts, seal_to_each
 from appliance.keys.signing_password import UnlockKeys
 from appliance.pki.revocation import is_found_revoked
 from appliance.settings import SigningSettings
+from appliance.signing.activations.activation_store import ActivationStore
+from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import owned
 from appliance.signing.signing_rules import bind, check_signable, consent, repeated
 
@@ -77,7 +82,7 @@ class Authorizing:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         attempts: Attempts,
         hosts: SigningHosts,
         doorbell: Doorbell,
@@ -94,7 +99,10 @@ class Authorizing:
         self._stamping = stamping
 
     async def check_key(
-        self, records: Records, person: PersonId, idempotency: tuple[str, str] | None
+        self,
+        transaction: Transaction,
+        person: PersonId,
+        idempotency: tuple[str, str] | None,
     ) -> None:
         """Refuse an idempotency key that stands for another command.
 
@@ -104,13 +112,13 @@ class Authorizing:
         if idempotency is None:
             return
         key, fingerprint = idempotency
-        used = await records.idempotency.remembered(person, key)
+        used = await IdempotencyStore(transaction).remembered(person, key)
         if used is not None and used != fingerprint:
             raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
 
     async def means(
         self,
-        records: Records,
+        transaction: Transaction,
         person_id: PersonId,
         views: Collection[RequestView],
         params: SignParameters,
@@ -118,7 +126,7 @@ class Authorizing:
         """All that can be refused before the password is looked at.
 
         Args:
-            records: of the caller's transaction.
+            transaction: the caller's.
             person_id: the signer.
             views: their requests, each `pendiente`.
             params: of the command.
@@ -128,23 +136,23 @@ class Authorizing:
             HsmUnavailableError: no host can sign.
         """
         now = self._clock.now()
-        person = await records.people.get(person_id)
-        credential = await records.credentials.active(person_id)
+        person = await PersonStore(transaction).get(person_id)
+        credential = await CredentialStore(transaction).active(person_id)
         if person is None or person.state is not PersonState.ACTIVE:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         if credential is None or not credential.usable_at(now):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        if await is_found_revoked(records, credential):
+        if await is_found_revoked(transaction, credential):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         refused: Refusals = {}
-        stamps = await self._stamping.settle(records, params, views)
+        stamps = await self._stamping.settle(transaction, params, views)
         for view in views:
             try:
                 check_signable(view, params, person, now, stamps[view.id].details)
             except ApplianceError as exc:
                 refused[view.id] = exc
         left = len(refused) < len(views)
-        hosts = await self._hosts.live_in(records) if left else ()
+        hosts = await self._hosts.live_in(transaction) if left else ()
         return Means(credential, hosts, refused, stamps)
 
     async def authorize(
@@ -172,11 +180,11 @@ class Authorizing:
         right = await self._attempts.check(signer, first, wish.password)
         refusal: ApplianceError | None = None
         refused: Refusals = {}
-        async with self._store.write() as records:
-            unlock = await self._attempts.passed(records, signer, right)
+        async with self._store.write() as transaction:
+            unlock = await self._attempts.passed(transaction, signer, right)
             try:
                 refused = await self._begin(
-                    records, wish, signer, means, unlock, activation
+                    transaction, wish, signer, means, unlock, activation
                 )
             except ApplianceError as exc:
                 # Raised before anything was written; the slot must be closed as
@@ -189,7 +197,7 @@ class Authorizing:
 
     async def _begin(
         self,
-        records: Records,
+        transaction: Transaction,
         wish: Wish,
         signer: Signer,
         means: Means,
@@ -201,7 +209,7 @@ class Authorizing:
         Raises:
             ApplianceError: the key is in other use, or not the one it was.
         """
-        views = await records.requests.named(wish.wanted, lock=True)
+        views = await RequestStore(transaction).named(wish.wanted, lock=True)
         begun, refused = _sorted(wish, views, signer.person)
         if not begun:
             return refused
@@ -212,16 +220,20 @@ class Authorizing:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         now = self._clock.now()
         if wish.idempotency is not None:
-            await records.idempotency.remember(signer.person, *wish.idempotency, now)
+            await IdempotencyStore(transaction).remember(
+                signer.person, *wish.idempotency, now
+            )
         items = tuple(_item(wish, means, view) for view in begun)
-        await records.activations.add(
+        await ActivationStore(transaction).add(
             self._activation(signer, means, unlock, activation, items, now)
         )
-        await records.requests.begin(
+        await RequestStore(transaction).begin(
             {item.request: item.params_sha256 for item in items}, activation
         )
         for view, item in zip(begun, items, strict=True):
-            records.audit.add(consent(signer, view, means.credential, activation, item))
+            transaction.audit.add(
+                consent(signer, view, means.credential, activation, item)
+            )
         return refused
 
     def _activation(

@@ -3,21 +3,18 @@
 from datetime import datetime
 
 from sqlalchemy import delete, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import signing_batch
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import BatchId, PersonId, RequestId
 from appliance.domain.requests.batch import BatchRow
 from appliance.domain.requests.signing_command import SignParameters
 
 
-class SqlBatches:
+class BatchStore(Store):
     """Batches."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def put(self, row: BatchRow) -> None:
         """Keep a batch, in the place of what was kept of an earlier call."""

@@ -10,18 +10,20 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Outcomes
-from appliance.domain.records import Store
 from appliance.domain.records.activations import Claim, Item, KeyedItem, Terms
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import RequestState
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.signing_hosts import slot_host
 from appliance.settings import SigningSettings
+from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.activations.claimed_activation import (
     SUSPECT,
     SuspectWaitsError,
@@ -53,7 +55,7 @@ class Claiming:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         outcomes: Outcomes,
         clock: Clock,
         settings: SigningSettings,
@@ -84,10 +86,12 @@ class Claiming:
 
         Call it holding the slot's lock file, which only one process can.
         """
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             now = self._clock.now()
-            tasks = await records.tasks.release_of(self._prefix, now)
-            return tasks + await records.activations.release_of(self._prefix, now)
+            tasks = await HsmTaskStore(transaction).release_of(self._prefix, now)
+            return tasks + await ActivationStore(transaction).release_of(
+                self._prefix, now
+            )
 
     async def claim_next(
         self,
@@ -110,42 +114,44 @@ class Claiming:
             SuspectWaitsError: a suspect is next, and the worker is busy.
         """
         now = self._clock.now()
-        async with self._store.read() as records:
-            claims = await records.activations.next_claims(
+        async with self._store.read() as transaction:
+            claims = await ActivationStore(transaction).next_claims(
                 now, self._terms, single=single, without=without
             )
         if claims is None:
             return None
         if busy and claims >= SUSPECT:
             raise SuspectWaitsError
-        async with self._store.write() as records:
-            claim = await records.activations.claim_next(
+        async with self._store.write() as transaction:
+            claim = await ActivationStore(transaction).claim_next(
                 self._owner, now, self._terms, single=single, without=without
             )
             if claim is None:
                 return None
-            for intent in await records.activations.interrupt_intents(claim, now):
-                records.audit.add(key_interrupted(self._actor, claim.items, intent))
+            for intent in await ActivationStore(transaction).interrupt_intents(
+                claim, now
+            ):
+                transaction.audit.add(key_interrupted(self._actor, claim.items, intent))
             for event in claimed_events(self._actor, claim):
-                records.audit.add(event)
-            return await read_work(records, claim)
+                transaction.audit.add(event)
+            return await read_work(transaction, claim)
 
     async def read_again(self, claim: Claim) -> Work:
         """A claim with what stands beside it now."""
-        async with self._store.write() as records:
-            return await read_work(records, claim)
+        async with self._store.write() as transaction:
+            return await read_work(transaction, claim)
 
     async def renew(self, claim: Claim) -> bool:
         """Prolong the lease, to the end of its phase at the most."""
-        async with self._store.write() as records:
-            return await records.activations.renew(
+        async with self._store.write() as transaction:
+            return await ActivationStore(transaction).renew(
                 claim, self._clock.now() + self._lease
             )
 
     async def drop(self, claim: Claim) -> None:
         """Give the activation back unfinished, to be claimed again."""
-        async with self._store.write() as records:
-            await records.activations.drop(claim, self._clock.now())
+        async with self._store.write() as transaction:
+            await ActivationStore(transaction).drop(claim, self._clock.now())
 
     async def hand_out(self, claim: Claim, code: ErrorCode) -> None:
         """Give what is left to the role that has a network.
@@ -154,8 +160,10 @@ class Claiming:
             claim: of the caller.
             code: what it lacks; the reason, should its time run out untried.
         """
-        async with self._store.write() as records:
-            await records.activations.hand_out(claim, self._clock.now(), code.value)
+        async with self._store.write() as transaction:
+            await ActivationStore(transaction).hand_out(
+                claim, self._clock.now(), code.value
+            )
 
     async def put_off(
         self, claim: Claim, code: ErrorCode, rest: timedelta | None = None
@@ -170,9 +178,9 @@ class Claiming:
             code: what it waits for; the reason, should its time run out.
             rest: until it may be taken again; a lease's time, if not given.
         """
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             until = self._clock.now() + (self._lease if rest is None else rest)
-            await records.activations.put_off(
+            await ActivationStore(transaction).put_off(
                 claim, until, code.value, counted=self._terms.outside
             )
 
@@ -194,9 +202,9 @@ class Claiming:
             ApplianceError: `CERTIFICATE_NOT_USABLE`.
             CertificateChangedError: the credential has another one now.
         """
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             return await intend(
-                records,
+                transaction,
                 claim,
                 item,
                 digest,
@@ -210,9 +218,9 @@ class Claiming:
     ) -> bool:
         """Store what the key yielded; no item left to key means `finishing`."""
         now = self._clock.now()
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             return await keep_signature(
-                records, claim, item, made, digest, now=now, actor=self._actor
+                transaction, claim, item, made, digest, now=now, actor=self._actor
             )
 
     async def finished(
@@ -238,9 +246,9 @@ class Claiming:
             ApplianceError: `INTERNAL`: the request is not `en_proceso`, so that
                 nothing may be published; nothing was.
         """
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             return await publish(
-                records,
+                transaction,
                 claim,
                 item,
                 document,
@@ -260,11 +268,11 @@ class Claiming:
         Returns:
             False when it is sealed to no other host, or fenced off.
         """
-        async with self._store.write() as records:
-            others = await records.activations.unseal(claim)
+        async with self._store.write() as transaction:
+            others = await ActivationStore(transaction).unseal(claim)
             if not others:
                 return False
-            return await records.activations.drop(claim, self._clock.now())
+            return await ActivationStore(transaction).drop(claim, self._clock.now())
 
     async def returned(
         self, claim: Claim, items: list[Item], code: ErrorCode, layer: str = ""
@@ -291,9 +299,9 @@ class Claiming:
         then: RequestState,
         layer: str = "",
     ) -> bool:
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             done = await give_up(
-                records,
+                transaction,
                 claim,
                 items,
                 then,

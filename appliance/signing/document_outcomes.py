@@ -9,20 +9,24 @@ Source: design §3; decisions "estados".
 from collections.abc import Sequence
 from datetime import datetime
 
+from appliance.core.unit_of_work import Transaction
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.clock import Clock
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records import Records
 from appliance.domain.records.activations import Claim, Item
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.audit_events import item_event, key_interrupted
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.signing.request_store import RequestStore
 from appliance.signing.signing_order import end_rest, hand_over
 
 
 async def publish(
-    records: Records,
+    transaction: Transaction,
     claim: Claim,
     item: Item,
     document: SignedDocumentView,
@@ -35,7 +39,7 @@ async def publish(
     """Publish a signed document, and give the turn to who signs next.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         claim: of the worker.
         item: of it.
         document: what is published.
@@ -48,21 +52,23 @@ async def publish(
         ApplianceError: `INTERNAL`: the request is not `en_proceso`.
     """
     now = clock.now()
-    if not await records.activations.item_done(claim, item.seq):
+    if not await ActivationStore(transaction).item_done(claim, item.seq):
         return False
-    moved = await records.requests.move(
+    moved = await RequestStore(transaction).move(
         item.request,
         RequestState.IN_PROGRESS,
         RequestState.SIGNED,
         level=document.level,
     )
     if not moved:
-        return await _settled_before(records, claim, item, now)
-    await records.documents.sealed(item.request, document, now)
+        return await _settled_before(transaction, claim, item, now)
+    await DocumentRowStore(transaction).sealed(item.request, document, now)
     if upkeep is not None:
-        await records.upkeep.add(item.request, document.integrator, upkeep, now)
-    await records.activations.settle(claim, now)
-    records.audit.add(
+        await LevelMaintenanceStore(transaction).add(
+            item.request, document.integrator, upkeep, now
+        )
+    await ActivationStore(transaction).settle(claim, now)
+    transaction.audit.add(
         item_event(
             EventKind.REQUEST_SIGNED,
             actor,
@@ -73,12 +79,12 @@ async def publish(
         )
     )
     if inspection is not None:
-        await hand_over(records, document, inspection, clock, actor)
+        await hand_over(transaction, document, inspection, clock, actor)
     return True
 
 
 async def _settled_before(
-    records: Records, claim: Claim, item: Item, now: datetime
+    transaction: Transaction, claim: Claim, item: Item, now: datetime
 ) -> bool:
     """End an item whose request was signed by the time that it came to it.
 
@@ -87,15 +93,15 @@ async def _settled_before(
     Raises:
         ApplianceError: `INTERNAL`: it was not.
     """
-    view = await records.requests.get(item.request)
+    view = await RequestStore(transaction).get(item.request)
     if view is None or view.state is not RequestState.SIGNED:
         raise ApplianceError(ErrorCode.INTERNAL)
-    await records.activations.settle(claim, now)
+    await ActivationStore(transaction).settle(claim, now)
     return True
 
 
 async def give_up(
-    records: Records,
+    transaction: Transaction,
     claim: Claim,
     items: Sequence[Item],
     then: RequestState,
@@ -108,7 +114,7 @@ async def give_up(
     """End items without a signature, and the activation with its last one.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         claim: of the worker.
         items: of it.
         then: `pendiente`, its signer may try again; or `fallida`, for good.
@@ -126,18 +132,22 @@ async def give_up(
     now = clock.now()
     # Requests are locked in one order everywhere.
     for item in sorted(items, key=lambda item: item.request):
-        if not await records.activations.item_failed(claim, item.seq, code.value):
+        if not await ActivationStore(transaction).item_failed(
+            claim, item.seq, code.value
+        ):
             return False
-        for intent in await records.activations.interrupt_item(claim, item.seq, now):
-            records.audit.add(key_interrupted(actor, claim.items, intent))
-        moved = await records.requests.move(
+        for intent in await ActivationStore(transaction).interrupt_item(
+            claim, item.seq, now
+        ):
+            transaction.audit.add(key_interrupted(actor, claim.items, intent))
+        moved = await RequestStore(transaction).move(
             item.request, RequestState.IN_PROGRESS, then, code.value
         )
         if not moved:
             # Its document was found after a restore.
             continue
-        records.audit.add(item_event(kind, actor, claim, item, {**why}))
+        transaction.audit.add(item_event(kind, actor, claim, item, {**why}))
         if then is RequestState.FAILED:
-            await end_rest(records, item.request, then, actor)
-    await records.activations.settle(claim, now, code.value)
+            await end_rest(transaction, item.request, then, actor)
+    await ActivationStore(transaction).settle(claim, now, code.value)
     return True

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.documents import SignatureReport, VerificationReport
@@ -24,10 +26,12 @@ from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCod
 from appliance.domain.identity import cuil_of
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.ports import DocumentUpkeep
-from appliance.domain.records import Records, Store
 from appliance.domain.requests.levels import SignatureProfile, Upkeep, reaches
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
+from appliance.identity.person_store import PersonStore
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.signing.request_store import RequestStore
 from appliance.signing.signing_order import Turns
 
 _ALL: Final = timedelta(days=1)
@@ -76,7 +80,7 @@ class DocumentRecovery:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         documents: DocumentUpkeep,
         verify: Verify,
         turns: Turns,
@@ -115,8 +119,8 @@ class DocumentRecovery:
         unnamed: dict[IntegratorId, list[str]] = defaultdict(list)
         until = self._clock.now() + _ALL
         async for integrator, names in self._documents.older(until):
-            async with self._store.read() as records:
-                named = await records.documents.named(integrator, names)
+            async with self._store.read() as transaction:
+                named = await DocumentRowStore(transaction).named(integrator, names)
             unnamed[integrator] += [each for each in names if each not in named]
         return unnamed
 
@@ -146,8 +150,8 @@ class DocumentRecovery:
         waiting: dict[IntegratorId, list[RequestView]] = defaultdict(list)
         after = RequestId(0)
         while True:
-            async with self._store.read() as records:
-                page = await records.requests.unfinished(after, _PAGE)
+            async with self._store.read() as transaction:
+                page = await RequestStore(transaction).unfinished(after, _PAGE)
             for view in page:
                 if view.state in _OPEN:
                     waiting[view.integrator].append(view)
@@ -183,8 +187,8 @@ class DocumentRecovery:
 
     async def _is_signer(self, view: RequestView, signature: SignatureReport) -> bool:
         """Whether a signature is by the person of a request."""
-        async with self._store.read() as records:
-            person = await records.people.get(view.person)
+        async with self._store.read() as transaction:
+            person = await PersonStore(transaction).get(view.person)
         return person is not None and cuil_of(signature.signer_serial) == person.cuil
 
     async def _give_back(self, matches: list[_Match]) -> dict[str, RequestId]:
@@ -199,15 +203,19 @@ class DocumentRecovery:
 
     async def _record(self, match: _Match) -> bool:
         """Have a request be signed by what was found; False where it is settled."""
-        async with self._store.write() as records:
-            view = await records.requests.get(match.view.id, lock=True)
+        async with self._store.write() as transaction:
+            view = await RequestStore(transaction).get(match.view.id, lock=True)
             level = match.signature.level or SignatureLevel.B_B.value
-            if view is None or not await records.requests.recovered(view.id, level):
+            if view is None or not await RequestStore(transaction).recovered(
+                view.id, level
+            ):
                 return False
-            await self._publish(records, match, level)
+            await self._publish(transaction, match, level)
         return True
 
-    async def _publish(self, records: Records, match: _Match, level: str) -> None:
+    async def _publish(
+        self, transaction: Transaction, match: _Match, level: str
+    ) -> None:
         view = match.view
         document = SignedDocumentView(
             request=view.id,
@@ -217,12 +225,14 @@ class DocumentRecovery:
             size_bytes=match.size_bytes,
             level=level,
         )
-        await records.documents.sealed(view.id, document, self._made(match.signature))
+        await DocumentRowStore(transaction).sealed(
+            view.id, document, self._made(match.signature)
+        )
         if (upkeep := self._upkeep(view, level)) is not None:
-            await records.upkeep.add(
+            await LevelMaintenanceStore(transaction).add(
                 view.id, view.integrator, upkeep, self._clock.now()
             )
-        records.audit.add(
+        transaction.audit.add(
             AuditEvent(
                 EventKind.REQUEST_SIGNED,
                 "operator",

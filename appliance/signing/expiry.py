@@ -9,12 +9,13 @@ Source: design §3 "Lifetimes"; decisions "estados".
 from datetime import timedelta
 from typing import Final
 
+from appliance.core.idempotency_store import IdempotencyStore
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.activation import EPOCH_S, EPOCHS_KEPT
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ports import Outcomes
-from appliance.domain.records import Records, Store
 from appliance.domain.records.activations import Item, Overdue
 from appliance.domain.vocab import (
     ActivationState,
@@ -22,9 +23,18 @@ from appliance.domain.vocab import (
     ItemState,
     RequestState,
 )
+from appliance.embedding.session_store import SessionStore
+from appliance.identity.console_user_store import ConsoleUserStore
+from appliance.identity.login_store import DownloadLinkStore, LoginStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import TASK_ATTEMPTS
+from appliance.keys.password_attempt_store import PasswordAttemptStore
+from appliance.pki.validation.external_status_store import ExternalStatusStore
+from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.audit_events import key_interrupted
+from appliance.signing.batch_store import BatchStore
 from appliance.signing.claims import ATTEMPTS
+from appliance.signing.request_store import RequestStore
 from appliance.signing.signing_order import end_rest
 
 _BATCH: Final = 200
@@ -55,7 +65,7 @@ class Sweeping:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         outcomes: Outcomes,
         clock: Clock,
         keys_kept: timedelta = _KEYS_KEPT,
@@ -75,43 +85,43 @@ class Sweeping:
         what killed every worker that took it in hand.
         """
         now = self._clock.now()
-        async with self._store.read() as records:
-            if not await records.activations.overdue(now, ATTEMPTS):
+        async with self._store.read() as transaction:
+            if not await ActivationStore(transaction).overdue(now, ATTEMPTS):
                 return 0
-        async with self._store.write() as records:
-            ended = await records.activations.overdue(now, ATTEMPTS)
+        async with self._store.write() as transaction:
+            ended = await ActivationStore(transaction).overdue(now, ATTEMPTS)
             for late in ended:
-                await self._end(records, late)
+                await self._end(transaction, late)
         for late in ended:
             await self._outcomes.announce(late.id)
         return len(ended)
 
-    async def _end(self, records: Records, late: Overdue) -> None:
+    async def _end(self, transaction: Transaction, late: Overdue) -> None:
         keyed = [item for item in late.items if item.state is ItemState.KEYED]
         waiting = [item for item in late.items if item.state is ItemState.WAITING]
         if late.state is ActivationState.FINISHING:
             then = ActivationState.FAILED
             code = ErrorCode(late.reason or ErrorCode.SIGNING_FAILED.value)
-            await self._move(records, late, keyed, RequestState.FAILED, code)
+            await self._move(transaction, late, keyed, RequestState.FAILED, code)
         elif late.tries >= ATTEMPTS:
             # Items are signed in turn: the first that is not done is to blame.
             then, code = ActivationState.FAILED, ErrorCode.SIGNING_FAILED
             culprit, *others = [
                 item for item in late.items if item in keyed or item in waiting
             ]
-            await self._move(records, late, [culprit], RequestState.FAILED, code)
+            await self._move(transaction, late, [culprit], RequestState.FAILED, code)
             expired = ErrorCode.ACTIVATION_EXPIRED
-            await self._move(records, late, others, RequestState.PENDING, expired)
+            await self._move(transaction, late, others, RequestState.PENDING, expired)
         else:
             # Signatures that were made are not wasted: they are finished.
             then = ActivationState.FINISHING if keyed else ActivationState.EXPIRED
             code = ErrorCode.ACTIVATION_EXPIRED
-            await self._move(records, late, waiting, RequestState.PENDING, code)
-        for intent in await records.activations.end_overdue(
+            await self._move(transaction, late, waiting, RequestState.PENDING, code)
+        for intent in await ActivationStore(transaction).end_overdue(
             late.id, then, self._clock.now(), code.value
         ):
-            records.audit.add(key_interrupted("system", late.items, intent))
-        records.audit.add(
+            transaction.audit.add(key_interrupted("system", late.items, intent))
+        transaction.audit.add(
             AuditEvent(
                 EventKind.ACTIVATION_EXPIRED,
                 "system",
@@ -123,7 +133,7 @@ class Sweeping:
 
     async def _move(
         self,
-        records: Records,
+        transaction: Transaction,
         late: Overdue,
         items: list[Item],
         then: RequestState,
@@ -136,10 +146,10 @@ class Sweeping:
         )
         # Requests are locked in one order everywhere.
         for item in sorted(items, key=lambda item: item.request):
-            await records.requests.move(
+            await RequestStore(transaction).move(
                 item.request, RequestState.IN_PROGRESS, then, code.value
             )
-            records.audit.add(
+            transaction.audit.add(
                 AuditEvent(
                     kind,
                     "system",
@@ -149,26 +159,28 @@ class Sweeping:
                 )
             )
             if then is RequestState.FAILED:
-                await end_rest(records, item.request, then, "system")
+                await end_rest(transaction, item.request, then, "system")
 
     async def expire_requests(self) -> int:
         """Move requests that nobody signed in time to `vencida`; how many."""
         now = self._clock.now()
-        async with self._store.read() as records:
-            overdue = await records.requests.overdue(now, _BATCH)
+        async with self._store.read() as transaction:
+            overdue = await RequestStore(transaction).overdue(now, _BATCH)
         if not overdue:
             return 0
         moved = 0
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             for request in overdue:
-                view = await records.requests.get(request, lock=True)
+                view = await RequestStore(transaction).get(request, lock=True)
                 if view is None or view.state not in {
                     RequestState.PENDING,
                     RequestState.WAITING,
                 }:
                     continue
-                await records.requests.move(request, view.state, RequestState.EXPIRED)
-                records.audit.add(
+                await RequestStore(transaction).move(
+                    request, view.state, RequestState.EXPIRED
+                )
+                transaction.audit.add(
                     AuditEvent(
                         EventKind.REQUEST_EXPIRED,
                         "system",
@@ -177,7 +189,7 @@ class Sweeping:
                     )
                 )
                 moved += 1 + await end_rest(
-                    records, request, RequestState.EXPIRED, "system"
+                    transaction, request, RequestState.EXPIRED, "system"
                 )
         return moved
 
@@ -189,12 +201,16 @@ class Sweeping:
         """
         now = self._clock.now()
         expired = ErrorCode.ACTIVATION_EXPIRED.value
-        async with self._store.write() as records:
-            tired = await records.tasks.give_up(now, TASK_ATTEMPTS, _USED_UP)
-            late = await records.tasks.expire(now, now - _SEALS_KEPT, expired)
+        async with self._store.write() as transaction:
+            tired = await HsmTaskStore(transaction).give_up(
+                now, TASK_ATTEMPTS, _USED_UP
+            )
+            late = await HsmTaskStore(transaction).expire(
+                now, now - _SEALS_KEPT, expired
+            )
             for reason, ended in ((_USED_UP, tired), (expired, late)):
                 for task in ended:
-                    records.audit.add(
+                    transaction.audit.add(
                         AuditEvent(
                             EventKind.TASK_FAILED,
                             "system",
@@ -215,15 +231,17 @@ class Sweeping:
         expired.
         """
         now = self._clock.now()
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             return (
-                await records.slots.sweep(now - _SLOTS_KEPT)
-                + await records.logins.sweep(now - _TRIES_KEPT)
-                + await records.logins.forget_known(now - self._known_kept)
-                + await records.links.sweep(now)
-                + await records.batches.sweep(now - _BATCHES_KEPT)
-                + await records.sessions.sweep(now - _SESSIONS_KEPT)
-                + await records.console.sweep(now - _SESSIONS_KEPT)
-                + await records.outside.forget(now - _STATUS_KEPT)
-                + await records.idempotency.forget(now - self._keys_kept, _KEYS_AT_ONCE)
+                await PasswordAttemptStore(transaction).sweep(now - _SLOTS_KEPT)
+                + await LoginStore(transaction).sweep(now - _TRIES_KEPT)
+                + await LoginStore(transaction).forget_known(now - self._known_kept)
+                + await DownloadLinkStore(transaction).sweep(now)
+                + await BatchStore(transaction).sweep(now - _BATCHES_KEPT)
+                + await SessionStore(transaction).sweep(now - _SESSIONS_KEPT)
+                + await ConsoleUserStore(transaction).sweep(now - _SESSIONS_KEPT)
+                + await ExternalStatusStore(transaction).forget(now - _STATUS_KEPT)
+                + await IdempotencyStore(transaction).forget(
+                    now - self._keys_kept, _KEYS_AT_ONCE
+                )
             )

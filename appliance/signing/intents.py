@@ -8,11 +8,13 @@ Source: design §3, 4 and 5.
 
 from datetime import datetime
 
+from appliance.core.unit_of_work import Transaction
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records import Records
 from appliance.domain.records.activations import Claim, Item, KeyedItem
 from appliance.domain.vocab import EventKind
+from appliance.keys.credential_store import CredentialStore
 from appliance.pki.revocation import is_found_revoked
+from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.audit_events import item_event
 
 
@@ -21,7 +23,7 @@ class CertificateChangedError(Exception):
 
 
 async def intend(
-    records: Records,
+    transaction: Transaction,
     claim: Claim,
     item: Item,
     digest: str,
@@ -33,7 +35,7 @@ async def intend(
     """Record, before the key is used, the exact digest to be signed.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         claim: of the worker.
         item: of it.
         digest: hex.
@@ -46,17 +48,17 @@ async def intend(
         CertificateChangedError: the credential has another one now.
     """
     # Locked: a revocation is either seen here or waits for this commit.
-    credential = await records.credentials.get(claim.credential, lock=True)
+    credential = await CredentialStore(transaction).get(claim.credential, lock=True)
     if credential is None or not credential.usable_at(now):
         raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
     if credential.certificate != certificate:
         # Whoever finishes it looks at the credential: both must agree.
         raise CertificateChangedError
-    if await is_found_revoked(records, credential):
+    if await is_found_revoked(transaction, credential):
         raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-    if not await records.activations.intend(claim, item.seq, digest, now):
+    if not await ActivationStore(transaction).intend(claim, item.seq, digest, now):
         return False
-    records.audit.add(
+    transaction.audit.add(
         item_event(
             EventKind.KEY_INTENDED,
             actor,
@@ -69,7 +71,7 @@ async def intend(
 
 
 async def keep_signature(
-    records: Records,
+    transaction: Transaction,
     claim: Claim,
     item: Item,
     made: KeyedItem,
@@ -81,7 +83,7 @@ async def keep_signature(
     """Store what the key yielded; no item left to key means `finishing`.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         claim: of the worker.
         item: of it.
         made: the signature, and what it stands in.
@@ -89,10 +91,10 @@ async def keep_signature(
         now: the time.
         actor: for the audit.
     """
-    if not await records.activations.keyed(claim, item.seq, made, now):
+    if not await ActivationStore(transaction).keyed(claim, item.seq, made, now):
         return False
-    await records.activations.settle(claim, now)
-    records.audit.add(
+    await ActivationStore(transaction).settle(claim, now)
+    transaction.audit.add(
         item_event(EventKind.KEY_USED, actor, claim, item, {"digest": digest})
     )
     return True

@@ -8,13 +8,16 @@ believes one of them.
 from datetime import timedelta
 from typing import Final
 
+from appliance.core.unit_of_work import Database
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records import Store
 from appliance.domain.requests.levels import Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, SignatureLevel
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.signing.request_store import RequestStore
 
 _LEASE: Final = timedelta(minutes=2)
 OVERDUE: Final = timedelta(hours=1)
@@ -33,7 +36,7 @@ class UpkeepWork:
     """
 
     def __init__(
-        self, store: Store, clock: Clock, worker: str, *, outside: bool = False
+        self, store: Database, clock: Clock, worker: str, *, outside: bool = False
     ) -> None:
         self._outside = outside
         self._store = store
@@ -43,18 +46,22 @@ class UpkeepWork:
     async def claim_next(self) -> UpkeepClaim | None:
         """Take one document that something is due of; most looks take no lock."""
         now = self._clock.now()
-        async with self._store.read() as records:
-            if not await records.upkeep.any_due(now, outside=self._outside):
+        async with self._store.read() as transaction:
+            if not await LevelMaintenanceStore(transaction).any_due(
+                now, outside=self._outside
+            ):
                 return None
-        async with self._store.write() as records:
-            return await records.upkeep.claim_next(
+        async with self._store.write() as transaction:
+            return await LevelMaintenanceStore(transaction).claim_next(
                 self._worker, now, _LEASE, outside=self._outside
             )
 
     async def renew(self, claim: UpkeepClaim) -> bool:
         """Prolong the lease of what is in hand; False when another claim came since."""
-        async with self._store.write() as records:
-            return await records.upkeep.renew(claim, self._clock.now() + _LEASE)
+        async with self._store.write() as transaction:
+            return await LevelMaintenanceStore(transaction).renew(
+                claim, self._clock.now() + _LEASE
+            )
 
     async def newest(self, claim: UpkeepClaim) -> SignedDocumentView:
         """The newest version of the document in hand.
@@ -62,8 +69,8 @@ class UpkeepWork:
         Raises:
             ApplianceError: `INTERNAL`: there is none.
         """
-        async with self._store.read() as records:
-            found = await records.documents.signed(claim.request)
+        async with self._store.read() as transaction:
+            found = await DocumentRowStore(transaction).signed(claim.request)
         if found is None:
             raise ApplianceError(ErrorCode.INTERNAL)
         return found
@@ -91,8 +98,8 @@ class UpkeepWork:
             False when another claim came since: nothing was changed.
         """
         now = self._clock.now()
-        async with self._store.write() as records:
-            if not await records.upkeep.done(claim, following):
+        async with self._store.write() as transaction:
+            if not await LevelMaintenanceStore(transaction).done(claim, following):
                 return False
             if sha256 == before.sha256:
                 return True
@@ -105,9 +112,9 @@ class UpkeepWork:
                 level=level.value,
                 version=before.version + 1,
             )
-            await records.documents.sealed(before.request, after, now)
-            await records.requests.raised(before.request, level.value)
-            records.audit.add(
+            await DocumentRowStore(transaction).sealed(before.request, after, now)
+            await RequestStore(transaction).raised(before.request, level.value)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.DOCUMENT_RAISED,
                     f"worker:{self._worker}",
@@ -133,12 +140,14 @@ class UpkeepWork:
             code: why.
             rest: until the next try.
         """
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             due = self._clock.now() + rest
-            if not await records.upkeep.failed(claim, due, code.value):
+            if not await LevelMaintenanceStore(transaction).failed(
+                claim, due, code.value
+            ):
                 return False
             if claim.tries == 0:
-                records.audit.add(
+                transaction.audit.add(
                     AuditEvent(
                         EventKind.UPKEEP_FAILED,
                         f"worker:{self._worker}",
@@ -151,18 +160,18 @@ class UpkeepWork:
             return True
 
 
-async def upkeep_counts(store: Store, clock: Clock) -> list[UpkeepCount]:
+async def upkeep_counts(store: Database, clock: Clock) -> list[UpkeepCount]:
     """What published documents still need, the longest waiting first.
 
     Args:
         store: the record.
         clock: the time.
     """
-    async with store.read() as records:
-        return await records.upkeep.counted(clock.now())
+    async with store.read() as transaction:
+        return await LevelMaintenanceStore(transaction).counted(clock.now())
 
 
-async def upkeep_overdue(store: Store, clock: Clock) -> list[UpkeepCount]:
+async def upkeep_overdue(store: Database, clock: Clock) -> list[UpkeepCount]:
     """The same, of documents whose upkeep has been due for more than an hour.
 
     Args:
@@ -170,5 +179,5 @@ async def upkeep_overdue(store: Store, clock: Clock) -> list[UpkeepCount]:
         clock: the time.
     """
     now = clock.now()
-    async with store.read() as records:
-        return await records.upkeep.counted(now, now - OVERDUE)
+    async with store.read() as transaction:
+        return await LevelMaintenanceStore(transaction).counted(now, now - OVERDUE)

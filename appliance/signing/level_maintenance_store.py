@@ -15,10 +15,10 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import level_upkeep, signature_request
 from appliance.core.database.work_queue import claim_one, fenced_update
+from appliance.core.unit_of_work import Store
 from appliance.domain.ids import IntegratorId, RequestId, new_id
 from appliance.domain.requests.levels import INTERNAL, Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.vocab import SignatureLevel
@@ -29,11 +29,8 @@ _SINCE: ColumnElement[datetime] = func.coalesce(
 """When what a document needs now fell due, or will."""
 
 
-class SqlUpkeep:
+class LevelMaintenanceStore(Store):
     """What published documents still need."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(
         self, request: RequestId, integrator: IntegratorId, new: Upkeep, at: datetime

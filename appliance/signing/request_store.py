@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from sqlalchemy import case, func, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import signature_request, signing_process
+from appliance.core.unit_of_work import Store
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     ActivationId,
@@ -17,7 +17,7 @@ from appliance.domain.ids import (
     RequestId,
     new_id,
 )
-from appliance.domain.records.requests import FRAME_ORIGIN, NewRequest
+from appliance.domain.requests.new_request import FRAME_ORIGIN, NewRequest
 from appliance.domain.requests.request import UNFINISHED, RequestView, check_move
 from appliance.domain.vocab import RequestState
 from appliance.signing.request_view_store import request_view, request_views
@@ -29,11 +29,8 @@ from appliance.signing.signing_order_store import (
 )
 
 
-class SqlRequests:
+class RequestStore(Store):
     """Signature requests."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(self, new: NewRequest) -> RequestId:
         """Record a request, `pendiente`, in a process of its own."""

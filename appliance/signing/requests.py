@@ -7,7 +7,9 @@ from collections.abc import Collection
 from typing import Final, Never
 
 from appliance.appearance.content import Stamping, picture_of
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.core.work_owner import working_for
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.inspection import Inspections
 from appliance.domain.appearance.existing_field import lay_out
 from appliance.domain.appearance.text import StampSigner
@@ -16,7 +18,6 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.ports import DocumentStore, DocumentStream, PdfInspector
-from appliance.domain.records import Records, Store
 from appliance.domain.requests.request import (
     Preview,
     RequestView,
@@ -28,6 +29,8 @@ from appliance.domain.requests.request import (
 )
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.identity.person_store import PersonStore
+from appliance.signing.request_store import RequestStore
 from appliance.signing.signing_order import end_rest
 
 PREVIEW_DPI: Final = 96
@@ -39,7 +42,7 @@ class Requests:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         documents: DocumentStore,
         inspector: PdfInspector,
         clock: Clock,
@@ -60,8 +63,8 @@ class Requests:
         before: RequestId | None = None,
     ) -> list[RequestView]:
         """A person's requests in those states, newest first."""
-        async with self._store.read() as records:
-            return await records.requests.of_person(
+        async with self._store.read() as transaction:
+            return await RequestStore(transaction).of_person(
                 person, states, limit=limit, before=before
             )
 
@@ -71,8 +74,8 @@ class Requests:
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `SANDBOX_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            view = await own_request(records, person, request)
+        async with self._store.read() as transaction:
+            view = await own_request(transaction, person, request)
         return await self._inspections.current(view)
 
     async def versions(self, view: RequestView) -> list[SignedVersion]:
@@ -86,8 +89,8 @@ class Requests:
         """
         if view.state is not RequestState.SIGNED:
             return []
-        async with self._store.read() as records:
-            holding = await records.documents.holding(view.id)
+        async with self._store.read() as transaction:
+            holding = await DocumentRowStore(transaction).holding(view.id)
         return [each for each in reversed(holding) if each.request == view.id]
 
     async def original(
@@ -109,8 +112,8 @@ class Requests:
         Args:
             view: their request.
         """
-        async with self._store.write() as records:
-            records.audit.add(
+        async with self._store.write() as transaction:
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.REQUEST_VIEWED,
                     f"person:{view.person}",
@@ -137,17 +140,19 @@ class Requests:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`, `STATE` where
                 it never will be; `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            view = await records.requests.get(request)
+        async with self._store.read() as transaction:
+            view = await RequestStore(transaction).get(request)
             if view is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-            made = await records.documents.signed(request) if signed else None
+            made = (
+                await DocumentRowStore(transaction).signed(request) if signed else None
+            )
         if signed and made is None:
             refuse_unsigned(view, self._clock.now())
         sha256 = view.sha256 if made is None else made.sha256
         pdf = await self._documents.stream(view.integrator, sha256)
-        async with self._store.write() as records:
-            records.audit.add(
+        async with self._store.write() as transaction:
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.DOCUMENT_DOWNLOADED,
                     actor,
@@ -169,11 +174,11 @@ class Requests:
                 `SANDBOX_UNAVAILABLE`.
             DocumentRefusedError: the page cannot be drawn.
         """
-        async with self._store.read() as records:
-            view = await own_request(records, person, request)
-            signer = await records.people.get(person)
-            details = await self._stamping.details(records, params, view.integrator)
-            picture = await picture_of(records, details)
+        async with self._store.read() as transaction:
+            view = await own_request(transaction, person, request)
+            signer = await PersonStore(transaction).get(person)
+            details = await self._stamping.details(transaction, params, view.integrator)
+            picture = await picture_of(transaction, details)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         view = await self._inspections.current(view)
@@ -194,8 +199,8 @@ class Requests:
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
         """
-        async with self._store.write() as records:
-            return await reject_in(records, signer, request, reason)
+        async with self._store.write() as transaction:
+            return await reject_in(transaction, signer, request, reason)
 
     async def cancel(self, request: RequestId, actor: str) -> RequestView:
         """Take a request back, and those that wait for it.
@@ -207,12 +212,14 @@ class Requests:
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
         """
-        async with self._store.write() as records:
-            view = await records.requests.get(request, lock=True)
+        async with self._store.write() as transaction:
+            view = await RequestStore(transaction).get(request, lock=True)
             if view is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-            await records.requests.move(request, view.state, RequestState.CANCELLED)
-            records.audit.add(
+            await RequestStore(transaction).move(
+                request, view.state, RequestState.CANCELLED
+            )
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.REQUEST_CANCELLED,
                     actor,
@@ -220,8 +227,8 @@ class Requests:
                     request=request,
                 )
             )
-            await end_rest(records, request, RequestState.CANCELLED, actor)
-            return await own_request(records, view.person, request)
+            await end_rest(transaction, request, RequestState.CANCELLED, actor)
+            return await own_request(transaction, view.person, request)
 
     async def signed(
         self, person: PersonId | None, request: RequestId, sha256: str | None = None
@@ -238,14 +245,14 @@ class Requests:
                 it never will be; `NOT_FOUND` for a version that a signed one has
                 not; `STORE_UNAVAILABLE`.
         """
-        async with self._store.read() as records:
-            view = await records.requests.get(request)
+        async with self._store.read() as transaction:
+            view = await RequestStore(transaction).get(request)
             if person is not None:
                 owned(view, person)
             if sha256 is None:
-                document = await records.documents.signed(request)
+                document = await DocumentRowStore(transaction).signed(request)
             else:
-                document = await records.documents.version(request, sha256)
+                document = await DocumentRowStore(transaction).version(request, sha256)
         if document is None:
             self._refuse_document(view)
         pdf = await self._documents.stream(document.integrator, document.sha256)
@@ -266,12 +273,12 @@ class Requests:
 
 
 async def reject_in(
-    records: Records, signer: Signer, request: RequestId, reason: str
+    transaction: Transaction, signer: Signer, request: RequestId, reason: str
 ) -> RequestView:
     """Refuse to sign, as one step of a larger change.
 
     Args:
-        records: of the caller's transaction.
+        transaction: the caller's.
         signer: whose request it is.
         request: which.
         reason: what they wrote, or empty.
@@ -279,11 +286,13 @@ async def reject_in(
     Raises:
         ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
     """
-    found = await records.requests.get(request, lock=True)
+    found = await RequestStore(transaction).get(request, lock=True)
     view = owned(found, signer.person)
     check_move(view.state, RequestState.REJECTED)
-    await records.requests.move(request, view.state, RequestState.REJECTED, reason)
-    records.audit.add(
+    await RequestStore(transaction).move(
+        request, view.state, RequestState.REJECTED, reason
+    )
+    transaction.audit.add(
         AuditEvent(
             EventKind.REQUEST_REJECTED,
             signer.actor,
@@ -291,19 +300,19 @@ async def reject_in(
             request=request,
         )
     )
-    await end_rest(records, request, RequestState.REJECTED, signer.actor)
-    return await own_request(records, signer.person, request)
+    await end_rest(transaction, request, RequestState.REJECTED, signer.actor)
+    return await own_request(transaction, signer.person, request)
 
 
 async def own_request(
-    records: Records, person: PersonId, request: RequestId
+    transaction: Transaction, person: PersonId, request: RequestId
 ) -> RequestView:
     """A request of that person; anybody else's is as absent.
 
     Raises:
         ApplianceError: `SOLICITUD_NOT_FOUND`.
     """
-    return owned(await records.requests.get(request), person)
+    return owned(await RequestStore(transaction).get(request), person)
 
 
 def owned(view: RequestView | None, person: PersonId) -> RequestView:

@@ -14,14 +14,16 @@ from typing import Final
 from structlog.contextvars import bind_contextvars
 
 from appliance.core.background import Shielded
+from appliance.core.unit_of_work import Database
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, RequestId, new_id
 from appliance.domain.ports import Expectation, Outcomes
-from appliance.domain.records import Store
 from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
 from appliance.domain.vocab import RequestState
 from appliance.settings import SigningSettings
 from appliance.signing.activation import Authorizing, Refusals, Wish
+from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import own_request
 from appliance.signing.signing_rules import check_document, repeated, standing
 
@@ -33,7 +35,7 @@ class Signing:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         authorizing: Authorizing,
         outcomes: Outcomes,
         settings: SigningSettings,
@@ -79,14 +81,16 @@ class Signing:
             None if key is None else (key, fingerprint),
         )
         sent = None if document is None else await asyncio.to_thread(_sha256, document)
-        async with self._store.read() as records:
-            view = await own_request(records, signer.person, command.request)
-            await self._authorizing.check_key(records, signer.person, wish.idempotency)
+        async with self._store.read() as transaction:
+            view = await own_request(transaction, signer.person, command.request)
+            await self._authorizing.check_key(
+                transaction, signer.person, wish.idempotency
+            )
             going_on = repeated(view, fingerprint)
             if not going_on:
                 check_document(view, command, sent)
                 means = await self._authorizing.means(
-                    records, signer.person, (view,), command.params
+                    transaction, signer.person, (view,), command.params
                 )
                 _raise_refusal(means.refused, view.id)
         activation = ActivationId(view.activation or "" if going_on else new_id())
@@ -108,8 +112,8 @@ class Signing:
         Raises:
             ApplianceError: what ended the attempt.
         """
-        async with self._store.read() as records:
-            view = await records.requests.get(request)
+        async with self._store.read() as transaction:
+            view = await RequestStore(transaction).get(request)
         if view is None or view.state is not RequestState.IN_PROGRESS:
             return
         activation = ActivationId(view.activation or "")
@@ -134,9 +138,9 @@ class Signing:
         deadline = loop.time() + self._settings.wait_s
         looks = 0
         while True:
-            async with self._store.read() as records:
-                view = await records.requests.get(request)
-                signed = await records.documents.signed(request)
+            async with self._store.read() as transaction:
+                view = await RequestStore(transaction).get(request)
+                signed = await DocumentRowStore(transaction).signed(request)
             if view is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
             if (outcome := standing(view, signed, fingerprint)) is not None:

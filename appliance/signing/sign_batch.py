@@ -16,15 +16,18 @@ from typing import Final
 from structlog.contextvars import bind_contextvars
 
 from appliance.core.background import Shielded
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, BatchId, PersonId, RequestId, new_id
 from appliance.domain.ports import Expectation, Outcomes
-from appliance.domain.records import Records, Store
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, BatchRow, SignBatch
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
 from appliance.settings import SigningSettings
 from appliance.signing.activation import Authorizing, Means, Refusals, Wish
+from appliance.signing.batch_store import BatchStore
+from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import owned
 from appliance.signing.signing_rules import repeated, standing
 
@@ -60,7 +63,7 @@ class BatchSigning:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         authorizing: Authorizing,
         outcomes: Outcomes,
         clock: Clock,
@@ -91,8 +94,8 @@ class BatchSigning:
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
                 `IN_PROGRESS` while the password is changed.
         """
-        async with self._store.read() as records:
-            found = await self._look(records, batch, signer)
+        async with self._store.read() as transaction:
+            found = await self._look(transaction, batch, signer)
         refused = found.refused
         activation = (found.going_on or [ActivationId(new_id())])[0]
         if found.means is not None and found.wish.wanted:
@@ -126,13 +129,15 @@ class BatchSigning:
         Raises:
             ApplianceError: `LOTE_NOT_FOUND`.
         """
-        async with self._store.read() as records:
-            row = await records.batches.get(batch)
+        async with self._store.read() as transaction:
+            row = await BatchStore(transaction).get(batch)
             if row is None or row.person != person:
                 raise ApplianceError(ErrorCode.LOTE_NOT_FOUND)
-            return await _outcome(records, row)
+            return await _outcome(transaction, row)
 
-    async def _look(self, records: Records, batch: SignBatch, signer: Signer) -> _Found:
+    async def _look(
+        self, transaction: Transaction, batch: SignBatch, signer: Signer
+    ) -> _Found:
         """Tell apart what is refused, what is done or going on, and the rest.
 
         Raises:
@@ -140,8 +145,8 @@ class BatchSigning:
         """
         key = batch.idempotency_key
         idempotency = None if key is None else (key, batch.sha256())
-        await self._authorizing.check_key(records, signer.person, idempotency)
-        views = await records.requests.named(set(batch.requests))
+        await self._authorizing.check_key(transaction, signer.person, idempotency)
+        views = await RequestStore(transaction).named(set(batch.requests))
         refused: Refusals = {}
         going_on: list[ActivationId] = []
         fresh: dict[RequestId, RequestView] = {}
@@ -157,7 +162,7 @@ class BatchSigning:
         means = None
         if fresh:
             means = await self._authorizing.means(
-                records, signer.person, fresh.values(), batch.params
+                transaction, signer.person, fresh.values(), batch.params
             )
             refused |= means.refused
         wanted = {
@@ -178,8 +183,8 @@ class BatchSigning:
         deadline = loop.time() + self._settings.wait_s
         awaited = set(requests)
         while awaited:
-            async with self._store.read() as records:
-                if not await records.requests.in_progress(awaited):
+            async with self._store.read() as transaction:
+                if not await RequestStore(transaction).in_progress(awaited):
                     return
             left = deadline - loop.time()
             if left <= 0:
@@ -189,19 +194,19 @@ class BatchSigning:
 
     async def _told(self, row: BatchRow) -> BatchOutcome:
         """How it stands; kept for `progress` where that is not the end."""
-        async with self._store.read() as records:
-            outcome = await _outcome(records, row)
+        async with self._store.read() as transaction:
+            outcome = await _outcome(transaction, row)
         if not outcome.is_over:
-            async with self._store.write() as records:
-                await records.batches.put(row)
+            async with self._store.write() as transaction:
+                await BatchStore(transaction).put(row)
         return outcome
 
 
-async def _outcome(records: Records, row: BatchRow) -> BatchOutcome:
+async def _outcome(transaction: Transaction, row: BatchRow) -> BatchOutcome:
     """Every request's result as it stands now, in the order of the command."""
     # Signed documents last: what is told signed by then has its document.
-    views = await records.requests.named(set(row.requests))
-    signed = await records.documents.signed_of(views)
+    views = await RequestStore(transaction).named(set(row.requests))
+    signed = await DocumentRowStore(transaction).signed_of(views)
     return BatchOutcome(
         row.id,
         tuple(

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from appliance.core.unit_of_work import Database
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.appearance.details import CODE_CHARACTERS, CODE_LENGTH
 from appliance.domain.appearance.text import mask_name
-from appliance.domain.records import Store
 from appliance.domain.requests.request import SignedVersion
+from appliance.identity.person_store import PersonStore
+from appliance.signing.activations.activation_store import ActivationStore
 
 # What people and Crockford's base 32 hold for the same.
 _SAME: Final = str.maketrans("OIL", "011")
@@ -63,7 +66,7 @@ class Verification:
         store: the record.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Database) -> None:
         self._store = store
 
     async def look(self, code: str) -> KnownSignature | None:
@@ -78,12 +81,12 @@ class Verification:
         asked = read_code(code)
         if asked is None:
             return None
-        async with self._store.read() as records:
-            found = await records.activations.by_code(asked)
+        async with self._store.read() as transaction:
+            found = await ActivationStore(transaction).by_code(asked)
             if found is None:
                 return None
-            person = await records.people.get(found.person)
-            holding = await records.documents.holding(found.request)
+            person = await PersonStore(transaction).get(found.person)
+            holding = await DocumentRowStore(transaction).holding(found.request)
         if person is None or not holding:
             return None
         newest, *earlier = holding

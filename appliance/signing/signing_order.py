@@ -16,16 +16,18 @@ from typing import Final
 
 import structlog
 
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.inspection import Inspections
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError
 from appliance.domain.ids import DocumentId, RequestId, new_id
-from appliance.domain.records import Records, Store
-from appliance.domain.records.requests import StoredDocument
+from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.signing.request_store import RequestStore
 
 _log = structlog.get_logger(__name__)
 _BATCH: Final = 20
@@ -38,7 +40,7 @@ _KINDS: Final = {
 
 
 async def hand_over(
-    records: Records,
+    transaction: Transaction,
     signed: SignedDocumentView,
     inspection: Inspection,
     clock: Clock,
@@ -47,7 +49,7 @@ async def hand_over(
     """Give the turn to who signs next, on what the one before made.
 
     Args:
-        records: of the transaction that publishes it, or of a later one.
+        transaction: of the transaction that publishes it, or of a later one.
         signed: the newest version of the predecessor's signed document.
         inspection: of those bytes.
         clock: the time.
@@ -56,19 +58,19 @@ async def hand_over(
     Returns:
         Whose turn it is, or None when nobody waits any more.
     """
-    before = await records.requests.get(signed.request)
+    before = await RequestStore(transaction).get(signed.request)
     if before is None:
         return None
-    following = await records.requests.lock_later(before.process, before.seq)
+    following = await RequestStore(transaction).lock_later(before.process, before.seq)
     if not following or following[0].state is not RequestState.WAITING:
         return None
     new = StoredDocument(
         DocumentId(new_id()), signed.integrator, signed.sha256, inspection
     )
-    document = await records.documents.add(new, clock.now())
+    document = await DocumentRowStore(transaction).add(new, clock.now())
     number = following[0].id
-    await records.requests.take_turn(number, document.id)
-    records.audit.add(
+    await RequestStore(transaction).take_turn(number, document.id)
+    transaction.audit.add(
         AuditEvent(
             EventKind.REQUEST_TURN,
             actor,
@@ -86,7 +88,7 @@ async def hand_over(
 
 
 async def end_rest(
-    records: Records,
+    transaction: Transaction,
     ended: RequestId,
     then: RequestState,
     actor: str,
@@ -95,24 +97,24 @@ async def end_rest(
     """End those that wait for one that will not be signed; how many.
 
     Args:
-        records: of the transaction that ends it.
+        transaction: of the transaction that ends it.
         ended: which.
         then: what became of it.
         actor: for the audit.
         reason: why the rest ends.
     """
-    before = await records.requests.get(ended)
+    before = await RequestStore(transaction).get(ended)
     if before is None or not before.followed:
         return 0
     rest = RequestState.CANCELLED
     if then is RequestState.EXPIRED:
         rest = then
     moved = 0
-    for view in await records.requests.lock_later(before.process, before.seq):
+    for view in await RequestStore(transaction).lock_later(before.process, before.seq):
         if view.state is not RequestState.WAITING:
             continue
-        await records.requests.move(view.id, view.state, rest, reason)
-        records.audit.add(
+        await RequestStore(transaction).move(view.id, view.state, rest, reason)
+        transaction.audit.add(
             AuditEvent(
                 _KINDS[rest],
                 actor,
@@ -134,7 +136,7 @@ class Turns:
         clock: the time.
     """
 
-    def __init__(self, store: Store, inspections: Inspections, clock: Clock) -> None:
+    def __init__(self, store: Database, inspections: Inspections, clock: Clock) -> None:
         self._store = store
         self._inspections = inspections
         self._clock = clock
@@ -167,8 +169,8 @@ class Turns:
         Each call goes on after the one before: turns that cannot be given now keep
         nobody from theirs.
         """
-        async with self._store.read() as records:
-            stalled = await records.requests.stalled(self._looked_at, _BATCH)
+        async with self._store.read() as transaction:
+            stalled = await RequestStore(transaction).stalled(self._looked_at, _BATCH)
         is_last = len(stalled) < _BATCH
         self._looked_at = RequestId(0) if is_last else stalled[-1]
         given = 0
@@ -180,38 +182,40 @@ class Turns:
         return given
 
     async def _give_on(self, number: RequestId) -> int:
-        async with self._store.read() as records:
-            before = await _before(records, number)
+        async with self._store.read() as transaction:
+            before = await _before(transaction, number)
             if before is None:
                 return 0
-            signed = await records.documents.signed(before.id)
+            signed = await DocumentRowStore(transaction).signed(before.id)
         if signed is None:
-            async with self._store.write() as records:
-                return await end_rest(records, before.id, before.state, "system")
+            async with self._store.write() as transaction:
+                return await end_rest(transaction, before.id, before.state, "system")
         try:
             inspection = await self._inspections.of_stored(
                 signed.integrator, signed.sha256
             )
         except DocumentRefusedError as exc:
             _log.warning("turn.refused", request=number, code=exc.code.value)
-            async with self._store.write() as records:
+            async with self._store.write() as transaction:
                 return await end_rest(
-                    records, before.id, before.state, "system", exc.code.value
+                    transaction, before.id, before.state, "system", exc.code.value
                 )
-        async with self._store.write() as records:
-            newest = await records.documents.signed(before.id)
+        async with self._store.write() as transaction:
+            newest = await DocumentRowStore(transaction).signed(before.id)
             if newest is None or newest.sha256 != signed.sha256:
                 return 0  # a newer version came meanwhile; the next look takes it
-            given = await hand_over(records, signed, inspection, self._clock, "system")
+            given = await hand_over(
+                transaction, signed, inspection, self._clock, "system"
+            )
         return int(given is not None)
 
 
-async def _before(records: Records, number: RequestId) -> RequestView | None:
+async def _before(transaction: Transaction, number: RequestId) -> RequestView | None:
     """The request whose end one waits for."""
-    view = await records.requests.get(number)
+    view = await RequestStore(transaction).get(number)
     if view is None:
         return None
-    for other in await records.requests.of_process(view.process):
+    for other in await RequestStore(transaction).of_process(view.process):
         if other.seq == view.seq - 1:
             return other
     return None

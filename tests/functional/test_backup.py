@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 from appliance.bootstrap import open_core
-from appliance.core.installation_store import RESTORED
+from appliance.core.installation_store import RESTORED, InstallationStore
 from appliance.documents.local.folder_mark import mark_in
 from appliance.domain.clock import SystemClock
 from appliance.domain.generation import Generation
@@ -437,9 +437,9 @@ def generation_of(site: Site) -> Generation:
         settings = site.appliance.settings
         async with (
             open_core(settings, SystemClock(), "operator") as core,
-            core.store.read() as records,
+            core.store.read() as transaction,
         ):
-            return await records.installation.generation()
+            return await InstallationStore(transaction).generation()
 
     return run_apart(read())
 

@@ -26,6 +26,9 @@ from pyhanko_certvalidator import ValidationContext
 from appliance.bootstrap import Front
 from appliance.domain.certificates import CertificateView
 from appliance.domain.vocab import CertificateState, CredentialState, RevocationReason
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.publication_store import PublicationStore
+from appliance.pki.revocation_store import RevocationStore
 from tests import pdfs
 from tests.functional.calls import problem
 from tests.ledger import read_ledger
@@ -285,13 +288,15 @@ def whole(checker: Checker, seen: list[bool]) -> bool:
 
     async def look(front: Front) -> list[bool]:
         # Locked, so that the commit falls before or after this look.
-        async with front.core.store.write() as records:
-            await records.certificates.get(serial, lock=True)
-            view = await records.certificates.view(serial)
+        async with front.core.store.write() as transaction:
+            await CertificateStore(transaction).get(serial, lock=True)
+            view = await CertificateStore(transaction).view(serial)
             assert view is not None
-            answer = await records.publications.answer(serial)
-            entries = await records.revocations.revoked(view.certificate.issuer)
-            crl = await records.publications.crl(view.certificate.issuer)
+            answer = await PublicationStore(transaction).answer(serial)
+            entries = await RevocationStore(transaction).revoked(
+                view.certificate.issuer
+            )
+            crl = await PublicationStore(transaction).crl(view.certificate.issuer)
         assert crl is not None
         listed = x509.load_der_x509_crl(crl.der)
         return [

@@ -188,8 +188,8 @@ def test_rubrica_verify_agrees(
 
 def _audit(appliance: Appliance, request: int) -> list[AuditRow]:
     async def read(front: Front) -> list[AuditRow]:
-        async with front.core.store.read() as records:
-            return await records.audit.of_request(request)
+        async with front.core.store.read() as transaction:
+            return await transaction.audit.of_request(request)
 
     return appliance.do(read)
 
@@ -234,10 +234,10 @@ def test_audit_hangs_together(appliance: Appliance) -> None:
     """No writer's rows have a hole, and each hangs on the one before."""
 
     async def read(front: Front) -> dict[str, list[AuditRow]]:
-        async with front.core.store.read() as records:
+        async with front.core.store.read() as transaction:
             return {
-                writer: await records.audit.of_writer(writer)
-                for writer in await records.audit.writers()
+                writer: await transaction.audit.of_writer(writer)
+                for writer in await transaction.audit.writers()
             }
 
     writers = appliance.do(read)

@@ -7,6 +7,7 @@ import pyotp
 
 from appliance.bootstrap import Front
 from appliance.domain.ids import PersonId
+from appliance.identity.person_store import PersonStore
 from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
 from tests.validators import pdfsig
@@ -15,8 +16,8 @@ CUIL = "27314159263"
 
 
 async def _person(front: Front) -> PersonId:
-    async with front.core.store.read() as records:
-        person = await records.people.by_cuil(CUIL)
+    async with front.core.store.read() as transaction:
+        person = await PersonStore(transaction).by_cuil(CUIL)
     assert person is not None
     return person.id
 

@@ -12,6 +12,7 @@ import pytest
 from appliance.bootstrap import Front
 from appliance.core.database import tables
 from appliance.domain.vocab import TaskState
+from appliance.keys.credential_store import CredentialStore
 from tests import pdfs
 from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson
@@ -30,11 +31,11 @@ def with_key(appliance: Appliance, people: list[TestPerson]) -> list[TestPerson]
     """Who has a credential."""
 
     async def look(front: Front) -> list[TestPerson]:
-        async with front.core.store.read() as records:
+        async with front.core.store.read() as transaction:
             return [
                 person
                 for person in people
-                if await records.credentials.active(person.id) is not None
+                if await CredentialStore(transaction).active(person.id) is not None
             ]
 
     return appliance.do(look)

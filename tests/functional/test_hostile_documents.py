@@ -18,8 +18,11 @@ import httpx
 import pytest
 
 from appliance.bootstrap import Front
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.ids import DocumentId, new_id
-from appliance.domain.records.requests import NewRequest
+from appliance.domain.requests.new_request import NewRequest
+from appliance.identity.person_store import PersonStore
+from appliance.signing.request_store import RequestStore
 from tests.parts import hostile
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.bystander import Bystander
@@ -63,15 +66,15 @@ def doctored(appliance: Appliance, person: TestPerson, pdf: bytes) -> list[int]:
     """Requests of a document that the record describes as another one."""
 
     async def plant(front: Front) -> list[int]:
-        async with front.core.store.read() as records:
-            integrator = await records.people.integrator("demo")
+        async with front.core.store.read() as transaction:
+            integrator = await PersonStore(transaction).integrator("demo")
         assert integrator is not None
         kept = await front.intake.keep(integrator.id, hostile.plain())
         sha256 = await front.core.documents.put(integrator.id, pdf)
         kept = replace(kept, id=DocumentId(new_id()), sha256=sha256)
         now = front.clock.now()
-        async with front.core.store.write() as records:
-            document = await records.documents.add(kept, now)
+        async with front.core.store.write() as transaction:
+            document = await DocumentRowStore(transaction).add(kept, now)
             new = NewRequest(
                 person=person.id,
                 integrator=integrator.id,
@@ -81,7 +84,7 @@ def doctored(appliance: Appliance, person: TestPerson, pdf: bytes) -> list[int]:
                 created=now,
                 expires=None,
             )
-            return [await records.requests.add(new) for _ in range(_DOCTORED)]
+            return [await RequestStore(transaction).add(new) for _ in range(_DOCTORED)]
 
     return appliance.do(plant)
 

@@ -17,6 +17,8 @@ from appliance.bootstrap import Front
 from appliance.core.database import tables
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.vocab import IntentState, ItemState, RequestState
+from appliance.keys.credential_store import CredentialStore
+from appliance.signing.request_store import RequestStore
 from tests import pdfs
 from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson
@@ -196,8 +198,8 @@ def test_pki_that_is_gone_lets_people_sign(on_sqlite: Trouble) -> None:
 
 def _has_key(appliance: Appliance, person: TestPerson) -> bool:
     async def look(front: Front) -> bool:
-        async with front.core.store.read() as records:
-            return await records.credentials.active(person.id) is not None
+        async with front.core.store.read() as transaction:
+            return await CredentialStore(transaction).active(person.id) is not None
 
     return appliance.do(look)
 
@@ -242,8 +244,8 @@ def test_ring_that_comes_often_is_one_use_of_the_key(either: Trouble) -> None:
     request = either.new_request()
 
     async def ring(front: Front) -> None:
-        async with front.core.store.read() as records:
-            view = await records.requests.get(RequestId(request))
+        async with front.core.store.read() as transaction:
+            view = await RequestStore(transaction).get(RequestId(request))
         assert view is not None
         for _ in range(20):
             await front.core.doorbell.ring(ActivationId(view.activation or ""))

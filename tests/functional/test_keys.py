@@ -20,6 +20,8 @@ from appliance.bootstrap import Front
 from appliance.domain.identity import Credential
 from appliance.domain.keys import KeyMode
 from appliance.domain.vocab import VouchedBy
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
 from tests import pdfs
 from tests.functional.calls import problem, sign
 from tests.ledger import read_ledger
@@ -46,8 +48,8 @@ def credential_of(appliance: Appliance, person: TestPerson) -> Credential:
     """Their key as it stands."""
 
     async def read(front: Front) -> Credential | None:
-        async with front.core.store.read() as records:
-            return await records.credentials.active(person.id)
+        async with front.core.store.read() as transaction:
+            return await CredentialStore(transaction).active(person.id)
 
     found = appliance.do(read)
     assert found is not None
@@ -77,8 +79,8 @@ def audited(appliance: Appliance, request: int, event: str) -> list[dict[str, An
     """What was recorded of a kind about a request."""
 
     async def read(front: Front) -> list[dict[str, Any]]:
-        async with front.core.store.read() as records:
-            rows = await records.audit.of_request(request)
+        async with front.core.store.read() as transaction:
+            rows = await transaction.audit.of_request(request)
         return [dict(row.event.detail) for row in rows if row.event.event == event]
 
     return appliance.do(read)
@@ -300,8 +302,8 @@ def test_pepper_is_renewed_at_the_next_signature(keyed: Appliance) -> None:
     signed(keyed, person)
 
     async def version(front: Front) -> int:
-        async with front.core.store.read() as records:
-            secret = await records.people.signing_secret(person.id)
+        async with front.core.store.read() as transaction:
+            secret = await PersonStore(transaction).signing_secret(person.id)
         assert secret is not None
         return secret.pepper_version
 

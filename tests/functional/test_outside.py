@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import hashes
 
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
+from appliance.pki.validation.external_status_store import ExternalStatusStore
 from tests import pdfs
 from tests.functional.calls import problem, sign
 from tests.functional.test_outside_ca import spki_of
@@ -253,7 +254,9 @@ def _forget(appliance: Appliance) -> None:
     """Forget what is kept of outside CAs, as if its time were over."""
 
     async def forget(front: Any) -> None:
-        async with front.core.store.write() as records:
-            await records.outside.forget(datetime(2100, 1, 1, tzinfo=UTC))
+        async with front.core.store.write() as transaction:
+            await ExternalStatusStore(transaction).forget(
+                datetime(2100, 1, 1, tzinfo=UTC)
+            )
 
     appliance.do(forget)

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from appliance.bootstrap import Front
 from appliance.domain.identity import Credential
 from appliance.domain.keys import KeyAlgorithm, KeyMode, WrapMethod
+from appliance.keys.credential_store import CredentialStore
 from tests import pdfs
 from tests.functional.calls import signed_pdf
 from tests.ledger import read_ledger
@@ -101,8 +102,8 @@ def test_ledger_is_clean_on_nss(on_nss: Appliance) -> None:
 
 def _credential(appliance: Appliance, person: TestPerson) -> Credential:
     async def read(front: Front) -> Credential | None:
-        async with front.core.store.read() as records:
-            return await records.credentials.active(person.id)
+        async with front.core.store.read() as transaction:
+            return await CredentialStore(transaction).active(person.id)
 
     found = appliance.do(read)
     assert found is not None

@@ -65,12 +65,12 @@ def take_overs(site: Site) -> list[dict[str, object]]:
     async def read() -> list[dict[str, object]]:
         async with (
             open_core(site.appliance.settings, SystemClock(), "operator") as core,
-            core.store.read() as records,
+            core.store.read() as transaction,
         ):
             return [
                 row.event.detail
-                for writer in await records.audit.writers()
-                for row in await records.audit.of_writer(writer)
+                for writer in await transaction.audit.writers()
+                for row in await transaction.audit.of_writer(writer)
                 if row.event.event is EventKind.HSM_TAKEN_OVER
             ]
 

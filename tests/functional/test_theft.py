@@ -39,7 +39,7 @@ from appliance.domain.activation import (
 )
 from appliance.domain.errors import ActivationInvalidError
 from appliance.domain.keys import SignatureScheme
-from appliance.domain.records.people import SigningSecret
+from appliance.domain.people import SigningSecret
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import RequestState
 from appliance.keys.credential_store import credential_of

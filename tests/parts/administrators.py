@@ -22,6 +22,8 @@ from appliance.domain.ids import PersonId
 from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import VouchedBy
+from appliance.identity.person_store import PersonStore
+from appliance.integrators.integrator_store import IntegratorStore
 from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.guesses import guess_at_person
@@ -49,8 +51,8 @@ class Administrator:
         """A code that is taken, also where an earlier one of its step was used."""
 
         async def forget(front: Front) -> None:
-            async with front.core.store.write() as records:
-                await records.console._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+            async with front.core.store.write() as transaction:
+                await transaction.connection.execute(
                     update(console_user)
                     .where(console_user.c.name == self.name)
                     .values(last_step=0)
@@ -165,8 +167,8 @@ def build_town(appliance: Appliance) -> Town:
         await desk.rotate_key(ACTOR, old.key.id, 86_400)
         gone = await desk.create_key(ACTOR, code, "Prueba", None)
         await front.sessions.open(code, used.secret)
-        async with front.core.store.write() as records:
-            await records.integrators.flag_key(
+        async with front.core.store.write() as transaction:
+            await IntegratorStore(transaction).flag_key(
                 old.key.id, FlagReason.BROWSER, front.clock.now()
             )
         await desk.revoke_key(ACTOR, gone.key.id)
@@ -181,8 +183,8 @@ def build_town(appliance: Appliance) -> Town:
         return (used.key.id, old.key.id), domain.id
 
     async def people(front: Front) -> PersonId:
-        async with front.core.store.write() as records:
-            await records.people.set_counted(locked.id, 10, front.clock.now())
+        async with front.core.store.write() as transaction:
+            await PersonStore(transaction).set_counted(locked.id, 10, front.clock.now())
         await guess_at_person(
             front.core.store, front, locked.id, locked.cuil, locked.email
         )

@@ -43,7 +43,10 @@ from appliance.domain.records.activations import IntentRow
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.people import NewPersonOrder
+from appliance.identity.person_store import PersonStore
 from appliance.settings import Settings, load_settings
+from appliance.signing.activations.activation_store import ActivationStore
+from appliance.signing.request_store import RequestStore
 from tests.parts.places import free_port
 from tests.parts.plain_http import NO_TLS, answers
 from tests.parts.prepared import copy_installation, prepared
@@ -431,14 +434,14 @@ class Appliance:
         """
 
         async def change(front: Front) -> None:
-            async with front.core.store.write() as records:
-                await records.people.set_counted(person.id, 0, None)
-                await records.people._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+            async with front.core.store.write() as transaction:
+                await PersonStore(transaction).set_counted(person.id, 0, None)
+                await transaction.connection.execute(
                     update(person_table)
                     .where(person_table.c.id == person.id)
                     .values(state=PersonState.ACTIVE.value)
                 )
-                await records.logins._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                await transaction.connection.execute(
                     update(login_secret)
                     .where(login_secret.c.person == person.id)
                     .values(last_step=0)
@@ -493,10 +496,10 @@ class Appliance:
         """Every intended use of a key for a request's activation."""
 
         async def read(front: Front) -> list[IntentRow]:
-            async with front.core.store.read() as records:
-                view = await records.requests.get(request)  # type: ignore[arg-type]  # an id
+            async with front.core.store.read() as transaction:
+                view = await RequestStore(transaction).get(request)  # type: ignore[arg-type]  # an id
                 assert view is not None
-                return await records.activations.intents(view.activation)  # type: ignore[arg-type]  # same
+                return await ActivationStore(transaction).intents(view.activation)  # type: ignore[arg-type]  # same
 
         return self.do(read)
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from appliance.domain.records.activations import Claim, IntentRow, Terms
 from appliance.domain.vocab import IntentState
+from appliance.signing.activations.activation_store import ActivationStore
 from tests.core_parts import HOST, CoreParts
 
 TERMS = Terms(
@@ -18,8 +19,8 @@ TERMS = Terms(
 
 async def claim(core: CoreParts, owner: str = "signing/h/1/p") -> Claim | None:
     """Claim in a transaction of its own."""
-    async with core.store.write() as records:
-        return await records.activations.claim_next(owner, core.now, TERMS)
+    async with core.store.write() as transaction:
+        return await ActivationStore(transaction).claim_next(owner, core.now, TERMS)
 
 
 async def claimed(core: CoreParts, owner: str = "signing/h/1/p") -> Claim:

@@ -30,6 +30,7 @@ from admin_ui.session import COOKIE
 from appliance.appearance.content import Stamping
 from appliance.appearance.samples import StampSamples
 from appliance.bootstrap import AdminFront, open_admin
+from appliance.console.view_store import ConsoleViewStore
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.documents.intake import Intake, IntakeOrder
 from appliance.domain.appearance.details import Logo, LogoPicture
@@ -233,9 +234,9 @@ class Site:
 
     async def rows_of(self, actor: str) -> int:
         """How many audit rows somebody left."""
-        async with self.desk.store.read() as records:
-            writers = await records.audit.writers()
-            rows = [r for w in writers for r in await records.audit.of_writer(w)]
+        async with self.desk.store.read() as transaction:
+            writers = await transaction.audit.writers()
+            rows = [r for w in writers for r in await transaction.audit.of_writer(w)]
         return sum(row.event.actor == actor for row in rows)
 
     # -- what is there ------------------------------------------------------
@@ -258,8 +259,8 @@ class Site:
 
     async def enrol(self, person: PersonId, cuil: str, name: str) -> None:
         """Do what the person and the worker would."""
-        async with self.desk.store.write() as records:
-            await records.console_views.move_person(
+        async with self.desk.store.write() as transaction:
+            await ConsoleViewStore(transaction).move_person(
                 person, PersonState.INVITED, PersonState.ACTIVE
             )
         await hold(self.desk.store, person, cuil, self.clock.now(), name=name)

@@ -16,6 +16,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind
 from appliance.identity.enrolment import Choice
+from appliance.identity.person_store import PersonStore
 from tests.parts.console import NAME, PASSWORD, Answer, Site, open_site
 from tests.parts.outside_ca import OutsideCa
 
@@ -104,8 +105,8 @@ async def key_id(site: Site, label: str = "backend") -> str:
 
 async def lock(site: Site, person: PersonId) -> None:
     """Lock somebody's signing password."""
-    async with site.desk.store.write() as records:
-        await records.people.set_counted(person, 10, site.clock.now())
+    async with site.desk.store.write() as transaction:
+        await PersonStore(transaction).set_counted(person, 10, site.clock.now())
 
 
 def shown_once(answer: Answer) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from appliance.core.unit_of_work import Database
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.documents.local.folder_mark import (
     DocumentMark,
@@ -20,7 +21,6 @@ from appliance.documents.s3.blob_store import BucketDocuments
 from appliance.documents.s3.bucket import Bucket
 from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
 from appliance.domain.ports import DocumentKeys, DocumentUpkeep
-from appliance.domain.records import Store
 from appliance.settings import DocumentSettings
 
 
@@ -33,7 +33,7 @@ class DocumentPlace(Protocol):
         ...
 
     def store_with(
-        self, keys: DocumentKeys, record: Store | None = None
+        self, keys: DocumentKeys, record: Database | None = None
     ) -> DocumentUpkeep:
         """A store by some keys; it looks at the mark where a record is given."""
         ...
@@ -71,7 +71,7 @@ class FolderPlace:
         return MarkedFolder(self.folder)
 
     def store_with(
-        self, keys: DocumentKeys, record: Store | None = None
+        self, keys: DocumentKeys, record: Database | None = None
     ) -> DocumentUpkeep:
         """A store by some keys; it looks at the mark where a record is given."""
         mark = None if record is None else DocumentMark(record, self.folder)
@@ -121,7 +121,7 @@ class BucketPlace:
         return MarkedBucket(self.bucket)
 
     def store_with(
-        self, keys: DocumentKeys, record: Store | None = None
+        self, keys: DocumentKeys, record: Database | None = None
     ) -> DocumentUpkeep:
         """A store by some keys; it looks at the mark where a record is given."""
         mark = None if record is None else BucketMark(record, self.settings)

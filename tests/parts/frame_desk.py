@@ -18,6 +18,7 @@ from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
 from appliance.core.rate_limit import Throttle
 from appliance.core.secrets.password_hashing import HashSlots
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.download_links import Links
 from appliance.documents.intake import Intake
 from appliance.documents.local.blob_store import LocalDocuments
@@ -29,7 +30,7 @@ from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorC
 from appliance.domain.identity import Person
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.records.people import NewPerson, SigningSecret
+from appliance.domain.people import NewPerson, SigningSecret
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.secrets import KeyRing
 from appliance.domain.signature_fields import EmptyField, SigningFacts
@@ -37,12 +38,16 @@ from appliance.domain.vocab import PersonState, RequestState, VouchedBy
 from appliance.embedding.ceremony import Framing
 from appliance.embedding.identification import FrameIdentity
 from appliance.embedding.request import FrameRequests
+from appliance.embedding.session_store import SessionStore
 from appliance.embedding.session_views import FrameViews
 from appliance.embedding.signing import FrameSigning
 from appliance.identity.login import email_index
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.signing.activation import Authorizing
+from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
 from tests.core_parts import new_credential
@@ -146,10 +151,10 @@ class FrameDesk:
             ),
             signing=SigningSecret(b"-" * 16, {}, 1, "00"),
         )
-        async with desk.store.write() as records:
-            await records.people.add(new)
+        async with desk.store.write() as transaction:
+            await PersonStore(transaction).add(new)
             if state is PersonState.ACTIVE:
-                await records.credentials.add(
+                await CredentialStore(transaction).add(
                     new_credential(
                         person,
                         certificate=CERTIFICATE,
@@ -207,8 +212,8 @@ class FrameDesk:
 
     async def again(self, session: EmbedSession) -> EmbedSession:
         """A session as it stands now."""
-        async with self.desk.store.read() as records:
-            now = await records.sessions.get(session.id)
+        async with self.desk.store.read() as transaction:
+            now = await SessionStore(transaction).get(session.id)
         assert now is not None
         return now
 
@@ -222,18 +227,24 @@ class FrameDesk:
     ) -> None:
         """Have a pending request end, as a worker or the reconciler would."""
         assert request is not None
-        async with self.desk.store.write() as records:
-            view = await records.requests.get(request, lock=True)
+        async with self.desk.store.write() as transaction:
+            view = await RequestStore(transaction).get(request, lock=True)
             assert view is not None
-            await records.requests.begin({request: "ff" * 32}, ActivationId(new_id()))
+            await RequestStore(transaction).begin(
+                {request: "ff" * 32}, ActivationId(new_id())
+            )
             if then is RequestState.IN_PROGRESS:
                 return
             if then is RequestState.SIGNED:
                 signed = SignedDocumentView(
                     request, view.integrator, "a.pdf", sha256, 5000, "B-B"
                 )
-                await records.documents.sealed(request, signed, self.desk.clock.now())
-            await records.requests.move(request, RequestState.IN_PROGRESS, then, reason)
+                await DocumentRowStore(transaction).sealed(
+                    request, signed, self.desk.clock.now()
+                )
+            await RequestStore(transaction).move(
+                request, RequestState.IN_PROGRESS, then, reason
+            )
 
 
 @asynccontextmanager

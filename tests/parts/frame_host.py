@@ -27,6 +27,9 @@ from appliance.core.database.tables import person as person_table
 from appliance.documents.intake import IntakeOrder
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind, PersonState
+from appliance.identity.person_store import PersonStore
+from appliance.integrators.integrator_store import IntegratorStore
+from appliance.signing.request_store import RequestStore
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.browsers import PATIENCE_MS
 from tests.parts.host_page import HostPage
@@ -248,9 +251,9 @@ class FrameSite:
         """Every request of this integrator's for a person, by id: its state."""
 
         async def read(front: Front) -> list[tuple[int, str]]:
-            async with front.core.store.read() as records:
-                whose = await records.integrators.get(self.code)
-                views = await records.requests.all(200)
+            async with front.core.store.read() as transaction:
+                whose = await IntegratorStore(transaction).get(self.code)
+                views = await RequestStore(transaction).all(200)
             assert whose is not None
             mine = [view for view in views if view.integrator == whose.id]
             return [(v.id, v.state.value) for v in mine if v.person == person.id]
@@ -269,8 +272,8 @@ class FrameSite:
                 audit_event.c.event == EventKind.REQUEST_VIEWED.value,
                 audit_event.c.actor == f"person:{person.id}",
             )
-            async with front.core.store.read() as records:
-                rows = await records.sessions._connection.execute(query)  # type: ignore[attr-defined]  # of the adapter
+            async with front.core.store.read() as transaction:
+                rows = await transaction.connection.execute(query)
                 return [int(row.request) for row in rows]
 
         mine = {request for request, _ in self.requests(person)}
@@ -284,8 +287,8 @@ class FrameSite:
                 f"session-token/{front.settings.environment.value}", token
             )
             until = front.clock.now() + timedelta(seconds=seconds_left)
-            async with front.core.store.write() as records:
-                await records.sessions._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+            async with front.core.store.write() as transaction:
+                await transaction.connection.execute(
                     update(embed_session)
                     .where(embed_session.c.token_index == index)
                     .values(until=until)
@@ -321,8 +324,8 @@ class FrameSite:
 
         async def change(front: Front) -> datetime:
             now = front.clock.now()
-            async with front.core.store.write() as records:
-                await records.people.set_counted(person.id, 10, now)
+            async with front.core.store.write() as transaction:
+                await PersonStore(transaction).set_counted(person.id, 10, now)
             return now
 
         return self.appliance.do(change)
@@ -331,8 +334,8 @@ class FrameSite:
         """Have a person be disabled."""
 
         async def change(front: Front) -> None:
-            async with front.core.store.write() as records:
-                await records.people._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+            async with front.core.store.write() as transaction:
+                await transaction.connection.execute(
                     update(person_table)
                     .where(person_table.c.id == person.id)
                     .values(state=PersonState.DISABLED.value)
@@ -372,8 +375,10 @@ class FrameSite:
         """Have the time of a request be over."""
 
         async def change(front: Front) -> None:
-            async with front.core.store.write() as records:
-                await records.requests.prolong(RequestId(request), front.clock.now())
+            async with front.core.store.write() as transaction:
+                await RequestStore(transaction).prolong(
+                    RequestId(request), front.clock.now()
+                )
 
         self.appliance.do(change)
 
@@ -390,8 +395,8 @@ class FrameSite:
         """Have the person's code be one that was not used yet, without waiting."""
 
         async def forget(front: Front) -> None:
-            async with front.core.store.write() as records:
-                await records.logins._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+            async with front.core.store.write() as transaction:
+                await transaction.connection.execute(
                     update(login_secret)
                     .where(login_secret.c.person == person.id)
                     .values(last_step=0)
@@ -403,10 +408,10 @@ class FrameSite:
         """What the audit says of this integrator, newest last."""
 
         async def read(front: Front) -> list[str]:
-            async with front.core.store.read() as records:
-                whose = await records.integrators.get(self.code)
+            async with front.core.store.read() as transaction:
+                whose = await IntegratorStore(transaction).get(self.code)
                 assert whose is not None
-                rows = await records.audit._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                rows = await transaction.connection.execute(
                     select(audit_event.c.event)
                     .where(audit_event.c.integrator == whose.id)
                     .order_by(audit_event.c.at)

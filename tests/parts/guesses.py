@@ -3,12 +3,12 @@
 from typing import Protocol
 
 from appliance.core.rate_limit import Throttle
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import PersonId
+from appliance.domain.login import AttemptKind
 from appliance.domain.ports import LookupIndex
-from appliance.domain.records import Store
-from appliance.domain.records.login import AttemptKind
 from appliance.identity import login
 from appliance.settings import Settings
 
@@ -30,7 +30,7 @@ class Place(Protocol):
 
 
 async def guess(
-    store: Store,
+    store: Database,
     place: Place,
     account: str,
     person: PersonId | None = None,
@@ -54,13 +54,13 @@ async def guess(
             )
         except ApplianceError:
             return
-        async with store.write() as records:
-            await throttle.wrong(records, attempt)
+        async with store.write() as transaction:
+            await throttle.wrong(transaction, attempt)
     raise AssertionError("nothing was refused")
 
 
 async def guess_at_person(
-    store: Store, place: Place, person: PersonId, cuil: str, email: str
+    store: Database, place: Place, person: PersonId, cuil: str, email: str
 ) -> None:
     """Guess at both names of a person, CUIL and e-mail address."""
     accounts = login.account_indexes(place.lookup, cuil, email)

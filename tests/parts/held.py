@@ -10,11 +10,13 @@ from typing import Any
 
 from cryptography import x509
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.records import Store
 from appliance.domain.vocab import CertificateKind
+from appliance.keys.credential_store import CredentialStore
+from appliance.pki.certificate_store import CertificateStore
 from tests.core_parts import new_credential
 from tests.parts.outside_ca import OutsideCa, der, ec_key, named, spki_of
 
@@ -31,7 +33,7 @@ class Held:
 
 
 async def hold(
-    store: Store, person: PersonId, cuil: str, now: datetime, **changes: Any
+    store: Database, person: PersonId, cuil: str, now: datetime, **changes: Any
 ) -> Held:
     """Record a credential with its certificate.
 
@@ -60,9 +62,9 @@ async def hold(
             **changes,
         },
     )
-    async with store.write() as records:
-        await records.credentials.add(credential)
-        await records.certificates.add(
+    async with store.write() as transaction:
+        await CredentialStore(transaction).add(credential)
+        await CertificateStore(transaction).add(
             CertificateRecord(
                 serial_text(made.serial_number),
                 CertificateKind.SIGNER,

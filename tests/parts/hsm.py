@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 
 from appliance.core.database.engines import open_engines
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.domain.keys import KeyAlgorithm, KeyReference, TokenRole
 from appliance.domain.vocab import EventKind
@@ -250,10 +250,12 @@ class HsmInstallation:
 
     async def audited(self) -> list[EventKind]:
         """What its audit has, in order."""
-        store = SqlStore(open_engines(self.settings), SystemClock(), "test")
-        async with store.read() as records:
-            writers = await records.audit.writers()
-            rows = [row for w in writers for row in await records.audit.of_writer(w)]
+        store = Database(open_engines(self.settings), SystemClock(), "test")
+        async with store.read() as transaction:
+            writers = await transaction.audit.writers()
+            rows = [
+                row for w in writers for row in await transaction.audit.of_writer(w)
+            ]
         await store.close()
         return [row.event.event for row in sorted(rows, key=lambda row: row.at)]
 

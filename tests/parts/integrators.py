@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 
 from appliance.core.database import tables
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, PersonId, RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.embedding.session_store import SessionStore
 from appliance.signing.expiry import Sweeping
+from appliance.signing.request_store import RequestStore
 from tests.parts.stores import Desk, open_desk
 
 OPERATOR = "operator"
@@ -54,8 +57,8 @@ async def new_document(desk: Desk, session: EmbedSession) -> DocumentId:
         "ab" * 32,
         Inspection(10, (), (), 0, None),
     )
-    async with desk.store.write() as records:
-        return (await records.documents.add(stored, desk.clock.now())).id
+    async with desk.store.write() as transaction:
+        return (await DocumentRowStore(transaction).add(stored, desk.clock.now())).id
 
 
 async def new_request(
@@ -71,8 +74,8 @@ async def new_request(
         created=desk.clock.now(),
         expires=session.until,
     )
-    async with desk.store.write() as records:
-        return await records.requests.add(new)
+    async with desk.store.write() as transaction:
+        return await RequestStore(transaction).add(new)
 
 
 async def signed_session(desk: Desk, session: EmbedSession) -> EmbedSession:
@@ -87,8 +90,8 @@ async def signed_session(desk: Desk, session: EmbedSession) -> EmbedSession:
     bound = await desk.progress.set_request(session, request)
     payload: dict[str, object] = {"eventId": "e1", "document": {"size": 1}}
     assert await desk.progress.complete(bound, payload) == payload
-    async with desk.store.read() as records:
-        stored = await records.sessions.get(session.id)
+    async with desk.store.read() as transaction:
+        stored = await SessionStore(transaction).get(session.id)
     assert stored is not None
     return stored
 

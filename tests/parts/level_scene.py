@@ -12,6 +12,8 @@ from typing import TypedDict
 
 from cryptography import x509
 
+from appliance.core.unit_of_work import Transaction
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.certificates import (
     CertificateRecord,
@@ -23,7 +25,6 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.records import Records
 from appliance.domain.requests.levels import SignatureProfile, Upkeep
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import (
@@ -33,9 +34,12 @@ from appliance.domain.vocab import (
     TimestampPolicy,
 )
 from appliance.pki.ca_certificates import AuthorityFiles
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication import Publishing
+from appliance.pki.publication_store import PublicationStore
 from appliance.pki.validation.validation_material import ValidationSource
 from appliance.signing.level_maintenance import UpkeepWork
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys, MovingClock
@@ -130,24 +134,26 @@ class Scene:
         """Put the CRLs of this moment on the record, as the CA does by itself."""
         self._number += 1
         now = self.clock.now().replace(microsecond=0)
-        async with self.core.store.write() as records:
+        async with self.core.store.write() as transaction:
             for issuer, of_root in ((self.pki.ca, False), (self.pki.root, True)):
                 crl = self.pki.crl(of_root=of_root)
                 new = Crl(key_identifier(issuer), self._number, crl, now, now + 7 * DAY)
-                assert await records.publications.put_crl(new)
+                assert await PublicationStore(transaction).put_crl(new)
             for der in (self.signer.certificate, *self.tsa.certificates):
                 if _end(der) > now:
-                    await self._answer(records, der, now)
+                    await self._answer(transaction, der, now)
 
-    async def _answer(self, records: Records, der: bytes, now: dt.datetime) -> None:
+    async def _answer(
+        self, transaction: Transaction, der: bytes, now: dt.datetime
+    ) -> None:
         """Put a certificate on the record, and its OCSP answer of this moment."""
         leaf = x509.load_der_x509_certificate(der)
         serial = serial_text(leaf.serial_number)
-        if await records.certificates.get(serial) is None:
+        if await CertificateStore(transaction).get(serial) is None:
             kind = CertificateKind.TSA
             if der == self.signer.certificate:
                 kind = CertificateKind.SIGNER
-            await records.certificates.add(
+            await CertificateStore(transaction).add(
                 CertificateRecord(
                     serial, kind, key_identifier(self.pki.ca), None, der,
                     leaf.not_valid_before_utc, leaf.not_valid_after_utc,
@@ -156,7 +162,7 @@ class Scene:
         answer, _ = self.pki.answer(leaf)
         good = CertificateState.VALID
         new = OcspAnswer(serial, good, answer, now, now + DAY)
-        assert await records.publications.put_answer(new)
+        assert await PublicationStore(transaction).put_answer(new)
 
     async def sign(
         self, profile: SignatureProfile, original: bytes | None = None
@@ -198,13 +204,15 @@ class Scene:
         request = await self.core.add_request(signer.person)
         view = await self.core.view(request)
         sha256 = await self.documents.put(view.integrator, pdf)
-        async with self.core.store.write() as records:
+        async with self.core.store.write() as transaction:
             document = SignedDocumentView(
                 request, view.integrator, "a.pdf", sha256, len(pdf), reached.level
             )
-            await records.documents.sealed(request, document, self.clock.now())
+            await DocumentRowStore(transaction).sealed(
+                request, document, self.clock.now()
+            )
             if reached.upkeep is not None:
-                await records.upkeep.add(
+                await LevelMaintenanceStore(transaction).add(
                     request, view.integrator, reached.upkeep, self.clock.now()
                 )
         return request
@@ -217,24 +225,24 @@ class Scene:
     async def renewed(self) -> None:
         """Wait until no lease has less than all of its time."""
         for _ in range(3000):
-            async with self.core.store.read() as records:
+            async with self.core.store.read() as transaction:
                 later = self.clock.now() + dt.timedelta(seconds=100)
-                if not await records.upkeep.any_due(later):
+                if not await LevelMaintenanceStore(transaction).any_due(later):
                     return
             await asyncio.sleep(0.01)
         raise AssertionError("the lease is not renewed")
 
     async def newest(self, request: RequestId) -> tuple[SignedDocumentView, bytes]:
         """The newest version, and its bytes."""
-        async with self.core.store.read() as records:
-            view = await records.documents.signed(request)
+        async with self.core.store.read() as transaction:
+            view = await DocumentRowStore(transaction).signed(request)
         assert view is not None
         return view, await self.documents.get(view.integrator, view.sha256)
 
     async def due(self, request: RequestId) -> Upkeep | None:
         """What a document still needs."""
-        async with self.core.store.read() as records:
-            return await records.upkeep.of_request(request)
+        async with self.core.store.read() as transaction:
+            return await LevelMaintenanceStore(transaction).of_request(request)
 
 
 async def make_scene(

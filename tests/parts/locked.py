@@ -17,11 +17,13 @@ from appliance.domain.errors import ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import ActivationId, CredentialId, RequestId, new_id
 from appliance.domain.keys import KeyMode, WrapMethod
-from appliance.domain.records.people import SigningSecret
+from appliance.domain.people import SigningSecret
 from appliance.domain.requests.request import SignCommand, Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
+from appliance.identity.person_store import PersonStore
 from appliance.keys.change_password import PasswordChange
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import lock_outer, open_outer
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_password import SigningPasswords
@@ -79,15 +81,15 @@ class LockedDesk:
 
     async def secret(self) -> SigningSecret:
         """What is kept of the signing password."""
-        async with self.core.store.read() as records:
-            found = await records.people.signing_secret(self.signer.person)
+        async with self.core.store.read() as transaction:
+            found = await PersonStore(transaction).signing_secret(self.signer.person)
         assert found is not None
         return found
 
     async def credential(self) -> Credential:
         """The person's key as it stands."""
-        async with self.core.store.read() as records:
-            found = await records.credentials.active(self.signer.person)
+        async with self.core.store.read() as transaction:
+            found = await CredentialStore(transaction).active(self.signer.person)
         assert found is not None
         return found
 
@@ -165,5 +167,5 @@ async def add_key(
         method_k=WrapMethod.AES_KWP,
     )
     outer = lock_outer(unlock, INNER, blank.aad(INSTALLATION))
-    async with core.store.write() as records:
-        await records.credentials.add(replace(blank, outer=outer))
+    async with core.store.write() as transaction:
+        await CredentialStore(transaction).add(replace(blank, outer=outer))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from appliance.core.database.engines import open_engines
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.keys.health import signing_workers
 from appliance.keys.signing_hosts import slot_host
@@ -265,7 +265,7 @@ class Site:
         async def look() -> set[str]:
             # A whole front would take from the hosts what they need just then.
             clock = SystemClock()
-            store = SqlStore(open_engines(self.operator.settings), clock, "operator")
+            store = Database(open_engines(self.operator.settings), clock, "operator")
             try:
                 alive = await signing_workers(store, clock)
             finally:

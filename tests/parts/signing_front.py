@@ -14,13 +14,16 @@ from datetime import timedelta
 from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import ActivationId, RequestId
-from appliance.domain.records.hsm_tasks import WorkerStatus
-from appliance.domain.records.people import SigningSecret
+from appliance.domain.people import SigningSecret
 from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
+from appliance.identity.person_store import PersonStore
+from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.signing_password import SigningPasswords
+from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
 from tests.core_parts import (
@@ -124,15 +127,15 @@ class Front:
         running = 0
         while not running:
             await asyncio.sleep(0.01)
-            async with self.core.store.read() as records:
-                running = await records.slots.running(
+            async with self.core.store.read() as transaction:
+                running = await PasswordAttemptStore(transaction).running(
                     self.signer.person, self.core.now - timedelta(seconds=60)
                 )
 
     async def counted(self) -> int:
         """Wrong passwords that were counted."""
-        async with self.core.store.read() as records:
-            secret = await records.people.signing_secret(self.signer.person)
+        async with self.core.store.read() as transaction:
+            secret = await PersonStore(transaction).signing_secret(self.signer.person)
         assert secret is not None
         return secret.counted
 
@@ -147,8 +150,8 @@ class Front:
 
 async def beat(core: CoreParts, slot: str = "signing/h/1", hsm: str = "ready") -> None:
     """A worker says that it is alive."""
-    async with core.store.write() as records:
-        await records.workers.beat(WorkerStatus(slot, "p", core.now, hsm, ""))
+    async with core.store.write() as transaction:
+        await WorkerStore(transaction).beat(WorkerStatus(slot, "p", core.now, hsm, ""))
 
 
 @asynccontextmanager
@@ -161,8 +164,8 @@ async def open_front(core: CoreParts, **settings: float) -> AsyncIterator[Front]
     limits = SigningSettings.model_validate({"wait_s": 10, **settings})
     shielded = Shielded()
     host = SigningHost(core.settings.data_dir)
-    async with core.store.write() as records:
-        await records.activation_keys.publish(host.key(core.now))
+    async with core.store.write() as transaction:
+        await ActivationKeyStore(transaction).publish(host.key(core.now))
     asking = authorizing(core, host, passwords, limits)
     signing = Signing(core.store, asking, core.outcomes, limits, shielded)
     await beat(core)

@@ -18,15 +18,16 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import Passwords
+from appliance.core.unit_of_work import Database
 from appliance.domain.activation import ActivationKey, epoch_at, key_statement
 from appliance.domain.clock import Clock
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.records import Store
-from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_identities import PinnedIdentities
+from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.pki.issuance import Issuing
 from appliance.pki.revocation import Revocations
 from appliance.settings import SigningSettings
@@ -79,14 +80,14 @@ class SigningHost:
             made=now,
         )
 
-    async def beat(self, store: Store, now: datetime, hsm: str = "ready") -> None:
+    async def beat(self, store: Database, now: datetime, hsm: str = "ready") -> None:
         """Say that a worker of it is alive, its key published."""
         status = WorkerStatus(f"signing/{self.name}/1", "p", now, hsm, "")
-        async with store.write() as records:
-            await records.workers.beat(status)
-            await records.activation_keys.publish(self.key(now))
+        async with store.write() as transaction:
+            await WorkerStore(transaction).beat(status)
+            await ActivationKeyStore(transaction).publish(self.key(now))
 
-    def hosts(self, store: Store, clock: Clock) -> SigningHosts:
+    def hosts(self, store: Database, clock: Clock) -> SigningHosts:
         """What a front asks for hosts, pinning this one's identity."""
         return SigningHosts(store, PinnedIdentities(self.pins), clock, INSTALLATION)
 
@@ -115,7 +116,7 @@ def authorizing(
 
 
 def issuing(
-    store: Store,
+    store: Database,
     clock: Clock,
     hosts: SigningHosts,
     passwords: SigningPasswords,

@@ -13,7 +13,7 @@ from typing import Any
 from appliance.core.database.engines import open_engines
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey, SecretBox
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.secrets import KeyRing, KeySource
 from appliance.domain.vocab import EventKind
@@ -38,7 +38,7 @@ class Desk:
 
     settings: Settings
     clock: MovingClock
-    store: SqlStore
+    store: Database
     sealer: SecretBox
     lookup: LookupKey
     integrators: Integrators
@@ -53,16 +53,20 @@ class Desk:
 
     async def audited_names(self) -> list[str]:
         """Kinds of everything that was recorded, in order."""
-        async with self.store.read() as records:
-            writers = await records.audit.writers()
-            rows = [row for w in writers for row in await records.audit.of_writer(w)]
+        async with self.store.read() as transaction:
+            writers = await transaction.audit.writers()
+            rows = [
+                row for w in writers for row in await transaction.audit.of_writer(w)
+            ]
         return [row.event.event.value for row in rows]
 
     async def audited(self, kind: EventKind) -> list[AuditEvent]:
         """What was recorded of a kind, in order."""
-        async with self.store.read() as records:
-            writers = await records.audit.writers()
-            rows = [row for w in writers for row in await records.audit.of_writer(w)]
+        async with self.store.read() as transaction:
+            writers = await transaction.audit.writers()
+            rows = [
+                row for w in writers for row in await transaction.audit.of_writer(w)
+            ]
         return [row.event for row in rows if row.event.event is kind]
 
 
@@ -101,7 +105,7 @@ async def open_desk(
     settings = desk_settings(folder, url, **top)
     await lay_tables(settings)
     clock = MovingClock()
-    store = SqlStore(open_engines(settings), clock, "test")
+    store = Database(open_engines(settings), clock, "test")
     data, index = keys or (KeyRing.of(b"d" * 32), KeyRing.of(b"l" * 32))
     sealer, lookup = SecretBox(data), LookupKey(index)
     slots = HashSlots()

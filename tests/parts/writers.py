@@ -13,7 +13,7 @@ import time
 from typing import Final
 
 from appliance.core.database.engines import open_engines
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.vocab import EventKind
@@ -52,7 +52,7 @@ def written_by(settings: Settings, *, processes: int, seconds: float) -> list[in
 
 
 async def _write(settings: Settings, seconds: float) -> int:
-    store = SqlStore(open_engines(settings), SystemClock(), "test")
+    store = Database(open_engines(settings), SystemClock(), "test")
     async with store.write():
         pass
     sys.stdout.write("ready\n")
@@ -60,8 +60,8 @@ async def _write(settings: Settings, seconds: float) -> int:
     sys.stdin.readline()
     count, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
-        async with store.write() as records:
-            records.audit.add(_EVENT)
+        async with store.write() as transaction:
+            transaction.audit.add(_EVENT)
             await asyncio.sleep(_HOLD_S)
         count += 1
     await store.close()

@@ -53,8 +53,8 @@ from appliance.domain.ids import (
 )
 from appliance.domain.integrators.api_keys import checksum, new_api_key, read_api_key
 from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.people import SigningSecret
 from appliance.domain.records.activations import Claim, Item
-from appliance.domain.records.people import SigningSecret
 from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.request import Signer
 from appliance.domain.requests.signing_command import SignParameters

@@ -13,9 +13,9 @@ from appliance.core.database import packing
 from appliance.core.database.types import Instant, JsonText
 from appliance.core.work_owner import WorkOwner
 from appliance.domain.generation import Generation
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import TaskId
 from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import TaskKind
 from appliance.keys.hsm_task_store import _share

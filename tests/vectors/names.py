@@ -38,7 +38,9 @@ from appliance.documents.s3 import blob_store
 from appliance.domain import (
     documents,
     embedding,
+    external_status,
     keys,
+    login,
     sandbox,
     timestamps,
     trust_store,
@@ -47,7 +49,6 @@ from appliance.domain import (
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.generation import Generation
 from appliance.domain.integrators import integrators
-from appliance.domain.records import external_status, login
 from appliance.operations.metrics.exposition import OF_FILES
 from appliance.runtime.logging import FIELDS
 from appliance.settings import Settings

@@ -38,6 +38,7 @@ from appliance.domain.vocab import (
     VouchedBy,
 )
 from appliance.integrators.integrators import Integrators
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_tasks import HsmTasks, issue_binding, submit_issue
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_password import SigningPasswords
@@ -422,8 +423,8 @@ async def record_of_tasks(folder: Path) -> Answers:
     await lay_tables(settings)
     async with open_core_parts(settings) as core, open_front(core) as front:
         store, clock, person = core.store, core.clock, front.signer.person
-        async with store.read() as records:
-            held = await records.credentials.active(person)
+        async with store.read() as transaction:
+            held = await CredentialStore(transaction).active(person)
         assert held is not None
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1))
         attempts = Attempts(store, passwords, clock, SigningSettings(), INSTALLATION)
@@ -435,8 +436,8 @@ async def record_of_tasks(folder: Path) -> Answers:
         binding = issue_binding(
             TaskId(new_id()), person, VouchedBy.OFFICER, KeyAlgorithm.RSA_3072
         )
-        async with store.write() as records:
-            await submit_issue(records, binding, (), clock)
+        async with store.write() as transaction:
+            await submit_issue(transaction, binding, (), clock)
         await Publishing(store, clock, settings.pki, "test").submit()
         nobody = FakeTasks()
         nobody.failure = ApplianceError(ErrorCode.HSM_UNAVAILABLE)
@@ -444,9 +445,9 @@ async def record_of_tasks(folder: Path) -> Answers:
         with suppress(TsaUnavailableError):
             await tsa.stamp(b"i" * 32, DigestAlgorithm.SHA256)
         revoked = await hold(store, person, "20267565393", core.now)
-        async with store.write() as records:
+        async with store.write() as transaction:
             await Revocations(store, clock).submit(
-                records, revoked.id, RevocationReason.KEY_COMPROMISE, "operator"
+                transaction, revoked.id, RevocationReason.KEY_COMPROMISE, "operator"
             )
         randoms = Randoms()
         asked = recorded(folder, randoms)

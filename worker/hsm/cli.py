@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 from appliance.bootstrap import Core, open_core
 from appliance.cli.progress_bar import ProgressBar
 from appliance.cli.terminal import run_async, say
+from appliance.core.installation_store import InstallationStore
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, HsmUnavailableError
 from appliance.domain.keys import WrapMethod
@@ -82,8 +83,8 @@ def take_over(args: argparse.Namespace) -> int:
     async def work(settings: Settings) -> int:
         configure_logging(quiet(settings), "operator")
         async with open_core(settings, SystemClock(), "operator") as core:
-            async with core.store.read() as records:
-                least = (await records.installation.generation()).number
+            async with core.store.read() as transaction:
+                least = (await InstallationStore(transaction).generation()).number
             taken = await asyncio.to_thread(raise_generation, settings, least)
             # The HSM first: killed between, nobody signs until it is run again.
             try:
@@ -108,8 +109,8 @@ async def serving_core(settings: Settings) -> AsyncIterator[Core]:
     """
     configure_logging(quiet(settings), "operator")
     async with open_core(settings, SystemClock(), "operator") as core:
-        async with core.store.read() as records:
-            own = await records.installation.generation()
+        async with core.store.read() as transaction:
+            own = await InstallationStore(transaction).generation()
         await asyncio.to_thread(refuse_left, settings, own)
         yield core
 

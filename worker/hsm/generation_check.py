@@ -8,9 +8,10 @@ from typing import Final
 
 import structlog
 
+from appliance.core.installation_store import InstallationStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.generation import NONE
-from appliance.domain.records import Store
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 
@@ -33,7 +34,7 @@ class Served:
         store: the record.
     """
 
-    def __init__(self, session: HsmSession, store: Store) -> None:
+    def __init__(self, session: HsmSession, store: Database) -> None:
         self._session = session
         self._store = store
         self._found = NONE
@@ -54,8 +55,8 @@ class Served:
         is_there = self._session.status is HsmStatus.READY
         if is_there:
             self._found = await self._session.generation()
-        async with self._store.read() as records:
-            own = await records.installation.generation()
+        async with self._store.read() as transaction:
+            own = await InstallationStore(transaction).generation()
         is_served = self._found <= own
         if is_served != self._is_served:
             log = _log.info if is_served else _log.error

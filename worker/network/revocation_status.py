@@ -23,13 +23,14 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
 from appliance.core import metrics
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records import Store
-from appliance.domain.records.external_status import KeptStatus, StatusKind
+from appliance.domain.external_status import KeptStatus, StatusKind
 from appliance.domain.requests.levels import ValidationData
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.certificate_rules import der_of, extension
+from appliance.pki.validation.external_status_store import ExternalStatusStore
 from appliance.pki.validation.validation_material import status_subject
 from appliance.settings import RevocationSettings
 from worker.circuit_breaker import Quiet
@@ -82,7 +83,7 @@ class OutsideStatus:
         self,
         settings: RevocationSettings,
         http: GuardedHttp,
-        store: Store,
+        store: Database,
         clock: Clock,
     ) -> None:
         self._settings = settings
@@ -121,23 +122,27 @@ class OutsideStatus:
 
     async def _note(self, asked: _Asked, status: CheckedStatus) -> None:
         """Remember that it is revoked, or that it is no longer (a hold's end)."""
-        async with self._store.read() as records:
-            known = await records.outside.get(StatusKind.REVOKED, asked.subject)
+        async with self._store.read() as transaction:
+            known = await ExternalStatusStore(transaction).get(
+                StatusKind.REVOKED, asked.subject
+            )
         if status.is_revoked is (known is not None):
             return
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             if not status.is_revoked:
-                await records.outside.remove(StatusKind.REVOKED, asked.subject)
+                await ExternalStatusStore(transaction).remove(
+                    StatusKind.REVOKED, asked.subject
+                )
                 return
             row = KeptStatus(
                 StatusKind.REVOKED, asked.subject, b"", status.this_update,
                 status.next_update, status.revoked_at, status.reason,
             )  # fmt: skip
-            await records.outside.put(row)
+            await ExternalStatusStore(transaction).put(row)
             if not status.is_on_hold:
                 # As was told by its CA, so that its holder need not find it out.
                 await self._revocations.found(
-                    records, der_of(asked.certificate), status.reason
+                    transaction, der_of(asked.certificate), status.reason
                 )
         _log.warning(
             "revocation.found", certificate=asked.subject, reason=status.reason
@@ -269,8 +274,8 @@ class OutsideStatus:
 
     async def _kept(self, kind: StatusKind, subject: str) -> KeptStatus | None:
         """What is on the record and may still be used."""
-        async with self._store.read() as records:
-            kept = await records.outside.get(kind, subject)
+        async with self._store.read() as transaction:
+            kept = await ExternalStatusStore(transaction).get(kind, subject)
         return kept if kept and kept.next_update > self._clock.now() else None
 
     async def _keep(self, kind: StatusKind, subject: str, found: _Found) -> None:
@@ -279,8 +284,8 @@ class OutsideStatus:
             return
         (der,) = data.ocsps or data.crls
         row = KeptStatus(kind, subject, der, status.this_update, status.next_update)
-        async with self._store.write() as records:
-            await records.outside.put(row)
+        async with self._store.write() as transaction:
+            await ExternalStatusStore(transaction).put(row)
 
 
 def _is_young(kept: KeptStatus, asked: _Asked) -> bool:

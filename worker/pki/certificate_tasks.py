@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records.hsm_tasks import TaskClaim
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.vocab import CertificateKind, TaskKind
 from appliance.pki.publication import Publishing
 from appliance.pki.renewal import Renewal

@@ -11,8 +11,8 @@ from asn1crypto import algos, csr, keys, pem, x509
 from cryptography.x509 import load_der_x509_csr
 
 from appliance.domain.errors import HsmRefusedError
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.keys.key_encryption import open_outer
 from appliance.pki.csr import CsrOrder, CsrWork
 from worker.hsm.session import HsmSession

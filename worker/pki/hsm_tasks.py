@@ -21,10 +21,10 @@ from appliance.core import metrics
 from appliance.domain.activation import credential_aad
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, HsmUnavailableError
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential
 from appliance.domain.ids import TaskId
 from appliance.domain.keys import KeyMode, KeyReference, TokenRole, WrappedKey
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.vocab import CertificateKind, CredentialState, TaskKind
 from appliance.keys.hsm_tasks import HsmTasks, IssueOrder
 from appliance.keys.key_encryption import PERMIT_BYTES, lock_outer

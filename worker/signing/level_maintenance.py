@@ -12,10 +12,10 @@ from typing import Final
 
 import structlog
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import DocumentStore
-from appliance.domain.records import Store
 from appliance.domain.requests.levels import UpkeepClaim
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_overdue
@@ -138,7 +138,7 @@ class OverdueUpkeep:
         clock: the time.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Database, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._next: datetime | None = None

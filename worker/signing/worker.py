@@ -19,10 +19,11 @@ import structlog
 from appliance.bootstrap import Core
 from appliance.core import metrics
 from appliance.domain.errors import ApplianceError, DocumentsAwayError
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import PersonId
 from appliance.domain.keys import TokenRole
-from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.keys.health import signing_workers
+from appliance.keys.worker_store import WorkerStore
 from appliance.signing.activations.claimed_activation import SuspectWaitsError, Work
 from appliance.signing.claims import Claiming
 from appliance.signing.expiry import Sweeping
@@ -343,8 +344,8 @@ class SigningWorker:
             except ApplianceError as exc:
                 status = HsmStatus.UNAVAILABLE
                 reason = f"no activation key: {exc.code.value}"
-        async with self.core.store.write() as records:
-            await records.workers.beat(
+        async with self.core.store.write() as transaction:
+            await WorkerStore(transaction).beat(
                 WorkerStatus(
                     slot=self.slot,
                     process=self.core.process,

@@ -7,6 +7,8 @@ from appliance.cli.fronts import operators_front
 from appliance.cli.terminal import run_async, say
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person, parse_cuil
+from appliance.identity.console_user_store import ConsoleUserStore
+from appliance.identity.person_store import PersonStore
 from appliance.settings import Settings
 
 if TYPE_CHECKING:
@@ -40,8 +42,8 @@ async def _console_code(front: "Front", name: str) -> str | None:
     """The present code of a console user, or None for any other name."""
     import pyotp  # noqa: PLC0415 (heavy)
 
-    async with front.core.store.read() as records:
-        secret = await records.console.by_name(name)
+    async with front.core.store.read() as transaction:
+        secret = await ConsoleUserStore(transaction).by_name(name)
     if secret is None:
         return None
     seed = front.sealer.open(
@@ -78,12 +80,12 @@ async def _find(front: "Front", user: str) -> Person:
     """
     from appliance.identity.login import email_indexes  # noqa: PLC0415 (heavy)
 
-    async with front.core.store.read() as records:
+    async with front.core.store.read() as transaction:
         try:
-            person = await records.people.by_cuil(parse_cuil(user))
+            person = await PersonStore(transaction).by_cuil(parse_cuil(user))
         except FieldInvalidError:
             indexes = email_indexes(front.lookup, user)
-            person = await records.people.by_email_index(indexes)
+            person = await PersonStore(transaction).by_email_index(indexes)
     if person is None:
         raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
     return person

@@ -16,6 +16,8 @@ from appliance.domain.identity import format_cuil
 from appliance.domain.ids import PersonId
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import VouchedBy
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
 
 if TYPE_CHECKING:
     from appliance.bootstrap import Front
@@ -49,8 +51,8 @@ async def ensure_person(
     """
     from appliance.identity.people import NewPersonOrder  # noqa: PLC0415 (heavy)
 
-    async with front.core.store.read() as records:
-        person = await records.people.by_cuil(cuil)
+    async with front.core.store.read() as transaction:
+        person = await PersonStore(transaction).by_cuil(cuil)
     if person is not None:
         await _ensure_key(front, person.id, told)
         return
@@ -71,8 +73,8 @@ async def ensure_person(
 
 async def _ensure_key(front: "Front", person: PersonId, told: dict[str, str]) -> None:
     """Ask again where a key could not be made, or was of an earlier version."""
-    async with front.core.store.read() as records:
-        if await records.credentials.active(person) is not None:
+    async with front.core.store.read() as transaction:
+        if await CredentialStore(transaction).active(person) is not None:
             return
     signer = Signer(person, "operator", ("operator",), front.clock.now())
     task = await front.issuing.again(signer, told["claveDeFirma"])

@@ -20,6 +20,7 @@ from appliance.cli.fronts import operators_front
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import format_cuil
 from appliance.domain.vocab import VouchedBy
+from appliance.identity.person_store import PersonStore
 from appliance.settings import Settings
 from appliance.settings.web import origin_of
 
@@ -45,8 +46,8 @@ async def set_up(settings: Settings) -> int:
     """
     refuse_outside_trial(settings)
     async with operators_front(settings) as front:
-        async with front.core.store.read() as records:
-            integrator = await records.people.integrator(INTEGRATOR)
+        async with front.core.store.read() as transaction:
+            integrator = await PersonStore(transaction).integrator(INTEGRATOR)
         if integrator is None:
             await front.integrators.create(
                 "operator", INTEGRATOR, "Integrador de prueba"

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from appliance.cli.terminal import run_async, say
+from appliance.core.unit_of_work import Database
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.settings import Settings, SettingsError
 
@@ -50,13 +51,12 @@ async def _mark(settings: Settings) -> None:
         ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
     """
     from appliance.core.database.engines import open_engines  # noqa: PLC0415 (heavy)
-    from appliance.core.unit_of_work import SqlStore  # noqa: PLC0415 (heavy)
     from appliance.documents.blob_stores import (  # noqa: PLC0415 (heavy)
         mark_documents,
     )
     from appliance.domain.clock import SystemClock  # noqa: PLC0415 (heavy)
 
-    store = SqlStore(open_engines(settings), SystemClock(), "operator")
+    store = Database(open_engines(settings), SystemClock(), "operator")
     try:
         if where := await mark_documents(settings, store):
             say(f"marked {where} as this installation's")

@@ -5,17 +5,17 @@ from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Table, and_, func, not_, or_, select
 from sqlalchemy import update as sql_update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database import tables
 from appliance.core.secrets.sealed_box import index_prefix
+from appliance.core.unit_of_work import Store
 from appliance.domain.ids import PersonId
-from appliance.domain.records.secret_versions import (
+from appliance.domain.secrets import (
+    FIRST,
     IndexedEmail,
     SealedColumn,
     SealedValue,
 )
-from appliance.domain.secrets import FIRST
 from appliance.domain.vocab import SecretName
 
 _SUFFIX: Final = "_sealed"
@@ -34,11 +34,8 @@ SEALED: Final = {
 primary key."""
 
 
-class SqlSecretVersions:
+class SecretVersionStore(Store):
     """Values by the version of the key that made them, over one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     def sealed_columns(self, secret: SecretName) -> tuple[SealedColumn, ...]:
         """All columns that hold what a key sealed."""

@@ -18,10 +18,11 @@ from typing import Final, Protocol
 import structlog
 
 from appliance.core.durable_files import make_folder, write_durably
+from appliance.core.installation_store import InstallationStore
+from appliance.core.unit_of_work import Database
 from appliance.documents.document_files import name_of
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import new_id
-from appliance.domain.records import Store
 from appliance.settings import SettingsError
 
 _log = structlog.get_logger(__name__)
@@ -41,7 +42,7 @@ class WantedMark:
         store: the record.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Database) -> None:
         self._store = store
         self._wanted: str | None = None
         self._ask_at = 0.0
@@ -53,8 +54,8 @@ class WantedMark:
             ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
         """
         if self._wanted is None and time.monotonic() >= self._ask_at:
-            async with self._store.read() as records:
-                self._wanted = await records.installation.documents_mark()
+            async with self._store.read() as transaction:
+                self._wanted = await InstallationStore(transaction).documents_mark()
             self._ask_at = time.monotonic() + _ASK_AGAIN_S
         return self._wanted
 
@@ -67,7 +68,7 @@ class DocumentMark:
         folder: of documents.
     """
 
-    def __init__(self, store: Store, folder: Path) -> None:
+    def __init__(self, store: Database, folder: Path) -> None:
         self._wanted = WantedMark(store)
         self._path = folder / FILE
         self._seen: _Seen | None = None
@@ -186,12 +187,12 @@ class MarkedFolder:
             write_durably(self._folder / FILE, [f"{mark}\n".encode()])
 
 
-async def mark_folder(store: Store, folder: Path) -> bool:
+async def mark_folder(store: Database, folder: Path) -> bool:
     """Have the folder bear the installation's mark; see `mark_place`."""
     return await mark_place(store, MarkedFolder(folder))
 
 
-async def mark_place(store: Store, place: MarkedPlace) -> bool:
+async def mark_place(store: Database, place: MarkedPlace) -> bool:
     """Have a place of documents bear the installation's mark, if it is surely its own.
 
     That is one that bears it, one that holds a document of the record, and an empty
@@ -211,9 +212,9 @@ async def mark_place(store: Store, place: MarkedPlace) -> bool:
         ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
     """
     # Read first: who writes is in the list of the audit's writers from then on.
-    async with store.read() as records:
-        wanted = await records.installation.documents_mark()
-        sample = await records.installation.newest_documents(_SAMPLE)
+    async with store.read() as transaction:
+        wanted = await InstallationStore(transaction).documents_mark()
+        sample = await InstallationStore(transaction).newest_documents(_SAMPLE)
     names = [name_of(integrator, sha256) for integrator, sha256 in sample]
     try:
         found, is_ours = await asyncio.to_thread(_look, place, wanted, names)
@@ -222,8 +223,8 @@ async def mark_place(store: Store, place: MarkedPlace) -> bool:
         if wanted is None and (is_ours or not names):
             # The record first: who is killed in between marks the place next time.
             wanted = found if found is not None and is_ours else new_id()
-            async with store.write() as records:
-                is_first = await records.installation.mark_documents(wanted)
+            async with store.write() as transaction:
+                is_first = await InstallationStore(transaction).mark_documents(wanted)
             if not is_first:
                 # Another host's `migrate` came before: its mark is the one.
                 return await mark_place(store, place)

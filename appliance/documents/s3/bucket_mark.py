@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from appliance.core.unit_of_work import Database
 from appliance.documents.document_files import named_document
 from appliance.documents.local.folder_mark import (
     FILE,
@@ -23,7 +24,6 @@ from appliance.documents.local.folder_mark import (
 )
 from appliance.documents.s3.bucket import Bucket
 from appliance.domain.errors import DocumentsAwayError
-from appliance.domain.records import Store
 from appliance.settings import DocumentSettings, SettingsError
 
 _log = structlog.get_logger(__name__)
@@ -43,7 +43,7 @@ class BucketMark:
         settings: of the bucket.
     """
 
-    def __init__(self, store: Store, settings: DocumentSettings) -> None:
+    def __init__(self, store: Database, settings: DocumentSettings) -> None:
         self._wanted = WantedMark(store)
         # A client of its own: its time-outs are shorter.
         self._bucket = Bucket(settings, timeout_s=LOOK_S)

@@ -300,3 +300,32 @@ class NewConsoleSession:
 
     token: str = field(repr=False)
     session: ConsoleSession
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """An API key and whose it is."""
+
+    integrator: IntegratorView
+    key: KeyView
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRow:
+    """A registered origin and whose it is."""
+
+    integrator: IntegratorView
+    domain: DomainView
+
+
+@dataclass(frozen=True, slots=True)
+class NewSessionRow:
+    """A session to be recorded."""
+
+    id: str
+    public_id: str
+    token_index: str = field(repr=False)
+    integrator: IntegratorId
+    api_key: str
+    issued: datetime
+    until: datetime

@@ -12,11 +12,12 @@ from appliance.core.audit_check import AuditChains
 from appliance.core.database.migrate import migrate
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.sealed_box import LookupKey
+from appliance.core.secrets.secret_version_store import SecretVersionStore
+from appliance.core.unit_of_work import Database
 from appliance.documents.document_keys import IntegratorDocumentKeys
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
-from appliance.domain.records import Store
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import SecretName
 from appliance.identity.login import email_indexes
@@ -78,16 +79,16 @@ async def _opened(settings: Settings, integrators: set[str]) -> dict[str, bytes]
     return found
 
 
-async def _try_data_key(settings: Settings, store: Store) -> None:
+async def _try_data_key(settings: Settings, store: Database) -> None:
     """Open some of what the data key sealed.
 
     Raises:
         SettingsError: it does not open it.
     """
     sealer = data_sealer(settings)
-    async with store.read() as records:
-        for column in records.secret_versions.sealed_columns(SecretName.DATA):
-            versions = records.secret_versions
+    async with store.read() as transaction:
+        for column in SecretVersionStore(transaction).sealed_columns(SecretName.DATA):
+            versions = SecretVersionStore(transaction)
             for each in await versions.sealed_otherwise(column, _ALL, "", _TRIED):
                 place = {"table": column.table, "row": each.row}
                 try:
@@ -100,7 +101,7 @@ async def _try_data_key(settings: Settings, store: Store) -> None:
                     raise SettingsError(msg) from exc
 
 
-async def _try_lookup_key(settings: Settings, store: Store) -> None:
+async def _try_lookup_key(settings: Settings, store: Database) -> None:
     """Find some people by their addresses.
 
     Raises:
@@ -108,8 +109,10 @@ async def _try_lookup_key(settings: Settings, store: Store) -> None:
     """
     sealer = data_sealer(settings)
     lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
-    async with store.read() as records:
-        people = await records.secret_versions.emails_otherwise(_ALL, "", _TRIED)
+    async with store.read() as transaction:
+        people = await SecretVersionStore(transaction).emails_otherwise(
+            _ALL, "", _TRIED
+        )
     for one in people:
         address = sealer.open(
             one.sealed, table="person", row=one.person, column="email_sealed"

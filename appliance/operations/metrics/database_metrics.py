@@ -17,13 +17,16 @@ import structlog
 
 from appliance.console.installation_state import Publication, Queue, look
 from appliance.core import metrics
+from appliance.core.installation_store import InstallationStore
 from appliance.core.system.clock_check import ClockCheck
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
-from appliance.domain.records import Records, Store
 from appliance.keys.signing_hosts import ALIVE
+from appliance.keys.worker_store import WorkerStore
 from appliance.pki.expiry_notices import Expiry
 from appliance.settings import Settings
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 
 EVERY_S: Final = 10.0
 """Time between two looks."""
@@ -62,7 +65,7 @@ class RecordMetrics:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         clock: Clock,
         expiry: Expiry,
         clock_check: ClockCheck,
@@ -94,10 +97,10 @@ class RecordMetrics:
 
     async def _look(self) -> None:
         now = self._clock.now()
-        async with self._store.read() as records:
-            await _workers(records, now)
-            await _levels(records, now)
-            made = await records.installation.last_backup()
+        async with self._store.read() as transaction:
+            await _workers(transaction, now)
+            await _levels(transaction, now)
+            made = await InstallationStore(transaction).last_backup()
         metrics.BACKUP_MADE.set(made.timestamp() if made else math.nan)
         state = await look(self._store, self._clock, self._settings)
         _queues(state.queues, now)
@@ -132,15 +135,19 @@ def _publications(publications: Sequence[Publication]) -> None:
         ends.set(each.next_update.timestamp())
 
 
-async def _workers(records: Records, now: datetime) -> None:
-    alive = await records.workers.alive(now - ALIVE)
+async def _workers(transaction: Transaction, now: datetime) -> None:
+    alive = await WorkerStore(transaction).alive(now - ALIVE)
     states = [one.hsm for one in alive if one.slot.startswith("signing/")]
     for state in _HSM_STATES:
         metrics.SIGNING_WORKERS.labels(state).set(states.count(state))
 
 
-async def _levels(records: Records, now: datetime) -> None:
-    due = [one for one in await records.upkeep.counted(now, now) if one.is_below]
+async def _levels(transaction: Transaction, now: datetime) -> None:
+    due = [
+        one
+        for one in await LevelMaintenanceStore(transaction).counted(now, now)
+        if one.is_below
+    ]
     metrics.BEHIND.clear()
     metrics.BEHIND_OLDEST.clear()
     for level in {one.wanted for one in due}:

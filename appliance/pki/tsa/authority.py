@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from appliance.core.fair_queue import FairLimits, FairQueue
+from appliance.core.unit_of_work import Database
 from appliance.core.work_owner import work_owner
 from appliance.domain.certificates import serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import TaskId, new_id
 from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.records import Store
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.timestamps import (
     IssuedTimestamp,
     TimestampQuestion,
@@ -23,6 +23,7 @@ from appliance.domain.timestamps import (
 )
 from appliance.domain.vocab import EventKind, TaskKind, TaskState
 from appliance.keys.hsm_task_events import task_event
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.pki.tsa.tsp_messages import granted, read_question, refused
 
@@ -48,7 +49,7 @@ class Timestamps:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         clock: Clock,
         tasks: HsmTasks,
         wait_s: float = _WAIT_S,
@@ -88,8 +89,8 @@ class Timestamps:
         task = TaskId(new_id())
         now = self._clock.now()
         given = _given(question, now + timedelta(seconds=self._wait_s))
-        async with self._store.write() as records:
-            await records.tasks.add(task, TaskKind.TIMESTAMP, given, now)
+        async with self._store.write() as transaction:
+            await HsmTaskStore(transaction).add(task, TaskKind.TIMESTAMP, given, now)
         try:
             output = await self._tasks.wait(task, self._wait_s)
         except ApplianceError as exc:
@@ -108,7 +109,7 @@ class TimestampWork:
         worker: the worker's slot, or the role that forgets.
     """
 
-    def __init__(self, store: Store, clock: Clock, worker: str) -> None:
+    def __init__(self, store: Database, clock: Clock, worker: str) -> None:
         self._store = store
         self._clock = clock
         self._actor = f"worker:{worker}"
@@ -135,11 +136,11 @@ class TimestampWork:
     async def stamped(self, claim: TaskClaim, issued: IssuedTimestamp) -> bool:
         """End a task with its token; False when another claim came since."""
         token = base64.b64encode(issued.token).decode("ascii")
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             output: dict[str, object] = {"token": token}
-            if not await records.tasks.close(claim, TaskState.DONE, output):
+            if not await HsmTaskStore(transaction).close(claim, TaskState.DONE, output):
                 return False
-            records.audit.add(
+            transaction.audit.add(
                 task_event(
                     EventKind.TIMESTAMP_ISSUED,
                     self._actor,
@@ -156,9 +157,9 @@ class TimestampWork:
 
     async def forget(self) -> int:
         """Delete tasks that ended and were made an hour ago; how many."""
-        async with self._store.write() as records:
+        async with self._store.write() as transaction:
             before = self._clock.now() - _KEPT
-            return await records.tasks.sweep(TaskKind.TIMESTAMP, before)
+            return await HsmTaskStore(transaction).sweep(TaskKind.TIMESTAMP, before)
 
 
 def _given(question: TimestampQuestion, until: datetime) -> dict[str, object]:

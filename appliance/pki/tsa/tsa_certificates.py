@@ -13,12 +13,13 @@ from typing import Final
 
 from cryptography import x509
 
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import TSA_REASONS, CertificateRecord, parse_serial
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import TaskId, new_id
-from appliance.domain.records import Records, Store
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import (
@@ -29,6 +30,11 @@ from appliance.domain.vocab import (
     TaskKind,
 )
 from appliance.keys.hsm_task_events import task_created
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.revocation_store import RevocationStore
+from appliance.pki.validation.external_status_store import ExternalStatusStore
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 
 _PAGE: Final = 500
 _REVOKED_MOST: Final = 2000
@@ -43,14 +49,14 @@ class TsaCertificates:
         clock: the time; a revocation holds from the whole second of its asking.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Database, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def all(self) -> list[CertificateRecord]:
         """Every one, newest first."""
-        async with self._store.read() as records:
-            return await records.certificates.of_kind(_TSA)
+        async with self._store.read() as transaction:
+            return await CertificateStore(transaction).of_kind(_TSA)
 
     async def revoked(self) -> list[RevokedTsa]:
         """What is known of revocations, of own TSAs and of those outside.
@@ -58,9 +64,9 @@ class TsaCertificates:
         Of what outside CAs revoked signers' certificates are among it, too, and the
         newest alone.
         """
-        async with self._store.read() as records:
-            own = await records.certificates.of_kind(_TSA)
-            outside = await records.outside.revoked(_REVOKED_MOST)
+        async with self._store.read() as transaction:
+            own = await CertificateStore(transaction).of_kind(_TSA)
+            outside = await ExternalStatusStore(transaction).revoked(_REVOKED_MOST)
         return [
             RevokedTsa(
                 hashlib.sha256(each.der).hexdigest(),
@@ -96,14 +102,18 @@ class TsaCertificates:
             raise FieldInvalidError("reason", ", ".join(TSA_REASONS))
         wanted, task = parse_serial(serial), TaskId(new_id())
         now = self._clock.now()
-        async with self._store.write() as records:
-            serials = await self._of_its_key(records, wanted)
+        async with self._store.write() as transaction:
+            serials = await self._of_its_key(transaction, wanted)
             at = now.replace(microsecond=0)
-            if not await records.revocations.begin_own(serials, at, reason, task):
+            if not await RevocationStore(transaction).begin_own(
+                serials, at, reason, task
+            ):
                 raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
-            await records.tasks.add(task, TaskKind.REVOKE, {"serials": serials}, now)
-            hastened = await records.upkeep.hasten(now)
-            records.audit.add(
+            await HsmTaskStore(transaction).add(
+                task, TaskKind.REVOKE, {"serials": serials}, now
+            )
+            hastened = await LevelMaintenanceStore(transaction).hasten(now)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.REVOCATION_ASKED,
                     actor,
@@ -129,18 +139,18 @@ class TsaCertificates:
         await self._say(EventKind.TSA_RETIRED, generation, actor)
 
     async def _say(self, kind: EventKind, generation: int, actor: str) -> None:
-        async with self._store.write() as records:
-            records.audit.add(
+        async with self._store.write() as transaction:
+            transaction.audit.add(
                 AuditEvent(kind, actor, detail={"generation": generation})
             )
 
-    async def _of_its_key(self, records: Records, serial: str) -> list[str]:
+    async def _of_its_key(self, transaction: Transaction, serial: str) -> list[str]:
         """Serials of all valid certificates of a certificate's key.
 
         Raises:
             ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`.
         """
-        found = await records.certificates.of_kind(_TSA)
+        found = await CertificateStore(transaction).of_kind(_TSA)
         named = next((each for each in found if each.serial == serial), None)
         if named is None:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
@@ -155,18 +165,20 @@ class TsaCertificates:
 
     async def resume(self) -> int:
         """Give a revocation whose task was given up a new one; how many."""
-        async with self._store.read() as records:
-            if not await records.revocations.stalled_own():
+        async with self._store.read() as transaction:
+            if not await RevocationStore(transaction).stalled_own():
                 return 0
-        async with self._store.write() as records:
-            serials = await records.revocations.stalled_own()
+        async with self._store.write() as transaction:
+            serials = await RevocationStore(transaction).stalled_own()
             if not serials:
                 return 0  # another process has given it one
             task = TaskId(new_id())
             given: dict[str, object] = {"serials": serials}
-            await records.revocations.retry_own(serials, task)
-            await records.tasks.add(task, TaskKind.REVOKE, given, self._clock.now())
-            records.audit.add(task_created(task, TaskKind.REVOKE, "system", given))
+            await RevocationStore(transaction).retry_own(serials, task)
+            await HsmTaskStore(transaction).add(
+                task, TaskKind.REVOKE, given, self._clock.now()
+            )
+            transaction.audit.add(task_created(task, TaskKind.REVOKE, "system", given))
         return len(serials)
 
     async def stamped(self, serial: str) -> AsyncIterator[SignedDocumentView]:
@@ -180,14 +192,14 @@ class TsaCertificates:
             ApplianceError: `CERTIFICATE_NOT_FOUND`.
         """
         wanted = parse_serial(serial)
-        async with self._store.read() as records:
-            held = await records.certificates.get(wanted)
+        async with self._store.read() as transaction:
+            held = await CertificateStore(transaction).get(wanted)
         if held is None or held.kind is not _TSA:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
         until, after = self._clock.now(), (0, 0)
         while True:
-            async with self._store.read() as records:
-                page = await records.documents.stamped_between(
+            async with self._store.read() as transaction:
+                page = await DocumentRowStore(transaction).stamped_between(
                     held.not_before, until, after, _PAGE
                 )
             for each in page:

@@ -5,18 +5,15 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, delete, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import outside_status
 from appliance.core.database.upsert import insert_into
-from appliance.domain.records.external_status import KeptStatus, StatusKind
+from appliance.core.unit_of_work import Store
+from appliance.domain.external_status import KeptStatus, StatusKind
 
 
-class SqlOutsideStatus:
+class ExternalStatusStore(Store):
     """One row a kind and subject, the newest."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def get(self, kind: StatusKind, subject: str) -> KeptStatus | None:
         """What is kept."""

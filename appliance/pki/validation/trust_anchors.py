@@ -15,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
@@ -24,11 +25,11 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.ids import new_id
-from appliance.domain.records import Store
 from appliance.domain.trust_store import Anchor, AnchorPurpose, AnchorView
 from appliance.domain.vocab import EventKind
 from appliance.pki.validation.certificate_rules import der_of, name_of, names
 from appliance.pki.validation.path_validation import check_root
+from appliance.pki.validation.trust_store import TrustStore
 
 OwnRoot = Callable[[], bytes | None]
 """Reads the installation's own root, DER; None before it was made."""
@@ -48,15 +49,15 @@ class Trust:
             internal TSA.
     """
 
-    def __init__(self, store: Store, clock: Clock, own_root: OwnRoot) -> None:
+    def __init__(self, store: Database, clock: Clock, own_root: OwnRoot) -> None:
         self._store = store
         self._clock = clock
         self._own_root = own_root
 
     async def anchors(self) -> list[AnchorView]:
         """Every trusted root, once a purpose: our own first, then by their end."""
-        async with self._store.read() as records:
-            kept = await records.trust.all()
+        async with self._store.read() as transaction:
+            kept = await TrustStore(transaction).all()
         views = [view_of(anchor) for anchor in kept]
         own = self._own_root()
         if own:
@@ -65,8 +66,8 @@ class Trust:
 
     async def roots(self, purpose: AnchorPurpose) -> list[bytes]:
         """What is trusted for a purpose, DER."""
-        async with self._store.read() as records:
-            kept = await records.trust.all(purpose)
+        async with self._store.read() as transaction:
+            kept = await TrustStore(transaction).all(purpose)
         own = self._own_root()
         return [*([own] if own else []), *(anchor.certificate for anchor in kept)]
 
@@ -106,9 +107,9 @@ class Trust:
             not_after=root.not_valid_after_utc,
             added=self._clock.now(),
         )
-        async with self._store.write() as records:
-            await records.trust.add(anchor)
-            records.audit.add(
+        async with self._store.write() as transaction:
+            await TrustStore(transaction).add(anchor)
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.ANCHOR_ADDED,
                     actor,
@@ -123,11 +124,11 @@ class Trust:
         Raises:
             ApplianceError: `ANCHOR_NOT_FOUND`.
         """
-        async with self._store.write() as records:
-            removed = await records.trust.remove(anchor)
+        async with self._store.write() as transaction:
+            removed = await TrustStore(transaction).remove(anchor)
             if removed is None:
                 raise ApplianceError(ErrorCode.ANCHOR_NOT_FOUND)
-            records.audit.add(
+            transaction.audit.add(
                 AuditEvent(
                     EventKind.ANCHOR_REMOVED,
                     actor,

@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import Row, Select, and_, delete, func, insert, or_, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.packing import join
 from appliance.core.database.tables import (
@@ -18,6 +17,7 @@ from appliance.core.database.tables import (
     trust_anchor,
 )
 from appliance.core.database.upsert import insert_into
+from appliance.core.unit_of_work import Store
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, new_id
@@ -25,11 +25,8 @@ from appliance.domain.trust_store import Anchor, AnchorPurpose, Expiring, Expiri
 from appliance.domain.vocab import CredentialState
 
 
-class SqlTrust:
+class TrustStore(Store):
     """Roots of outside CAs."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(self, new: Anchor) -> None:
         """Record a root.
@@ -74,11 +71,8 @@ class SqlTrust:
         return [_anchor(row) for row in await self._connection.execute(query)]
 
 
-class SqlExpiry:
+class ExpiryStore(Store):
     """What ends soon, and what was said of it."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def signers(self, until: datetime, days: int, limit: int) -> list[Expiring]:
         """Credentials in use that end by then and were not told so yet."""
@@ -158,11 +152,8 @@ class SqlExpiry:
         return result.rowcount == 1
 
 
-class SqlFormerCertificates:
+class FormerCertificateStore(Store):
     """Certificates that credentials had before."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def keep(self, former: Credential, at: datetime) -> None:
         """Record what a credential has, before it gets another."""
@@ -190,11 +181,8 @@ class SqlFormerCertificates:
         return [(row.certificate, row.replaced) for row in rows]
 
 
-class SqlRevocationPins:
+class RevocationPinStore(Store):
     """What proves a person who has lost everything else."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def set(self, person_id: PersonId, phc: str, at: datetime) -> None:
         """Record the Argon2id hash of a person's PIN; an earlier one is over."""

@@ -18,14 +18,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.certificates import STATUS_KINDS, serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records import Records, Store
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.vocab import CertificateState
 from appliance.pki.ca_certificates import AuthorityFiles
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication import Publishing
+from appliance.pki.publication_store import PublicationStore
 
 _WAIT_S: Final = 5.0
 _LOOK_AGAIN_S: Final = 0.1
@@ -71,7 +73,7 @@ class ValidationSource:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         clock: Clock,
         authority: AuthorityFiles,
         publishing: Publishing,
@@ -162,16 +164,16 @@ class ValidationSource:
             ApplianceError: as `of`.
         """
         data = ValidationData(certificates=path)
-        async with self._store.read() as records:
+        async with self._store.read() as transaction:
             for certificate, issuer in pairwise(path):
-                found = await self._status(records, certificate, issuer)
+                found = await self._status(transaction, certificate, issuer)
                 if found is None:
                     return None
                 data = data.with_more(found)
         return data
 
     async def _status(
-        self, records: Records, certificate: bytes, issuer: bytes
+        self, transaction: Transaction, certificate: bytes, issuer: bytes
     ) -> ValidationData | None:
         """Whether one certificate is revoked, told by its issuer; None: not yet.
 
@@ -186,15 +188,15 @@ class ValidationSource:
         if issuer not in issuers:
             raise ApplianceError(ErrorCode.REVOCATION_UNAVAILABLE)
         serial = _serial(certificate)
-        answer = await records.publications.answer(serial)
-        known = await records.certificates.get(serial)
+        answer = await PublicationStore(transaction).answer(serial)
+        known = await CertificateStore(transaction).get(serial)
         if known is not None and known.state is not CertificateState.VALID:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         if answer is not None and _is_current(answer.next_update, now):
             return ValidationData(_responders(answer.der), ocsps=(answer.der,))
         if known is not None and known.kind in STATUS_KINDS and known.not_after > now:
             return None
-        crl = await records.publications.crl(issuers[issuer])
+        crl = await PublicationStore(transaction).crl(issuers[issuer])
         if crl is None or not _is_current(crl.next_update, now):
             return None
         return ValidationData(crls=(crl.der,))

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from sqlalchemy import case, insert, literal, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import (
     activation,
@@ -13,6 +12,7 @@ from appliance.core.database.tables import (
 )
 from appliance.core.database.types import Instant
 from appliance.core.database.work_queue import fenced_update, release
+from appliance.core.unit_of_work import Store
 from appliance.domain.activation import Seal
 from appliance.domain.consent import NewActivation
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -52,11 +52,8 @@ from appliance.signing.activations.overdue_activation_store import (
 _A = ActivationState
 
 
-class SqlActivations:
+class ActivationStore(Store):
     """Activations, items and intents."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(self, new: NewActivation) -> None:
         """Record an activation, waiting to be claimed."""

@@ -4,11 +4,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.appearance.content import picture_of
+from appliance.core.unit_of_work import Transaction
 from appliance.domain.appearance.details import LogoPicture
 from appliance.domain.identity import Credential, Person
-from appliance.domain.records import Records
 from appliance.domain.records.activations import Claim, Item
 from appliance.domain.requests.request import RequestView
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.signing.request_store import RequestStore
 
 SUSPECT: Final = 3
 """Claims after which it is signed alone, so that it takes no other along."""
@@ -41,17 +44,19 @@ class Work:
         return self.claim.tries > SUSPECT
 
 
-async def read_work(records: Records, claim: Claim) -> Work:
+async def read_work(transaction: Transaction, claim: Claim) -> Work:
     """Read what stands beside a claim, now: person and key may have changed."""
-    views = await records.requests.named([item.request for item in claim.items])
+    views = await RequestStore(transaction).named(
+        [item.request for item in claim.items]
+    )
     shown = {item.details.logo: item.details for item in claim.items}
-    pictures = [await picture_of(records, details) for details in shown.values()]
+    pictures = [await picture_of(transaction, details) for details in shown.values()]
     return Work(
         claim=claim,
-        person=await records.people.get(claim.person),
+        person=await PersonStore(transaction).get(claim.person),
         # Locked: a renewal either comes before this look, or sees the claim and
         # waits (see `Renewal.renewed`).
-        credential=await records.credentials.get(claim.credential, lock=True),
+        credential=await CredentialStore(transaction).get(claim.credential, lock=True),
         requests={
             item.seq: views[item.request]
             for item in claim.items

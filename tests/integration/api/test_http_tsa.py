@@ -19,6 +19,7 @@ from appliance.api.app import create_api
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.timestamps import TimestampQuestion, TimestampRefusal
 from appliance.domain.vocab import EventKind, TaskKind
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.pki.publication import Publishing
 from appliance.pki.tsa.authority import TimestampWork
@@ -179,9 +180,9 @@ async def test_stamping_is_on_the_record(desk: Desk) -> None:
     """One event with serial, time and imprint; the task goes an hour later."""
     await desk.answer(question().dump())
 
-    async with desk.parts.store.read() as records:
-        (writer,) = await records.audit.writers()
-        rows = await records.audit.of_writer(writer)
+    async with desk.parts.store.read() as transaction:
+        (writer,) = await transaction.audit.writers()
+        rows = await transaction.audit.of_writer(writer)
     (event,) = [row for row in rows if row.event.event is EventKind.TIMESTAMP_ISSUED]
     work = TimestampWork(desk.parts.store, desk.parts.clock, "chores/h/1")
     early = await work.forget()
@@ -224,8 +225,8 @@ async def test_bad_question_is_rejected_in_its_own_words(
     (tmp_path / "answer.tsr").write_bytes(answer)
     told = openssl("-reply", "-in", tmp_path / "answer.tsr", "-text")
     assert "Status: Rejected." in told
-    async with desk.parts.store.read() as records:
-        assert not await records.tasks.any_open(TaskKind.TIMESTAMP)
+    async with desk.parts.store.read() as transaction:
+        assert not await HsmTaskStore(transaction).any_open(TaskKind.TIMESTAMP)
 
 
 def test_no_question_whatever_fails_otherwise() -> None:

@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from werkzeug.datastructures import FileStorage
 
+from appliance.console.view_store import ConsoleViewStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import CertificateRecord, Crl, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -26,6 +27,11 @@ from appliance.domain.vocab import (
 )
 from appliance.identity.console_login import SignIn
 from appliance.identity.enrolment import Choice
+from appliance.identity.login_store import LoginStore
+from appliance.identity.person_store import PersonStore
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.publication_store import PublicationStore
 from tests.fakes import NOON
 from tests.parts.console import NAME, PASSWORD, Answer, Site, open_site, write_pki
 from tests.parts.held import Held, hold
@@ -49,8 +55,8 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 async def somebody(site: Site) -> tuple[PersonId, Held]:
     """Somebody enrolled, and their credential."""
     person = await site.person(CUIL, enrolled=False)
-    async with site.desk.store.write() as records:
-        await records.console_views.move_person(
+    async with site.desk.store.write() as transaction:
+        await ConsoleViewStore(transaction).move_person(
             person, PersonState.INVITED, PersonState.ACTIVE
         )
     return person, await hold(site.desk.store, person, CUIL, site.clock.now())
@@ -227,10 +233,10 @@ async def test_forgotten_password_begins_anew(site: Site) -> None:
     )
     event = await audited(site, EventKind.PERSON_REISSUED)
     assert event.detail["before"] == {"state": "active", "credentials": [held.id]}
-    async with site.desk.store.read() as records:
-        assert await records.people.signing_secret(person) is None
-        assert await records.logins.secret(person) is None
-        assert await records.tasks.any_open(TaskKind.REVOKE)
+    async with site.desk.store.read() as transaction:
+        assert await PersonStore(transaction).signing_secret(person) is None
+        assert await LoginStore(transaction).secret(person) is None
+        assert await HsmTaskStore(transaction).any_open(TaskKind.REVOKE)
     assert (await site.post(here, code=site.code())).status == 409
 
 
@@ -362,8 +368,8 @@ async def test_authority_tells_certificates_and_crls(site: Site) -> None:
     ca = write_pki(site)
     key_id = x509.SubjectKeyIdentifier.from_public_key(ca.issuing.public_key())
     responder = ca.certify(spki_of(ec_key()), CUIL)
-    async with site.desk.store.write() as records:
-        await records.certificates.add(
+    async with site.desk.store.write() as transaction:
+        await CertificateStore(transaction).add(
             CertificateRecord(
                 serial_text(responder.serial_number),
                 CertificateKind.OCSP,
@@ -374,7 +380,7 @@ async def test_authority_tells_certificates_and_crls(site: Site) -> None:
                 responder.not_valid_after_utc,
             )
         )
-        await records.publications.put_crl(
+        await PublicationStore(transaction).put_crl(
             Crl(key_id.digest.hex(), 1, b"crl", NOON, NOON + timedelta(days=7))
         )
 

@@ -15,9 +15,10 @@ from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
 from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ErrorCode
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import RequestId
-from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.keys.worker_store import WorkerStore
 from appliance.signing.signing_order import PROCESS_ENDED
 from tests.parts.console import Site, open_site
 
@@ -87,8 +88,8 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
                         .where(request.c.id == number)
                         .values(state=state.value, reason=str(reason))
                     )
-                async with made.desk.store.write() as records:
-                    records.audit.add(
+                async with made.desk.store.write() as transaction:
+                    transaction.audit.add(
                         AuditEvent(
                             EventKind.REQUEST_FAILED,
                             "system",
@@ -97,12 +98,12 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
                         )
                     )
         await engines.dispose()
-        async with made.desk.store.write() as records:
+        async with made.desk.store.write() as transaction:
             for kind in EventKind:
-                records.audit.add(AuditEvent(kind, "system"))
+                transaction.audit.add(AuditEvent(kind, "system"))
             for code in (*ErrorCode, *WHY):
                 detail: dict[str, object] = {"code": str(code)}
-                records.audit.add(
+                transaction.audit.add(
                     AuditEvent(EventKind.TASK_FAILED, "worker:1", detail=detail)
                 )
             for hsm in ("ready", "unavailable", "left", "pin", "none"):
@@ -110,7 +111,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
                 status = WorkerStatus(
                     slot, "p", made.clock.now(), hsm, "firma: CKR_TOKEN_NOT_PRESENT"
                 )
-                await records.workers.beat(status)
+                await WorkerStore(transaction).beat(status)
         await made.sign_in()
         yield made
 

@@ -18,11 +18,13 @@ import pytest
 from admin_ui.figures import KEPT_S, HostFigures
 from appliance.core.metrics_file import FORMAT
 from appliance.domain.certificates import CertificateRecord, serial_text
-from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import CertificateKind
+from appliance.keys.worker_store import WorkerStore
 from appliance.operations.backup.record import note_backup
 from appliance.operations.metrics.facts import POOLS
 from appliance.operations.metrics.reading import LATEST_S, MOST_SAMPLES
+from appliance.pki.certificate_store import CertificateStore
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.fakes import NOON
 from tests.parts.console import Site, open_site, write_pki
@@ -236,11 +238,11 @@ async def test_fullest_process_of_a_pool_comes_first(site: Site) -> None:
 
 async def test_where_to_look_comes_first(site: Site) -> None:
     """The sections with something that is not well, and how bad it is there."""
-    async with site.desk.store.write() as records:
+    async with site.desk.store.write() as transaction:
         for role in ("signing", "chores", "api", "embed", "admin"):
             hsm = "ready" if role == "signing" else "none"
             status = WorkerStatus(f"{role}/h/1", "p", site.clock.now(), hsm, "")
-            await records.workers.beat(status)
+            await WorkerStore(transaction).beat(status)
     well = plain(section(await page(site), "look"))
     assert well == "Dónde mirar De lo que se ve desde acá, nada pide atención."
     hand_over(site, "signing", sample("rubrica_redis_connected", 0))
@@ -276,11 +278,11 @@ async def test_days_that_certificates_have_left(site: Site) -> None:
     """Of the CA, the TSA and the responder; that of the web server is not seen."""
     ca, now = write_pki(site), site.clock.now()
     lives = ((CertificateKind.TSA, 29), (CertificateKind.OCSP, 25))
-    async with site.desk.store.write() as records:
+    async with site.desk.store.write() as transaction:
         for kind, days in lives:
             end = now + timedelta(days=days, hours=1)
             leaf = ca.certify(spki_of(ec_key()), "20000000001", end=end)
-            await records.certificates.add(
+            await CertificateStore(transaction).add(
                 CertificateRecord(
                     serial_text(leaf.serial_number),
                     kind,
@@ -307,10 +309,10 @@ async def test_days_that_certificates_have_left(site: Site) -> None:
 
 async def test_without_figures_the_page_says_so(site: Site) -> None:
     """Of processes that say in the record that they live: their host is named."""
-    async with site.desk.store.write() as records:
+    async with site.desk.store.write() as transaction:
         for host in ("lejos", HOST):
             status = WorkerStatus(f"api/{host}/1", "p", site.clock.now(), "none", "")
-            await records.workers.beat(status)
+            await WorkerStore(transaction).beat(status)
     hand_over(site, "api")
     shown = section(await page(site), "workers")
     assert f"{socket.gethostname()}, no llegan cifras de h, lejos:" not in plain(shown)

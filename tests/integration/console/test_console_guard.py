@@ -49,9 +49,9 @@ def address(rule: Rule) -> str:
 
 async def recorded(site: Site) -> list[EventKind]:
     """Kinds of all audit rows, oldest first within a writer."""
-    async with site.desk.store.read() as records:
-        writers = await records.audit.writers()
-        rows = [row for w in writers for row in await records.audit.of_writer(w)]
+    async with site.desk.store.read() as transaction:
+        writers = await transaction.audit.writers()
+        rows = [row for w in writers for row in await transaction.audit.of_writer(w)]
     return [row.event.event for row in rows]
 
 

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.certificates import Crl
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import TaskId, new_id
-from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import TaskKind
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.keys.worker_store import WorkerStore
 from appliance.pki.ca_certificates import read_authority
+from appliance.pki.publication_store import PublicationStore
 from tests.parts.console import Site, open_site, write_pki
 
 
@@ -43,8 +46,8 @@ async def told(site: Site, section: str) -> dict[str, str]:
 
 async def test_queue_that_is_late_says_what_to_do(site: Site) -> None:
     """An HSM task that nobody takes up; the other queues are on time."""
-    async with site.desk.store.write() as records:
-        await records.tasks.add(
+    async with site.desk.store.write() as transaction:
+        await HsmTaskStore(transaction).add(
             TaskId(new_id()), TaskKind.PUBLISH, {}, site.clock.now()
         )
     queue = "Claves, certificados y sellos de tiempo"
@@ -60,8 +63,8 @@ async def test_list_that_was_not_renewed_is_told(site: Site) -> None:
     write_pki(site)
     issuer = read_authority(site.front.settings).ca_id
     now = site.clock.now()
-    async with site.desk.store.write() as records:
-        await records.publications.put_crl(
+    async with site.desk.store.write() as transaction:
+        await PublicationStore(transaction).put_crl(
             Crl(issuer, 1, b"crl", now, now + timedelta(seconds=1000))
         )
     name = "Lista de revocación de la CA emisora"
@@ -73,10 +76,10 @@ async def test_list_that_was_not_renewed_is_told(site: Site) -> None:
 async def test_process_that_is_not_well_says_what_to_do(site: Site) -> None:
     """By its host: it is silent, or its HSM is away, or refused the PIN."""
     for slot, hsm in (("a", "unavailable"), ("b", "pin"), ("c", "ready")):
-        async with site.desk.store.write() as records:
+        async with site.desk.store.write() as transaction:
             at = site.clock.now()
             status = WorkerStatus(f"signing/{slot}/1", "p", at, hsm, "")
-            await records.workers.beat(status)
+            await WorkerStore(transaction).beat(status)
     text = unescape((await site.get("/admin/health")).text)
     rows = {
         slot: next(row for row in text.split("<tr>") if f"signing/{slot}/1" in row)

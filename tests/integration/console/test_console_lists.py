@@ -168,9 +168,9 @@ async def test_audit_pages_hold_every_row_once(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of one instant and several processes are neither lost nor repeated."""
-    async with site.desk.store.write() as records:
+    async with site.desk.store.write() as transaction:
         for _ in range(7):
-            records.audit.add(AuditEvent(EventKind.LINK_CREATED, "system"))
+            transaction.audit.add(AuditEvent(EventKind.LINK_CREATED, "system"))
     monkeypatch.setattr(console_views, "PAGE", 3)
     seen, cursor = [], ""
     while True:
@@ -180,9 +180,9 @@ async def test_audit_pages_hold_every_row_once(
             break
         cursor = page.following
 
-    async with site.desk.store.read() as records:
-        writers = await records.audit.writers()
-        total = sum([len(await records.audit.of_writer(w)) for w in writers])
+    async with site.desk.store.read() as transaction:
+        writers = await transaction.audit.writers()
+        total = sum([len(await transaction.audit.of_writer(w)) for w in writers])
     assert len(seen) == len(set(seen)) == total
     assert seen == sorted(seen, reverse=True)
 
@@ -220,9 +220,9 @@ async def test_altered_chain_is_said_to_be_broken(
     site: Site, change: str, broken_at: int
 ) -> None:
     """A changed or missing row is found, the last one too."""
-    async with site.desk.store.write() as records:
+    async with site.desk.store.write() as transaction:
         for _ in range(2):
-            records.audit.add(AuditEvent(EventKind.LINK_CREATED, "system"))
+            transaction.audit.add(AuditEvent(EventKind.LINK_CREATED, "system"))
     writer = await _writer(site)
     whole = await site.front.views.chain(writer)
     row = tables.audit_event
@@ -347,7 +347,7 @@ async def test_unknown_person_in_a_filter(site: Site) -> None:
 
 async def _writer(site: Site) -> str:
     """The process that wrote most."""
-    async with site.desk.store.read() as records:
-        writers = await records.audit.writers()
-        sizes = {w: len(await records.audit.of_writer(w)) for w in writers}
+    async with site.desk.store.read() as transaction:
+        writers = await transaction.audit.writers()
+        sizes = {w: len(await transaction.audit.of_writer(w)) for w in writers}
     return max(sizes, key=lambda writer: sizes[writer])

@@ -9,6 +9,7 @@ import pytest
 from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.signing.request_store import RequestStore
 from tests.parts.console import BAD_PDF, DAMAGED_PDF, NAME, PDF, Site
 from tests.parts.console_changes import ANA, LUIS, audited, open_acme_site
 
@@ -181,12 +182,12 @@ async def test_story_says_factors_and_states_in_words(site: Site) -> None:
     """On the request's page and in the audit; a word that is none stays as it is."""
     await site.person()
     request = RequestId(await site.request(ANA.replace("-", "")))
-    async with site.desk.store.write() as records:
+    async with site.desk.store.write() as transaction:
         for kind, detail in (
             (EventKind.ACTIVATION_CREATED, {"factors": ["pwd", "otp", "sign-pwd"]}),
             (EventKind.ACTIVATION_EXPIRED, {"was": "keying", "now": "<odd>"}),
         ):
-            records.audit.add(
+            transaction.audit.add(
                 AuditEvent(kind, "system", request=request, detail={**detail})
             )
 
@@ -205,13 +206,13 @@ async def test_rejection_is_one_entry_of_the_history(site: Site) -> None:
     """Also where an earlier version recorded that the signer left, right before."""
     await site.person()
     request = RequestId(await site.request(ANA.replace("-", "")))
-    async with site.desk.store.write() as records:
+    async with site.desk.store.write() as transaction:
         for kind in (
             EventKind.SESSION_CANCELLED,
             EventKind.SESSION_CANCELLED,
             EventKind.REQUEST_REJECTED,
         ):
-            records.audit.add(AuditEvent(kind, "system", request=request))
+            transaction.audit.add(AuditEvent(kind, "system", request=request))
 
     page = (await site.get(f"/admin/requests/{request}")).text
     kept = (await site.get(f"/admin/audit?request={request}")).text
@@ -226,8 +227,8 @@ async def test_reason_is_a_sentence_with_its_remedy(site: Site) -> None:
     """Not the code that stands recorded; what a signer wrote is quoted."""
     await site.person()
     number = await site.request("20055361682")
-    async with site.desk.store.write() as records:
-        await records.requests.move(
+    async with site.desk.store.write() as transaction:
+        await RequestStore(transaction).move(
             RequestId(number),
             RequestState.PENDING,
             RequestState.CANCELLED,

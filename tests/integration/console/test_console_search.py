@@ -194,14 +194,18 @@ async def test_audit_tells_what_somebody_did_and_had_done(
 ) -> None:
     """By actor, by request, and where a detail names them; nothing of others."""
     site = crowd.site
-    async with site.desk.store.write() as records:
-        records.audit.add(AuditEvent(EventKind.LOGIN_COMPLETED, f"person:{crowd.ana}"))
-        records.audit.add(
+    async with site.desk.store.write() as transaction:
+        transaction.audit.add(
+            AuditEvent(EventKind.LOGIN_COMPLETED, f"person:{crowd.ana}")
+        )
+        transaction.audit.add(
             AuditEvent(
                 EventKind.PERSON_DISABLED, "operator", detail={"person": crowd.ana}
             )
         )
-        records.audit.add(AuditEvent(EventKind.LOGIN_OTP_WRONG, f"person:{crowd.luis}"))
+        transaction.audit.add(
+            AuditEvent(EventKind.LOGIN_OTP_WRONG, f"person:{crowd.luis}")
+        )
 
     async def kinds(text: str) -> set[EventKind]:
         page = (await site.front.views.audit(AuditFilter(text=text))).page

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.ids import ActivationId, IntegratorId, RequestId, new_id
 from appliance.domain.requests.levels import ProfileWishes, Upkeep
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.signing.request_store import RequestStore
 from tests.parts.console import PDF, Site, open_site
 
 HERE = "/admin/integrators/acme"
@@ -61,21 +64,25 @@ async def test_request_tells_its_level_versions_and_what_is_due(site: Site) -> N
     made = await site.upload("/admin/requests", PDF, "a.pdf", level="B-LTA", **fields)
     before = await site.get(made.location)
     number = RequestId(int(made.location.rpartition("/")[2]))
-    async with site.desk.store.write() as records:
-        view = await records.requests.get(number)
+    async with site.desk.store.write() as transaction:
+        view = await RequestStore(transaction).get(number)
         assert view is not None
-        await records.requests.begin({number: "ff" * 32}, ActivationId(new_id()))
+        await RequestStore(transaction).begin(
+            {number: "ff" * 32}, ActivationId(new_id())
+        )
         at = site.clock.now()
         for version, level in enumerate(("B-B", "B-T"), 1):
             signed = SignedDocumentView(
                 number, view.integrator, "a.pdf", f"{version:064x}", 50, level, version
             )
-            await records.documents.sealed(number, signed, at)
-        await records.requests.move(
+            await DocumentRowStore(transaction).sealed(number, signed, at)
+        await RequestStore(transaction).move(
             number, RequestState.IN_PROGRESS, RequestState.SIGNED
         )
         due = Upkeep(SignatureLevel.B_LTA, at + timedelta(minutes=1))
-        await records.upkeep.add(number, IntegratorId(view.integrator), due, at)
+        await LevelMaintenanceStore(transaction).add(
+            number, IntegratorId(view.integrator), due, at
+        )
     after = await site.get(made.location)
 
     assert refused.status == 422

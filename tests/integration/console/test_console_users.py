@@ -11,6 +11,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integrators.integrators import NewConsoleSession
 from appliance.domain.vocab import EventKind
 from appliance.identity.console_login import SignIn
+from appliance.identity.console_user_store import ConsoleUserStore
 from tests.parts.stores import Desk, open_desk
 
 PASSWORD, OTHER = "una clave de consola", "otra clave de consola"
@@ -90,9 +91,9 @@ async def test_state_is_looked_at_whatever_sessions_say(desk: Desk) -> None:
     """A session of somebody shut out opens nothing, even if its row were left."""
     await new_user(desk, "eva")
     opened = await enter(desk, await new_user(desk, "marta"))
-    async with desk.store.write() as records:
+    async with desk.store.write() as transaction:
         user = opened.session.user.id
-        await records.console.set_disabled(user, desk.clock.now())
+        await ConsoleUserStore(transaction).set_disabled(user, desk.clock.now())
 
     assert await refusal(desk.console.by_token(opened.token)) is ErrorCode.TOKEN_INVALID
 
@@ -220,17 +221,17 @@ async def test_secret_changed_while_somebody_signs_in_opens_nothing(
     """What was right when it was read is looked at once more as the session opens."""
     await new_user(desk, "eva")
     totp = await new_user(desk, "marta")
-    async with desk.store.read() as records:
-        before = await records.console.by_name("marta")
+    async with desk.store.read() as transaction:
+        before = await ConsoleUserStore(transaction).by_name("marta")
     assert before is not None
     await desk.console_users.set_password("operator", "marta", OTHER)
-    async with desk.store.write() as records:
-        assert not await records.console.advance_step(before, 2**40)
-        now = await records.console.by_name("marta")
+    async with desk.store.write() as transaction:
+        assert not await ConsoleUserStore(transaction).advance_step(before, 2**40)
+        now = await ConsoleUserStore(transaction).by_name("marta")
         assert now is not None
     await desk.console_users.disable("operator", "marta")
-    async with desk.store.write() as records:
-        assert not await records.console.advance_step(now, 2**40)
+    async with desk.store.write() as transaction:
+        assert not await ConsoleUserStore(transaction).advance_step(now, 2**40)
     assert totp.at(desk.clock.now())
 
 

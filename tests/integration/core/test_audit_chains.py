@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert, text, update
 
+from appliance.console.view_store import ConsoleViewStore
 from appliance.core import audit_check
 from appliance.core.audit_check import AuditChains
 from appliance.core.database import tables
@@ -27,11 +28,11 @@ async def write(core: CoreParts, count: int) -> str:
     """A process that writes that many rows; its id."""
     core.clock.forward(1)
     store = core.other_store()
-    async with store.write() as records:
+    async with store.write() as transaction:
         for number in range(count):
             event = AuditEvent(EventKind.LINK_CREATED, "system", detail={"a": number})
-            records.audit.add(event)
-        writers = await records.console_views.writers(None, 1)
+            transaction.audit.add(event)
+        writers = await ConsoleViewStore(transaction).writers(None, 1)
     return writers[0].id
 
 

@@ -10,7 +10,7 @@ from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
 from appliance.core.system.clock_check import ClockCheck, ClockState
 from appliance.core.system.kernel_clock import kernel_error
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.keys.health import Health
 from tests.core_parts import core_settings
@@ -50,7 +50,7 @@ async def test_clock_is_compared_with_postgres(
     await migrate(settings)
     engines = open_engines(settings)
     clock = Ahead(by_s)
-    store = SqlStore(engines, clock, "test")
+    store = Database(engines, clock, "test")
     check = ClockCheck(clock, lambda: database_time(engines), lambda: None)
 
     checks = await Health(store, PlayedSandbox(), clock, tables, check, there).ready()

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from appliance.core.database.engines import open_engines
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from tests.parts.migrated import lay_tables
@@ -20,14 +20,14 @@ async def test_call_beyond_the_pool_is_told_so(tmp_path: Path, *, write: bool) -
     database = {"pool_size": 1, "busy_timeout_s": 0.2}
     settings = make_settings(tmp_path, database=database)
     await lay_tables(settings)
-    store = SqlStore(open_engines(settings), SystemClock(), "test")
+    store = Database(open_engines(settings), SystemClock(), "test")
 
     async def one() -> None:
-        async with store.write() if write else store.read() as records:
-            await records.audit.writers()
+        async with store.write() if write else store.read() as transaction:
+            await transaction.audit.writers()
 
-    async with store.write() if write else store.read() as records:
-        await records.audit.writers()
+    async with store.write() if write else store.read() as transaction:
+        await transaction.audit.writers()
         waiting = await asyncio.gather(
             *(one() for _ in range(5)), return_exceptions=True
         )
@@ -46,15 +46,15 @@ async def test_statement_that_takes_too_long_is_told_so(
     monkeypatch.setattr("appliance.core.database.engines._STATEMENT_S", 0.3)
     settings = make_settings(tmp_path, database={"url": migrated_url})
     engines = open_engines(settings)
-    store = SqlStore(engines, SystemClock(), "test")
+    store = Database(engines, SystemClock(), "test")
 
     async with engines.writer.begin() as other:
         await other.execute(text("LOCK TABLE audit_writer IN ACCESS EXCLUSIVE MODE"))
         with pytest.raises(ApplianceError) as caught:
-            async with store.read() as records:
-                await records.audit.writers()
-    async with store.read() as records:
-        await records.audit.writers()
+            async with store.read() as transaction:
+                await transaction.audit.writers()
+    async with store.read() as transaction:
+        await transaction.audit.writers()
 
     assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
     await store.close()

@@ -7,6 +7,7 @@ import pytest
 
 from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.identity.person_store import PersonStore
 from tests.core_parts import CoreParts
 
 pytestmark = pytest.mark.storage
@@ -43,8 +44,8 @@ class Holders:
 async def read(core: CoreParts, share: str) -> None:
     """Read something for somebody."""
     with working_for(share, share):
-        async with asyncio.timeout(_PATIENCE_S), core.store.read() as records:
-            await records.people.by_cuil("20267565393")
+        async with asyncio.timeout(_PATIENCE_S), core.store.read() as transaction:
+            await PersonStore(transaction).by_cuil("20267565393")
 
 
 async def settled(holders: Holders, count: int) -> None:
@@ -115,8 +116,8 @@ async def test_who_holds_one_gets_another(core: CoreParts) -> None:
             for _ in range(core.settings.database.pool_size // 2 + 1):
                 await held.enter_async_context(core.store.read())
 
-        async with core.store.read() as records:
-            await records.people.by_cuil("20267565393")
+        async with core.store.read() as transaction:
+            await PersonStore(transaction).by_cuil("20267565393")
 
 
 async def test_writers_take_turns(core: CoreParts) -> None:

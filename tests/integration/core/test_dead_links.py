@@ -22,7 +22,7 @@ from appliance.core.database.migrate import migrate
 from appliance.core.messaging import NEWS, listen, redis_settings
 from appliance.core.system.clock_check import ClockCheck
 from appliance.core.system.dead_connections import NOTICED_S
-from appliance.core.unit_of_work import SqlStore, store_faults
+from appliance.core.unit_of_work import Database, store_faults
 from appliance.documents.local.folder_mark import DocumentMark
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -203,7 +203,7 @@ def test_readiness_is_told_in_time_over_a_dead_link(
     async def work(engines: Engines) -> tuple[dict[str, str], float]:
         await migrate(place.settings)
         clock = SystemClock()
-        store = SqlStore(engines, clock, "test")
+        store = Database(engines, clock, "test")
         health = Health(
             store,
             PlayedSandbox(),

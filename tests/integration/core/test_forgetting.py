@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from appliance.core.idempotency_store import IdempotencyStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
+from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.signing.expiry import Sweeping
+from appliance.signing.request_store import RequestStore
 from tests.fakes import FakeOutcomes
 from tests.web_parts import Parts, open_parts
 
@@ -55,10 +58,12 @@ async def test_forget_keeps_a_check_of_a_signing_password_for_a_day(
     parts: Parts,
 ) -> None:
     """Checks go after a day, not before."""
-    async with parts.store.write() as records:
-        view = await records.requests.get(ONE)
+    async with parts.store.write() as transaction:
+        view = await RequestStore(transaction).get(ONE)
         assert view is not None
-        await records.slots.take(view.person, ONE, parts.clock.now())
+        await PasswordAttemptStore(transaction).take(
+            view.person, ONE, parts.clock.now()
+        )
     parts.clock.forward(86_399)
 
     assert await sweeping_of(parts).forget() == 0
@@ -71,18 +76,20 @@ async def test_forget_deletes_old_idempotency_keys_a_batch_at_a_time(
 ) -> None:
     """A key in its time still stands for its first use; an older one for nothing."""
     now, month = parts.clock.now(), timedelta(days=30)
-    async with parts.store.write() as records:
+    async with parts.store.write() as transaction:
         for number in range(1200):
-            await records.idempotency.remember("ana", f"{number}", "one", now)
+            await IdempotencyStore(transaction).remember("ana", f"{number}", "one", now)
         young = now + timedelta(seconds=2)
-        await records.idempotency.remember("ana", "young", "one", young)
+        await IdempotencyStore(transaction).remember("ana", "young", "one", young)
     parts.clock.forward(month.total_seconds() + 1)
 
     swept = [await sweeping_of(parts).forget() for _ in range(3)]
 
     assert swept == [1000, 200, 0]
-    async with parts.store.write() as records:
-        await records.idempotency.remember("ana", "7", "another", parts.clock.now())
+    async with parts.store.write() as transaction:
+        await IdempotencyStore(transaction).remember(
+            "ana", "7", "another", parts.clock.now()
+        )
         with pytest.raises(ApplianceError) as caught:
-            await records.idempotency.remember("ana", "young", "another", now)
+            await IdempotencyStore(transaction).remember("ana", "young", "another", now)
     assert caught.value.code is ErrorCode.IDEMKEY_CONFLICT

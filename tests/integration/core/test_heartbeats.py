@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from appliance.bootstrap import heartbeat
-from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.keys.worker_store import WorkerStore
 from tests.parts.console import Site, open_site
 
 pytestmark = pytest.mark.storage
@@ -41,9 +42,9 @@ async def seen(site: Site, role: str) -> WorkerStatus:
 async def beat(site: Site, slot: str, hsm: str, age_s: float = 0) -> None:
     """What a process said of itself, some time ago."""
     at = site.clock.now()
-    async with site.desk.store.write() as records:
+    async with site.desk.store.write() as transaction:
         status = WorkerStatus(slot, "p", at, hsm, "")
-        await records.workers.beat(status)
+        await WorkerStore(transaction).beat(status)
     site.clock.forward(age_s)
 
 

@@ -20,11 +20,12 @@ from appliance.core.database.grants import Right, grant_rights, rights_held, rig
 from appliance.core.database.migrate import look, migrate
 from appliance.core.database.rights import OWNER, Role
 from appliance.core.database.table_version import table_version
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
+from appliance.integrators.integrator_store import IntegratorStore
 from appliance.settings import Settings
 from tests.parts.loops import run_apart
 from tests.parts.next_version import NEXT, NOW, next_versions
@@ -198,11 +199,11 @@ async def test_every_role_writes_its_audit(
 ) -> None:
     """A process start has a row, and its events chain to it."""
     engines = open_engines(_settings(tmp_path, cluster.url(role.value)))
-    store = SqlStore(engines, SystemClock(), role.value)
+    store = Database(engines, SystemClock(), role.value)
     try:
         for _ in range(2):
-            async with store.write() as records:
-                records.audit.add(_EVENT)
+            async with store.write() as transaction:
+                transaction.audit.add(_EVENT)
     finally:
         await store.close()
 
@@ -212,11 +213,11 @@ async def test_missing_right_is_told_apart(
 ) -> None:
     """Callers get 503; the log names table, user and what to do."""
     engines = open_engines(_settings(tmp_path, cluster.url(Role.CHORES.value)))
-    store = SqlStore(engines, SystemClock(), "chores")
+    store = Database(engines, SystemClock(), "chores")
 
     async def forge() -> None:
-        async with store.write() as records:
-            await records.integrators.lock_keys("x")  # type: ignore[arg-type]  # an id
+        async with store.write() as transaction:
+            await IntegratorStore(transaction).lock_keys("x")  # type: ignore[arg-type]  # an id
 
     with capture_logs() as logs, pytest.raises(ApplianceError) as caught:
         await forge()

@@ -22,6 +22,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, new_id
 from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.identity.login import email_indexes
+from appliance.identity.person_store import PersonStore
 from tests.parts.command_place import CommandPlace, make_place
 from tests.parts.started import Running
 from tests.parts.stores import Desk, open_desk
@@ -54,8 +55,8 @@ class Place(CommandPlace):
 
     async def email(self, person: PersonId) -> str:
         """A person's address, as what runs opens it."""
-        async with self.desk.store.read() as records:
-            contact = await records.people.contact(person)
+        async with self.desk.store.read() as transaction:
+            contact = await PersonStore(transaction).contact(person)
         assert contact is not None
         return self.desk.sealer.open(
             contact.email_sealed, table="person", row=person, column="email_sealed"
@@ -64,8 +65,8 @@ class Place(CommandPlace):
     async def found(self, email: str) -> bool:
         """Whether somebody is found by an address."""
         indexes = email_indexes(self.desk.lookup, email)
-        async with self.desk.store.read() as records:
-            return await records.people.by_email_index(indexes) is not None
+        async with self.desk.store.read() as transaction:
+            return await PersonStore(transaction).by_email_index(indexes) is not None
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from appliance.core.database.engines import open_engines
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.audit import GENESIS, AuditEvent, first_break
 from appliance.domain.vocab import EventKind
 from tests.core_parts import CoreParts
@@ -29,8 +29,8 @@ def event(number: int = 1) -> AuditEvent:
 
 async def test_audit_reads_back_what_was_written(core: CoreParts) -> None:
     """Every field of an event survives, and the first row hangs on nothing."""
-    async with core.store.write() as records:
-        records.audit.add(event())
+    async with core.store.write() as transaction:
+        transaction.audit.add(event())
 
     (row,) = await core.audit()
 
@@ -42,9 +42,9 @@ async def test_audit_keeps_order_within_and_between_transactions(
 ) -> None:
     """Rows stand in the order in which they were added."""
     for numbers in ([1, 2, 3], [4], [5, 6]):
-        async with core.store.write() as records:
+        async with core.store.write() as transaction:
             for number in numbers:
-                records.audit.add(event(number))
+                transaction.audit.add(event(number))
 
     rows = await core.audit()
 
@@ -53,18 +53,18 @@ async def test_audit_keeps_order_within_and_between_transactions(
 
 async def test_audit_has_no_hole_after_rollback(core: CoreParts) -> None:
     """A transaction that fails leaves neither row nor number."""
-    async with core.store.write() as records:
-        records.audit.add(event(1))
+    async with core.store.write() as transaction:
+        transaction.audit.add(event(1))
 
     async def fail() -> None:
-        async with core.store.write() as records:
-            records.audit.add(event(2))
+        async with core.store.write() as transaction:
+            transaction.audit.add(event(2))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await fail()
-    async with core.store.write() as records:
-        records.audit.add(event(3))
+    async with core.store.write() as transaction:
+        transaction.audit.add(event(3))
 
     rows = await core.audit()
 
@@ -75,8 +75,8 @@ async def test_audit_chain_holds_under_20_writers(core: CoreParts) -> None:
     """Twenty at once, some failing, from the process's first transaction on."""
 
     async def write(number: int) -> None:
-        async with core.store.write() as records:
-            records.audit.add(event(number))
+        async with core.store.write() as transaction:
+            transaction.audit.add(event(number))
             await asyncio.sleep(0)
             if number % 4 == 0:
                 raise ZeroDivisionError
@@ -95,9 +95,9 @@ async def test_audit_has_a_chain_for_each_process(core: CoreParts) -> None:
     """Two process starts write side by side, each from number 1."""
     other = core.other_store()
 
-    async def write(store: SqlStore, number: int) -> None:
-        async with store.write() as records:
-            records.audit.add(event(number))
+    async def write(store: Database, number: int) -> None:
+        async with store.write() as transaction:
+            transaction.audit.add(event(number))
 
     await asyncio.gather(*(write((core.store, other)[n % 2], n) for n in range(10)))
 
@@ -111,11 +111,11 @@ async def test_audit_of_request_gives_its_rows_alone(core: CoreParts) -> None:
     other = core.other_store()
     for store, number in ((core.store, 7), (other, 8), (other, 7)):
         core.clock.forward(1)
-        async with store.write() as records:
-            records.audit.add(event(number))
+        async with store.write() as transaction:
+            transaction.audit.add(event(number))
 
-    async with core.store.read() as records:
-        rows = await records.audit.of_request(7)
+    async with core.store.read() as transaction:
+        rows = await transaction.audit.of_request(7)
 
     assert [row.event.request for row in rows] == [7, 7]
     assert rows[0].at < rows[1].at
@@ -135,13 +135,13 @@ async def test_audit_tampered_in_the_database_is_found(
 ) -> None:
     """An edited or deleted row breaks the chain where it stood."""
     for number in range(3):
-        async with core.store.write() as records:
-            records.audit.add(event(number))
+        async with core.store.write() as transaction:
+            transaction.audit.add(event(number))
     engines = open_engines(core.settings)
     async with engines.writer.begin() as connection:
         await connection.execute(text(tamper))
     await engines.dispose()
 
-    async with core.store.read() as records:
-        (writer,) = await records.audit.writers()
-        assert first_break(await records.audit.of_writer(writer)) == 2
+    async with core.store.read() as transaction:
+        (writer,) = await transaction.audit.writers()
+        assert first_break(await transaction.audit.of_writer(writer)) == 2

@@ -12,12 +12,13 @@ from appliance.core.database.database_clock import database_time
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
 from appliance.core.system.clock_check import ClockCheck
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.documents.local.folder_mark import DocumentMark
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
+from appliance.identity.person_store import PersonStore
 from appliance.keys.health import Health
 from tests.core_parts import CoreParts, core_settings, open_core_parts
 from tests.parts.played_sandbox import PlayedSandbox
@@ -29,11 +30,11 @@ EVENT = AuditEvent(EventKind.REQUEST_VIEWED, "system")
 CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
 
 
-async def code_of(store: SqlStore, *, write: bool) -> ErrorCode | None:
+async def code_of(store: Database, *, write: bool) -> ErrorCode | None:
     """How a transaction ends."""
     try:
-        async with store.write() if write else store.read() as records:
-            await records.audit.writers()
+        async with store.write() if write else store.read() as transaction:
+            await transaction.audit.writers()
     except ApplianceError as exc:
         return exc.code
     return None
@@ -45,7 +46,7 @@ async def test_store_unavailable_when_postgres_is_away(
 ) -> None:
     """Nobody listens: `STORE_UNAVAILABLE`, and nothing else."""
     url = f"postgresql://rubrica@/none?host={tmp_path}&port=5432"
-    store = SqlStore(open_engines(core_settings(tmp_path, url)), SystemClock(), "test")
+    store = Database(open_engines(core_settings(tmp_path, url)), SystemClock(), "test")
 
     assert await code_of(store, write=write) is ErrorCode.STORE_UNAVAILABLE
 
@@ -79,16 +80,16 @@ async def test_store_unavailable_when_postgres_goes_in_mid_transaction(
         signer = await core.add_signer()
 
         async def count() -> None:
-            async with core.store.write() as records:
-                await records.people.set_counted(signer.person, 5, None)
+            async with core.store.write() as transaction:
+                await PersonStore(transaction).set_counted(signer.person, 5, None)
                 postgres_server.execute(CUT.format(name=name))
-                await records.people.signing_secret(signer.person)
+                await PersonStore(transaction).signing_secret(signer.person)
 
         with pytest.raises(ApplianceError) as caught:
             await count()
 
-        async with core.store.read() as records:
-            secret = await records.people.signing_secret(signer.person)
+        async with core.store.read() as transaction:
+            secret = await PersonStore(transaction).signing_secret(signer.person)
     assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
     assert secret is not None
     assert secret.counted == 0
@@ -117,11 +118,11 @@ async def test_read_writes_nothing(core: CoreParts) -> None:
     signer = await core.add_signer()
 
     with contextlib.suppress(ApplianceError):
-        async with core.store.read() as records:
-            await records.people.set_counted(signer.person, 5, None)
+        async with core.store.read() as transaction:
+            await PersonStore(transaction).set_counted(signer.person, 5, None)
 
-    async with core.store.read() as records:
-        secret = await records.people.signing_secret(signer.person)
+    async with core.store.read() as transaction:
+        secret = await PersonStore(transaction).signing_secret(signer.person)
     assert secret is not None
     assert secret.counted == 0
 
@@ -132,14 +133,14 @@ async def test_store_works_on_after_callers_left_at_any_moment(
     """Callers cancelled in the middle leave no lock, no hole, no half of a change."""
 
     async def write() -> None:
-        async with core.store.write() as records:
-            records.audit.add(EVENT)
-            await records.audit.writers()
-            records.audit.add(EVENT)
+        async with core.store.write() as transaction:
+            transaction.audit.add(EVENT)
+            await transaction.audit.writers()
+            transaction.audit.add(EVENT)
 
     async def read() -> None:
-        async with core.store.read() as records:
-            await records.audit.writers()
+        async with core.store.read() as transaction:
+            await transaction.audit.writers()
 
     for wait in range(40):
         tasks = [asyncio.create_task(work()) for work in (write, read, write)]
@@ -158,7 +159,7 @@ async def test_readiness_tells_that_postgres_refuses(tmp_path: Path) -> None:
     """It is an answer, not a fault."""
     url = f"postgresql://rubrica@/none?host={tmp_path}&port=5432"
     engines = open_engines(core_settings(tmp_path, url))
-    store = SqlStore(engines, SystemClock(), "test")
+    store = Database(engines, SystemClock(), "test")
     clock = SystemClock()
     check = ClockCheck(clock, lambda: database_time(engines))
     health = Health(

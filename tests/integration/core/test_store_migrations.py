@@ -21,6 +21,7 @@ from appliance.core.database.table_version import (
     newest,
     table_version,
 )
+from appliance.identity.person_store import PersonStore
 from appliance.settings import Settings, SettingsError
 from tests.core_parts import CoreParts, core_settings
 from tests.parts.command_place import CommandPlace, make_place
@@ -76,8 +77,8 @@ async def test_migrate_twice_changes_nothing(core: CoreParts) -> None:
     before, after = await migrate.migrate(core.settings)
 
     assert before == after == newest()
-    async with core.store.read() as records:
-        assert await records.people.get(signer.person) is not None
+    async with core.store.read() as transaction:
+        assert await PersonStore(transaction).get(signer.person) is not None
 
 
 async def test_current_told_from_empty(tmp_path: Path, database_url: str) -> None:
@@ -204,8 +205,8 @@ async def test_newer_tables_that_may_be_used_stay_as_they_are(
     assert amiss == []
     assert repr(await differences(core.settings)) == made
     signer = await core.add_signer()
-    async with core.store.read() as records:
-        assert await records.people.get(signer.person) is not None
+    async with core.store.read() as transaction:
+        assert await PersonStore(transaction).get(signer.person) is not None
 
 
 async def test_newer_tables_that_may_not_be_used_are_refused(

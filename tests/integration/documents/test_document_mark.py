@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.core.installation_store import InstallationStore
 from appliance.documents.document_files import name_of
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.documents.local.folder_mark import (
@@ -39,8 +40,10 @@ def folder(core: CoreParts) -> Path:
 async def with_document(core: CoreParts, place: DocumentPlace) -> str:
     """A document that the record names, and the name of its file."""
     await core.add_request((await core.add_signer()).person)
-    async with core.store.read() as records:
-        ((integrator, sha256),) = await records.installation.newest_documents(9)
+    async with core.store.read() as transaction:
+        ((integrator, sha256),) = await InstallationStore(transaction).newest_documents(
+            9
+        )
     name = name_of(integrator, sha256)
     place.write(name, b"%PDF")
     return name
@@ -317,5 +320,5 @@ async def test_folder_that_cannot_be_marked_is_told(
     with pytest.raises(SettingsError, match=str(folder.parent)):
         await mark_folder(core.store, folder)
 
-    async with core.store.read() as records:
-        assert await records.installation.documents_mark() is None
+    async with core.store.read() as transaction:
+        assert await InstallationStore(transaction).documents_mark() is None

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.garbage_collection import DocumentSweeping
 from appliance.domain.documents import Damage, Inspection, Repair
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.records.requests import StoredDocument
+from appliance.domain.requests.new_request import StoredDocument
+from appliance.embedding.session_document_store import SessionDocumentStore
 from tests.core_parts import A4
 from tests.parts.frame_desk import FrameDesk, open_frame_desk, refused
 
@@ -134,11 +136,13 @@ async def test_what_somebody_is_asked_to_sign_stays(
         assert await swept(desk, tmp_path) == 0
 
         assert files(tmp_path) == 1
-        async with desk.desk.store.read() as records:
-            whole = await records.session_documents.integrator_bytes(
+        async with desk.desk.store.read() as transaction:
+            whole = await SessionDocumentStore(transaction).integrator_bytes(
                 session.integrator.id
             )
-            document = await records.documents.get(DocumentId(str(session.document)))
+            document = await DocumentRowStore(transaction).get(
+                DocumentId(str(session.document))
+            )
         assert whole == 0
         assert document is not None
 
@@ -179,6 +183,6 @@ async def test_a_repaired_copy_counts_beside_its_original(
 
         await desk.framing._quotas.count_copy(session, copy)
 
-        async with desk.desk.store.read() as records:
-            counted = await records.session_documents.session_bytes(session.id)
+        async with desk.desk.store.read() as transaction:
+            counted = await SessionDocumentStore(transaction).session_bytes(session.id)
         assert counted == 17 * KIB

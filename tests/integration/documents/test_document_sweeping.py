@@ -10,14 +10,15 @@ import pytest
 
 from appliance.core.database import tables
 from appliance.core.secrets.sealed_box import SecretBox
+from appliance.documents.document_key_store import DocumentKeyStore
 from appliance.documents.document_keys import IntegratorDocumentKeys
-from appliance.documents.document_store import NAMING, REFERRING
+from appliance.documents.document_store import NAMING, REFERRING, DocumentRowStore
 from appliance.documents.garbage_collection import DocumentSweeping
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.documents import Damage, Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
-from appliance.domain.records.requests import StoredDocument
+from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import EventKind
 from appliance.settings import DocumentSettings
@@ -50,8 +51,8 @@ async def add_row(core: CoreParts, sha256: str) -> None:
     inspection = Inspection(1, (A4,), (), 0, None)
     integrator = await core.integrator()
     new = StoredDocument(DocumentId(new_id()), integrator, sha256, inspection)
-    async with core.store.write() as records:
-        await records.documents.add(new, core.now)
+    async with core.store.write() as transaction:
+        await DocumentRowStore(transaction).add(new, core.now)
 
 
 def files(core: CoreParts) -> set[str]:
@@ -80,9 +81,11 @@ async def test_unused_is_removed_and_used_is_kept(core: CoreParts) -> None:
     rowless = await documents.put(integrator, b"without a row")
     request = await core.add_request(signer.person, sha256=used)
     view = await core.view(request)
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         made = signed_view(view)
-        await records.documents.sealed(request, replace(made, sha256=signed), core.now)
+        await DocumentRowStore(transaction).sealed(
+            request, replace(made, sha256=signed), core.now
+        )
     unused = await documents.put(integrator, b"unused")
     await add_row(core, unused)
     age(core, 0)
@@ -111,21 +114,23 @@ async def test_damaged_original_stays_as_long_as_its_copy(core: CoreParts) -> No
         Inspection(1, (A4,), (), 0, None),
         repair,
     )
-    async with core.store.write() as records:
-        kept = await records.documents.add(new, core.now)
+    async with core.store.write() as transaction:
+        kept = await DocumentRowStore(transaction).add(new, core.now)
     age(core, WEEK + 1)
 
     early = await sweeping(core).run()
-    async with core.store.read() as records:
-        found = await records.documents.repaired(integrator, original)
+    async with core.store.read() as transaction:
+        found = await DocumentRowStore(transaction).repaired(integrator, original)
     core.clock.forward(WEEK + 1)
     age(core, WEEK + 1)
     late = await sweeping(core).run()
 
     assert (early, late) == (0, 2)
     assert found == kept
-    async with core.store.read() as records:
-        assert await records.documents.repaired(integrator, original) is None
+    async with core.store.read() as transaction:
+        assert (
+            await DocumentRowStore(transaction).repaired(integrator, original) is None
+        )
 
 
 async def test_what_comes_in_again_counts_as_new(core: CoreParts) -> None:
@@ -220,6 +225,6 @@ async def test_role_without_the_document_key_opens_nothing(
         await documents.put(await sqlite_core.integrator(), b"x")
 
     assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
-    async with sqlite_core.store.read() as records:
-        found = await records.document_keys.get(await sqlite_core.integrator())
+    async with sqlite_core.store.read() as transaction:
+        found = await DocumentKeyStore(transaction).get(await sqlite_core.integrator())
     assert found is None

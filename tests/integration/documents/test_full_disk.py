@@ -14,6 +14,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
+from appliance.identity.login_store import DownloadLinkStore
+from appliance.identity.person_store import PersonStore
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys
 from tests.parts.small_disk import fill, small_disk
@@ -172,13 +174,15 @@ async def test_full_database_refuses_writes_and_answers_reads(
     event.listen(engine, "checkout", limit)
     refused = None
     try:
-        async with sqlite_core.store.write() as records:
+        async with sqlite_core.store.write() as transaction:
             for number in range(200):
-                await records.links.add({f"{number:064}": request}, sqlite_core.now)
+                await DownloadLinkStore(transaction).add(
+                    {f"{number:064}": request}, sqlite_core.now
+                )
     except ApplianceError as exc:
         refused = exc.code
-    async with sqlite_core.store.read() as records:
-        person = await records.people.get(signer.person)
+    async with sqlite_core.store.read() as transaction:
+        person = await PersonStore(transaction).get(signer.person)
     limited = False
 
     assert refused is ErrorCode.STORE_UNAVAILABLE

@@ -70,8 +70,8 @@ async def test_link_audited(parts: Parts) -> None:
     """Making a link is told by the audit, without its secret."""
     clave = await parts.links.mint(ONE, "person:x")
 
-    async with parts.store.read() as records:
-        (row,) = await records.audit.of_request(ONE)
+    async with parts.store.read() as transaction:
+        (row,) = await transaction.audit.of_request(ONE)
 
     assert (row.event.event, row.event.actor) == (EventKind.LINK_CREATED, "person:x")
     assert clave not in repr(row)

@@ -10,6 +10,7 @@ import pytest
 from appliance.core.work_owner import WorkOwner, work_owner
 from appliance.domain.documents import Inspection
 from appliance.domain.vocab import RequestState
+from appliance.embedding.session_store import SessionStore
 from appliance.web.auth import is_public
 from embed.api import LATE
 from embed.reports import ADDRESS_MOST, SESSION_MOST
@@ -413,8 +414,8 @@ async def test_work_counts_in_the_integrators_share(
         headers={"Content-Type": "application/pdf", "X-File-Name": "a.pdf"},
     )
 
-    async with frame.desk.desk.store.read() as records:
-        session = await records.sessions.by_public_id(told["id"])
+    async with frame.desk.desk.store.read() as transaction:
+        session = await SessionStore(transaction).by_public_id(told["id"])
     assert session is not None
     assert owners == [WorkOwner(session.integrator.id, f"session:{session.id}")]
 

@@ -17,7 +17,7 @@ from PIL import Image
 
 from appliance.bootstrap import Front
 from appliance.domain.appearance.details import Logo, LogoPicture
-from appliance.domain.records.logos import INSTALLATION
+from appliance.integrators.logo_store import INSTALLATION, LogoStore
 from appliance.integrators.logos import Logos
 from embed.app import create_embed
 from embed.assets import Assets
@@ -356,9 +356,9 @@ async def test_integrator_is_shown_by_logo_or_initial(frame: Frame) -> None:
     pixels = bytes(range(2 * 3 * 3))
     logo = Logo(hashlib.sha256(pixels).hexdigest(), 3, 2)
     store, clock = frame.desk.desk.store, frame.desk.desk.clock
-    async with store.write() as records:
+    async with store.write() as transaction:
         picture = LogoPicture(logo, zlib.compress(pixels))
-        await records.logos.use(INSTALLATION, picture, clock.now())
+        await LogoStore(transaction).use(INSTALLATION, picture, clock.now())
     body = await text(await frame.page(await frame.desk.token()))
     found = re.search(r'<img class="logo" src="([^"]+)" width="3" height="2"', body)
     assert found is not None

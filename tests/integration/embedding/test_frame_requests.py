@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.appearance.presets import Corner
 from appliance.domain.embedding import FrameState, PlaceChoice, SignOrder
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
-from appliance.domain.records.requests import NewRequest
+from appliance.domain.requests.new_request import NewRequest
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.embedding.session_store import SessionStore
+from appliance.signing.request_store import RequestStore
 from tests.parts.frame_desk import (
     ADDRESS,
     CERTIFIED,
@@ -45,8 +48,8 @@ async def end_pending(
     if then is RequestState.FAILED:
         return await desk.move(request, then, "SIGNING_FAILED")
     assert request is not None
-    async with desk.desk.store.write() as records:
-        assert await records.requests.move(request, RequestState.PENDING, then)
+    async with desk.desk.store.write() as transaction:
+        assert await RequestStore(transaction).move(request, RequestState.PENDING, then)
     return None
 
 
@@ -56,8 +59,8 @@ async def pending(desk: FrameDesk, person: PersonId) -> RequestId:
     taken = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
     document = taken.session.document
     assert document is not None
-    async with desk.desk.store.write() as records:
-        return await records.requests.add(
+    async with desk.desk.store.write() as transaction:
+        return await RequestStore(transaction).add(
             NewRequest(
                 person=person,
                 integrator=taken.session.integrator.id,
@@ -169,8 +172,8 @@ async def test_key_of_a_decided_request_shows_what_was_decided(
     else:
         await end_pending(desk, first.request, end)
     desk.desk.clock.forward(7 * 24 * 3600)
-    async with desk.desk.store.write() as records:
-        await records.sessions.sweep(desk.desk.clock.now())
+    async with desk.desk.store.write() as transaction:
+        await SessionStore(transaction).sweep(desk.desk.clock.now())
     again = await desk.proven(someone, brings, idem_key="k")
 
     assert again.request == first.request
@@ -261,12 +264,14 @@ async def test_bytes_stay_those_that_the_event_tells_of(desk: FrameDesk) -> None
     sha256 = await desk.documents.put(integrator, PDF)
     await desk.move(session.request, RequestState.SIGNED, sha256=sha256)
     await desk.signing.completed(session)
-    async with desk.desk.store.write() as records:
-        first = await records.documents.signed(session.request)
+    async with desk.desk.store.write() as transaction:
+        first = await DocumentRowStore(transaction).signed(session.request)
         assert first is not None
         later = await desk.documents.put(integrator, PDF, b"later")
         raised = replace(first, sha256=later, version=2)
-        await records.documents.sealed(session.request, raised, desk.desk.clock.now())
+        await DocumentRowStore(transaction).sealed(
+            session.request, raised, desk.desk.clock.now()
+        )
 
     told = await desk.signing.completed(session)
     view, pdf = await desk.signing.signed(await desk.again(session))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.console.view_store import ConsoleViewStore
 from appliance.domain.embedding import FrameState, LegalWord
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import (
@@ -17,6 +18,9 @@ from appliance.domain.vocab import (
     PersonState,
     RequestState,
 )
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.signing.request_store import RequestStore
 from tests.core_parts import new_credential
 from tests.parts.frame_desk import (
     ADDRESS,
@@ -49,8 +53,8 @@ async def test_request_is_made_with_the_right_code(desk: FrameDesk) -> None:
 
     assert view.state is FrameState.AUTHORISED
     assert view.session.request is not None
-    async with desk.desk.store.read() as records:
-        request = await records.requests.get(view.session.request)
+    async with desk.desk.store.read() as transaction:
+        request = await RequestStore(transaction).get(view.session.request)
     assert request is not None
     assert request.origin == "sesion"
     assert request.expires == view.session.until
@@ -225,8 +229,10 @@ async def test_proven_session_ends_with_its_person(
     token = await desk.token()
     session = await desk.proven(someone, token=token)
     opened = await desk.open(token, content="the same")
-    async with desk.desk.store.write() as records:
-        await records.console_views.move_person(someone.id, PersonState.ACTIVE, state)
+    async with desk.desk.store.write() as transaction:
+        await ConsoleViewStore(transaction).move_person(
+            someone.id, PersonState.ACTIVE, state
+        )
 
     expired = ErrorCode.SESSION_TOKEN_EXPIRED
     await refused(desk.desk.sessions.by_bearer(opened.bearer), expired)
@@ -308,9 +314,9 @@ async def test_renewal_carries_everything_over(desk: FrameDesk) -> None:
     assert renewed.view.state is FrameState.AUTHORISED
     assert renewed.view.session.idem_key == "k"
     assert renewed.view.seconds_left == 1800
-    async with desk.desk.store.read() as records:
+    async with desk.desk.store.read() as transaction:
         assert renewed.view.session.request is not None
-        request = await records.requests.get(renewed.view.session.request)
+        request = await RequestStore(transaction).get(renewed.view.session.request)
     assert request is not None
     assert request.expires == renewed.view.session.until
     await refused(
@@ -363,8 +369,8 @@ async def test_rejected_request_is_over_with_its_reason(desk: FrameDesk) -> None
 
     assert (await desk.signing.view(session)).state is FrameState.REJECTED
     assert session.request is not None
-    async with desk.desk.store.read() as records:
-        request = await records.requests.get(session.request)
+    async with desk.desk.store.read() as transaction:
+        request = await RequestStore(transaction).get(session.request)
     assert request is not None
     assert (request.state, request.reason) == (
         RequestState.REJECTED,
@@ -434,20 +440,20 @@ async def bar(
 ) -> str | None:
     """Have somebody be unable to sign; since when, as it is told."""
     told = now.isoformat(timespec="seconds").replace("+00:00", "Z")
-    async with desk.desk.store.write() as records:
-        credential = await records.credentials.active(someone.id)
+    async with desk.desk.store.write() as transaction:
+        credential = await CredentialStore(transaction).active(someone.id)
         assert credential is not None
         if case == "locked":
-            await records.people.set_counted(someone.id, 10, now)
+            await PersonStore(transaction).set_counted(someone.id, 10, now)
             return told
         state = {
             "revoked": CredentialState.REVOKED,
             "missing": CredentialState.SUPERSEDED,
             "expired": CredentialState.SUPERSEDED,
         }[case]
-        await records.credentials.set_state(credential.id, state)
+        await CredentialStore(transaction).set_state(credential.id, state)
         if case == "expired":
-            await records.credentials.add(
+            await CredentialStore(transaction).add(
                 new_credential(someone.id, certificate=CERTIFICATE, not_after=now)
             )
             return told

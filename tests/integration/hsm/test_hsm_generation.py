@@ -12,6 +12,7 @@ import pytest
 
 from appliance.bootstrap import open_core
 from appliance.core.database.migrate import migrate
+from appliance.core.installation_store import InstallationStore
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import HsmRefusedError
 from appliance.domain.generation import Generation
@@ -55,9 +56,9 @@ async def have(hsm: HsmInstallation, generation: Generation) -> None:
     """Have the record be of a take-over."""
     async with (
         open_core(hsm.settings, SystemClock(), "operator") as core,
-        core.store.write() as records,
+        core.store.write() as transaction,
     ):
-        await records.installation.set_generation(generation)
+        await InstallationStore(transaction).set_generation(generation)
 
 
 def test_every_member_has_it_and_it_only_grows(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.core.installation_store import RESTORED
+from appliance.core.installation_store import RESTORED, InstallationStore
 from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.generation import NONE, Generation
 from appliance.domain.keys import DigestAlgorithm, SignatureScheme
@@ -57,8 +57,8 @@ def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def set_own(core: CoreParts, generation: Generation) -> None:
     """Have the record be of a take-over."""
-    async with core.store.write() as records:
-        await records.installation.set_generation(generation)
+    async with core.store.write() as transaction:
+        await InstallationStore(transaction).set_generation(generation)
 
 
 async def test_restored_record_is_known_with_the_hsm_away(core: CoreParts) -> None:

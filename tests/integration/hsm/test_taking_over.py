@@ -12,7 +12,7 @@ import pytest
 
 from appliance.bootstrap import open_core
 from appliance.core.database.migrate import migrate
-from appliance.core.installation_store import RESTORED
+from appliance.core.installation_store import RESTORED, InstallationStore
 from appliance.domain.audit import AuditRow
 from appliance.domain.clock import SystemClock
 from appliance.domain.generation import NONE, Generation
@@ -42,9 +42,9 @@ async def own(hsm: HsmInstallation) -> Generation:
     """What a record has."""
     async with (
         open_core(hsm.settings, SystemClock(), "operator") as core,
-        core.store.read() as records,
+        core.store.read() as transaction,
     ):
-        return await records.installation.generation()
+        return await InstallationStore(transaction).generation()
 
 
 def end(command: Running) -> tuple[int, str]:
@@ -142,9 +142,9 @@ async def test_one_host_of_several_has_the_hsm(tmp_path: Path) -> None:
     with first.raw(TokenRole.FIRMA) as session:
         served = generation.read(session)
         assert len(objects.find_label(session, generation.LABEL)) == 2
-    records = [await own(host) for host in hosts]
-    assert records.count(served) == 1
-    for (status, said), record, host in zip(ended, records, hosts, strict=True):
+    transaction = [await own(host) for host in hosts]
+    assert transaction.count(served) == 1
+    for (status, said), record, host in zip(ended, transaction, hosts, strict=True):
         audited = EventKind.HSM_TAKEN_OVER in await host.audited()
         assert (status == 0) == (record != NONE) == audited, said
         assert status == 0 or LOST in said
@@ -165,8 +165,8 @@ async def test_record_keeps_the_greatest(core: CoreParts) -> None:
         *(record_take_over(stores[at % 4], one) for at, one in enumerate(mixed))
     )
 
-    async with core.store.read() as records:
-        assert await records.installation.generation() == taken[-1]
+    async with core.store.read() as transaction:
+        assert await InstallationStore(transaction).generation() == taken[-1]
     assert all(after >= given for given, after in zip(mixed, found, strict=True))
     told = [row.event.detail for row in rows(await core.audit())]
     steps = sorted((one["before"], one["after"]) for one in told)
@@ -178,8 +178,8 @@ async def test_record_keeps_the_greatest(core: CoreParts) -> None:
 
 async def test_audit_tells_of_a_record_that_was_brought_back(core: CoreParts) -> None:
     """Not of a number below zero."""
-    async with core.store.write() as records:
-        await records.installation.set_generation(RESTORED)
+    async with core.store.write() as transaction:
+        await InstallationStore(transaction).set_generation(RESTORED)
 
     await record_take_over(core.store, Generation(3, "ab"))
     await record_take_over(core.store, Generation(4, "ab"))

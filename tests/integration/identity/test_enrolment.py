@@ -13,6 +13,8 @@ from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.vocab import EventKind, PersonState, TaskKind, VouchedBy
+from appliance.identity.person_store import PersonStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.web import i18n
 from tests.web_parts import BASE_URL, CUIL, EMAIL, Parts, open_parts
@@ -243,9 +245,9 @@ async def test_enrolment_gives_secrets_and_asks_for_a_certificate(
 
     assert answer.status_code == 200
     assert "ya podés firmar" in await answer.get_data(as_text=True)
-    async with parts.store.read() as records:
-        person = await records.people.get(link.person)
-        secret = await records.people.signing_secret(link.person)
+    async with parts.store.read() as transaction:
+        person = await PersonStore(transaction).get(link.person)
+        secret = await PersonStore(transaction).signing_secret(link.person)
     assert person is not None
     assert person.state is PersonState.ACTIVE
     assert secret is not None
@@ -262,9 +264,9 @@ async def test_enrolment_gives_secrets_and_asks_for_a_certificate(
 
 async def events(parts: Parts) -> list[tuple[EventKind, str]]:
     """What was recorded of enrolment, in order."""
-    async with parts.store.read() as records:
-        writers = await records.audit.writers()
-        rows = [row for w in writers for row in await records.audit.of_writer(w)]
+    async with parts.store.read() as transaction:
+        writers = await transaction.audit.writers()
+        rows = [row for w in writers for row in await transaction.audit.of_writer(w)]
     kinds = {
         EventKind.PERSON_INVITED,
         EventKind.PERSON_ENROLLED,
@@ -495,9 +497,9 @@ async def test_key_that_could_not_be_made_is_asked_for_again(
     assert again.status_code == 200
     assert twice.status_code == 200
     assert "se está generando" in await twice.get_data(as_text=True)
-    async with parts.store.read() as records:
-        secret = await records.people.signing_secret(link.person)
-        assert await records.tasks.open_for(link.person, TaskKind.ISSUE)
+    async with parts.store.read() as transaction:
+        secret = await PersonStore(transaction).signing_secret(link.person)
+        assert await HsmTaskStore(transaction).open_for(link.person, TaskKind.ISSUE)
     assert secret is not None
     assert secret.counted == 0
 

@@ -12,6 +12,7 @@ from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.identity.console_login import SignIn
 from appliance.identity.enrolment import Choice
 from appliance.identity.failed_logins import FailedTries
+from appliance.identity.login_store import LoginStore
 from tests.parts.stores import Desk, open_desk
 from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
 
@@ -45,9 +46,9 @@ async def attack(parts: Parts, user: str = CUIL, times: int = 31) -> None:
 
 async def audited(parts: Parts, kind: EventKind) -> list[dict[str, object]]:
     """Details of the rows of a kind."""
-    async with parts.store.read() as records:
-        writers = await records.audit.writers()
-        rows = [row for w in writers for row in await records.audit.of_writer(w)]
+    async with parts.store.read() as transaction:
+        writers = await transaction.audit.writers()
+        rows = [row for w in writers for row in await transaction.audit.of_writer(w)]
     return [row.event.detail for row in rows if row.event.event is kind]
 
 
@@ -154,12 +155,12 @@ async def test_addresses_go_on_being_counted(parts: Parts) -> None:
             await parts.login.login(CUIL, b"otra clave", ELSEWHERE)
     await desk_of(parts).forget_person("operator", person)
 
-    async with parts.store.read() as records:
-        from appliance.domain.records.login import AttemptKind, Counted  # noqa: PLC0415
+    async with parts.store.read() as transaction:
+        from appliance.domain.login import AttemptKind, Counted  # noqa: PLC0415
 
         since = parts.clock.now().replace(year=2000)
         counted = Counted(AttemptKind.PASSWORD, network=ELSEWHERE)
-        wrong = await records.logins.wrong(counted, since, forgiving=False)
+        wrong = await LoginStore(transaction).wrong(counted, since, forgiving=False)
     assert wrong.count == 7
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import update
 from appliance.core.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import PersonState
+from appliance.identity.login_store import JwtKeyStore
 from tests.web_parts import BASE_URL, Parts
 
 
@@ -82,8 +83,8 @@ async def forge(parts: Parts) -> Forge:
     """A forger who has got hold of the real key, for a real person."""
     person, _ = await parts.add_person()
     await parts.tokens.jwks()
-    async with parts.store.read() as records:
-        row = (await records.jwt_keys.valid(parts.clock.now()))[0]
+    async with parts.store.read() as transaction:
+        row = (await JwtKeyStore(transaction).valid(parts.clock.now()))[0]
     pem = parts.sealer.open(
         row.private_sealed, table="jwt_key", row=row.kid, column="private_sealed"
     )

@@ -13,9 +13,10 @@ from argon2 import Parameters, PasswordHasher, extract_parameters
 from appliance.core.rate_limit import Attempt, Throttle
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.records.login import AttemptKind
+from appliance.domain.login import AttemptKind
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.login import STEP_S
+from appliance.identity.login_store import LoginStore
 from appliance.web.server.client_address import counted
 from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
 
@@ -49,9 +50,9 @@ async def code_of(parts: Parts, user: str, password: bytes = PASSWORD) -> ErrorC
 
 async def events(parts: Parts) -> list[EventKind]:
     """What the audit says, in order."""
-    async with parts.store.read() as records:
-        writers = await records.audit.writers()
-        rows = [row for w in writers for row in await records.audit.of_writer(w)]
+    async with parts.store.read() as transaction:
+        writers = await transaction.audit.writers()
+        rows = [row for w in writers for row in await transaction.audit.of_writer(w)]
     return [row.event.event for row in rows]
 
 
@@ -312,11 +313,14 @@ async def test_known_addresses_are_kept_as_hashes(strict: Parts) -> None:
     _, seed = await strict.add_person()
     await sign_in(strict, seed)
 
-    async with strict.store.write() as records:
-        assert await records.logins.sweep(strict.clock.now() + timedelta(days=1)) == 2
-        assert await records.logins.forget_known(strict.clock.now()) == 0
+    async with strict.store.write() as transaction:
+        assert (
+            await LoginStore(transaction).sweep(strict.clock.now() + timedelta(days=1))
+            == 2
+        )
+        assert await LoginStore(transaction).forget_known(strict.clock.now()) == 0
         later = strict.clock.now() + timedelta(seconds=1)
-        assert await records.logins.forget_known(later) == 1
+        assert await LoginStore(transaction).forget_known(later) == 1
 
 
 async def test_right_tries_are_not_counted(strict: Parts) -> None:
@@ -466,8 +470,8 @@ async def test_refused_tries_wait_for_no_lock(strict: Parts, account: str) -> No
         with pytest.raises(ApplianceError):
             await strict.login.login(CUIL, b"otra clave", at)
 
-    async with strict.store.write() as records:
-        await records.logins.lock(at, f"{AttemptKind.PASSWORD}|{CUIL}")
+    async with strict.store.write() as transaction:
+        await LoginStore(transaction).lock(at, f"{AttemptKind.PASSWORD}|{CUIL}")
         with pytest.raises(ApplianceError) as caught:
             async with asyncio.timeout(_FREE_S):
                 await strict.login.login(CUIL, PASSWORD, at)

@@ -5,8 +5,10 @@ import pytest
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person
 from appliance.domain.ids import IntegratorId, PersonId, new_id
-from appliance.domain.records.people import Integrator, NewPerson
+from appliance.domain.people import Integrator, NewPerson
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
 from tests.core_parts import CoreParts, cheap_secret
 
 pytestmark = pytest.mark.storage
@@ -23,17 +25,17 @@ def somebody(cuil: str, email_index: str) -> NewPerson:
 async def test_person_found_by_each_name(core: CoreParts) -> None:
     """Id, CUIL and the HMAC of the address lead to the same person."""
     new = somebody("20267565393", "e" * 64)
-    async with core.store.write() as records:
-        await records.people.add(new)
+    async with core.store.write() as transaction:
+        await PersonStore(transaction).add(new)
 
-    async with core.store.read() as records:
+    async with core.store.read() as transaction:
         found = [
-            await records.people.get(new.person.id),
-            await records.people.by_cuil("20267565393"),
-            await records.people.by_email_index(["e" * 64]),
+            await PersonStore(transaction).get(new.person.id),
+            await PersonStore(transaction).by_cuil("20267565393"),
+            await PersonStore(transaction).by_email_index(["e" * 64]),
         ]
-        nobody = await records.people.by_cuil("20055361682")
-        secret = await records.people.signing_secret(new.person.id)
+        nobody = await PersonStore(transaction).by_cuil("20055361682")
+        secret = await PersonStore(transaction).signing_secret(new.person.id)
 
     assert found == [new.person] * 3
     assert nobody is None
@@ -47,12 +49,12 @@ async def test_person_refused_when_cuil_or_email_is_taken(
     core: CoreParts, cuil: str, email: str
 ) -> None:
     """A CUIL and an address belong to one person, and a refusal leaves no trace."""
-    async with core.store.write() as records:
-        await records.people.add(somebody("20267565393", "e" * 64))
+    async with core.store.write() as transaction:
+        await PersonStore(transaction).add(somebody("20267565393", "e" * 64))
 
     with pytest.raises(ApplianceError) as caught:
-        async with core.store.write() as records:
-            await records.people.add(somebody(cuil, email))
+        async with core.store.write() as transaction:
+            await PersonStore(transaction).add(somebody(cuil, email))
 
     assert caught.value.code is ErrorCode.ALREADY_EXISTS
 
@@ -65,25 +67,25 @@ async def test_integrator_code_is_taken_once(core: CoreParts) -> None:
         await core.add_integrator("acme")
 
     assert caught.value.code is ErrorCode.ALREADY_EXISTS
-    async with core.store.read() as records:
-        assert await records.people.integrator("acme") == Integrator(
+    async with core.store.read() as transaction:
+        assert await PersonStore(transaction).integrator("acme") == Integrator(
             IntegratorId(integrator), "acme", "Acme"
         )
-        assert await records.people.integrator("none") is None
+        assert await PersonStore(transaction).integrator("none") is None
 
 
 async def test_credential_gives_way_to_its_successor(core: CoreParts) -> None:
     """A person signs with their newest credential; the one before is kept."""
     signer = await core.add_signer()
-    async with core.store.read() as records:
-        first = await records.credentials.active(signer.person)
+    async with core.store.read() as transaction:
+        first = await CredentialStore(transaction).active(signer.person)
     assert first is not None
 
     second = await core.add_credential(signer.person, chain=(b"a", b"", b"bc"))
 
-    async with core.store.read() as records:
-        active = await records.credentials.active(signer.person)
-        earlier = await records.credentials.get(first.id)
+    async with core.store.read() as transaction:
+        active = await CredentialStore(transaction).active(signer.person)
+        earlier = await CredentialStore(transaction).get(first.id)
     assert active is not None
     assert (active.id, active.chain) == (second, (b"a", b"", b"bc"))
     assert earlier is not None

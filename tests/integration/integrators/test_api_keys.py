@@ -9,6 +9,7 @@ import pytest
 from appliance.core.database import tables
 from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.signing.request_store import RequestStore
 from tests.parts.integrators import (
     OPERATOR,
     new_key,
@@ -141,8 +142,8 @@ async def test_revoking_ends_unfinished_sessions_and_their_requests(
     assert await refused(opening) is ErrorCode.API_KEY_INVALID
     desk.clock.forward(1)
     await sweeping(desk).expire_requests()
-    async with desk.store.read() as records:
-        views = [await records.requests.get(request) for request in requests]
+    async with desk.store.read() as transaction:
+        views = [await RequestStore(transaction).get(request) for request in requests]
     states = [view.state for view in views if view is not None]
     assert states == [RequestState.EXPIRED, RequestState.PENDING]
     assert len(await desk.audited(EventKind.SESSION_ENDED)) == 2

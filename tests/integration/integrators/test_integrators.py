@@ -8,9 +8,10 @@ from sqlalchemy import text
 
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import differences, migrate
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import EventKind
+from appliance.integrators.integrator_store import IntegratorStore
 from tests.fakes import MovingClock
 from tests.parts.integrators import OPERATOR, open_acme, refused
 from tests.parts.stores import Desk, desk_settings
@@ -50,9 +51,9 @@ async def test_row_without_them_gets_the_defaults(tmp_path: Path) -> None:
         )
     await engines.dispose()
 
-    store = SqlStore(open_engines(settings), MovingClock(), "test")
-    async with store.read() as records:
-        old = await records.integrators.get("old")
+    store = Database(open_engines(settings), MovingClock(), "test")
+    async with store.read() as transaction:
+        old = await IntegratorStore(transaction).get("old")
     await store.close()
 
     assert old is not None

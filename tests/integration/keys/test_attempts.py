@@ -17,10 +17,12 @@ from appliance.core.database.tables.people import attempt_slot
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, RequestId
-from appliance.domain.records.people import SigningSecret
+from appliance.domain.people import SigningSecret
 from appliance.domain.requests.request import Signer
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import SlotOutcome
+from appliance.identity.person_store import PersonStore
+from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_password import PasswordCheck, SigningPasswords
 from appliance.settings import SigningSettings
@@ -54,8 +56,8 @@ class Desk:
             )
         except ApplianceError as exc:
             return exc
-        async with self.core.store.write() as records:
-            await self.attempts.passed(records, self.signer, right)
+        async with self.core.store.write() as transaction:
+            await self.attempts.passed(transaction, self.signer, right)
         return None
 
     async def left(self, password: bytes) -> object:
@@ -67,24 +69,26 @@ class Desk:
 
     async def secret(self) -> SigningSecret:
         """What is kept of the password."""
-        async with self.core.store.read() as records:
-            secret = await records.people.signing_secret(self.signer.person)
+        async with self.core.store.read() as transaction:
+            secret = await PersonStore(transaction).signing_secret(self.signer.person)
         assert secret is not None
         return secret
 
     async def take_slots(self, count: int) -> None:
         """Checks that are running, and do not end."""
-        async with self.core.store.write() as records:
+        async with self.core.store.write() as transaction:
             for _ in range(count):
-                await records.slots.take(
+                await PasswordAttemptStore(transaction).take(
                     self.signer.person, self.request, self.core.now
                 )
 
     async def running(self) -> int:
         """Checks that are running."""
         since = self.core.now - timedelta(seconds=60)
-        async with self.core.store.read() as records:
-            return await records.slots.running(self.signer.person, since)
+        async with self.core.store.read() as transaction:
+            return await PasswordAttemptStore(transaction).running(
+                self.signer.person, since
+            )
 
 
 class HeldPasswords(SigningPasswords):
@@ -316,8 +320,10 @@ async def test_what_comes_after_the_slot_is_checked_anew(sqlite_desk: Desk) -> N
     )
     first = asyncio.create_task(desk.attempt(PASSWORD))
     await passwords.asked.wait()
-    async with desk.core.store.write() as records:
-        await records.people.set_counted(desk.signer.person, 10, desk.core.now)
+    async with desk.core.store.write() as transaction:
+        await PersonStore(transaction).set_counted(
+            desk.signer.person, 10, desk.core.now
+        )
 
     refusal = await desk.attempt(PASSWORD)
     passwords.go_on.set()
@@ -354,13 +360,15 @@ async def test_counted_and_running_share_the_limit(sqlite_desk: Desk) -> None:
 async def test_slot_that_gets_free_is_taken(desk: Desk) -> None:
     """A check that waits goes on as soon as another one ends."""
     await desk.take_slots(9)
-    async with desk.core.store.write() as records:
-        last = await records.slots.take(desk.signer.person, desk.request, desk.core.now)
+    async with desk.core.store.write() as transaction:
+        last = await PasswordAttemptStore(transaction).take(
+            desk.signer.person, desk.request, desk.core.now
+        )
     waiting = asyncio.create_task(desk.attempt(PASSWORD))
     await asyncio.sleep(0.05)
 
-    async with desk.core.store.write() as records:
-        await records.slots.close(last, SlotOutcome.RIGHT, None)
+    async with desk.core.store.write() as transaction:
+        await PasswordAttemptStore(transaction).close(last, SlotOutcome.RIGHT, None)
 
     assert await waiting is None
 

@@ -11,17 +11,20 @@ from appliance.core.work_owner import working_for
 from appliance.domain.activation import IssueBinding, Seal, epoch_at
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import TaskClaim, WorkerStatus
 from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.keys import KeyAlgorithm, KeyMode, TokenRole
-from appliance.domain.records.hsm_tasks import TaskClaim, WorkerStatus
 from appliance.domain.vocab import CertificateKind, TaskKind, TaskState, VouchedBy
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import (
     TASK_ATTEMPTS,
     HsmTasks,
     issue_binding,
     submit_issue,
 )
+from appliance.keys.worker_store import WorkerStore
 from appliance.signing.expiry import Sweeping
 from tests.core_parts import HOST, CoreParts, new_credential
 from tests.fakes import AlwaysServed
@@ -48,8 +51,8 @@ async def submit(core: CoreParts, person: PersonId, *hosts: str) -> TaskId:
     task = TaskId(new_id())
     epoch = epoch_at(core.now)
     seals = tuple(Seal(host, epoch, b"sealed") for host in hosts or (HOST,))
-    async with core.store.write() as records:
-        await submit_issue(records, binding(task, person), seals, core.clock)
+    async with core.store.write() as transaction:
+        await submit_issue(transaction, binding(task, person), seals, core.clock)
     return task
 
 
@@ -79,8 +82,8 @@ def credential(person: PersonId, identifier: str) -> Credential:
 
 async def state(core: CoreParts, task: TaskId) -> tuple[TaskState, str]:
     """How a task stands."""
-    async with core.store.read() as records:
-        status = await records.tasks.status(task)
+    async with core.store.read() as transaction:
+        status = await HsmTaskStore(transaction).status(task)
     assert status is not None
     return status.state, status.reason
 
@@ -99,8 +102,8 @@ async def test_task_is_done_with_its_credential(core: CoreParts) -> None:
     assert (claim.id, order.person.id) == (task, signer.person)
     assert order.vouched_by is VouchedBy.DEMO
     assert await tasks.wait(task, 1) == {"credential": task}
-    async with core.store.read() as records:
-        assert await records.credentials.active(signer.person) == made
+    async with core.store.read() as transaction:
+        assert await CredentialStore(transaction).active(signer.person) == made
     assert await core.audited() == ["task.created", "credential.issued"]
 
 
@@ -131,8 +134,8 @@ async def test_what_documents_wait_for_is_made_first(core: CoreParts) -> None:
     await submit(core, signer.person)
     core.clock.forward(1)
     answers = TaskId(new_id())
-    async with core.store.write() as records:
-        await records.tasks.add(answers, TaskKind.PUBLISH, {}, core.now)
+    async with core.store.write() as transaction:
+        await HsmTaskStore(transaction).add(answers, TaskKind.PUBLISH, {}, core.now)
 
     assert (await claimed(worker(core))).id == answers
     assert (await claimed(worker(core))).kind is TaskKind.ISSUE
@@ -142,8 +145,8 @@ async def ask_for(core: CoreParts, share: str) -> TaskId:
     """Somebody's task."""
     task = TaskId(new_id())
     with working_for(share, share):
-        async with core.store.write() as records:
-            await records.tasks.add(task, TaskKind.TIMESTAMP, {}, core.now)
+        async with core.store.write() as transaction:
+            await HsmTaskStore(transaction).add(task, TaskKind.TIMESTAMP, {}, core.now)
     core.clock.forward(1)
     return task
 
@@ -195,8 +198,8 @@ async def test_task_claimed_again_when_its_lease_ends(core: CoreParts) -> None:
     assert (old.fence, new.fence) == (1, 2)
     assert done == [False] * 3
     assert await state(core, task) == (TaskState.RUNNING, "")
-    async with core.store.read() as records:
-        assert await records.credentials.active(signer.person) is None
+    async with core.store.read() as transaction:
+        assert await CredentialStore(transaction).active(signer.person) is None
 
 
 async def test_task_of_a_restarted_worker_is_free_at_once(core: CoreParts) -> None:
@@ -323,20 +326,20 @@ async def test_heartbeat_is_the_slots_last_word(core: CoreParts) -> None:
     """One row a slot, and only those that spoke of late are alive."""
     for at in range(2):
         core.clock.forward(at)
-        async with core.store.write() as records:
+        async with core.store.write() as transaction:
             for number in (1, 2):
                 status = WorkerStatus(
                     f"signing/h/{number}", f"p{at}", core.now, "ready", ""
                 )
-                await records.workers.beat(status)
+                await WorkerStore(transaction).beat(status)
     since = core.now
     core.clock.forward(5)
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         last = WorkerStatus("signing/h/2", "p3", core.now, "pin", "refused")
-        await records.workers.beat(last)
+        await WorkerStore(transaction).beat(last)
 
-    async with core.store.read() as records:
-        assert await records.workers.alive(since) == [last]
+    async with core.store.read() as transaction:
+        assert await WorkerStore(transaction).alive(since) == [last]
 
 
 @dataclass
@@ -371,8 +374,8 @@ async def test_task_waits_unclaimed_for_its_token(core: CoreParts) -> None:
     )
 
     nothing = [await runner.claim_next() for _ in range(TASK_ATTEMPTS + 1)]
-    async with core.store.write() as records:
-        await records.tasks.add(publish, TaskKind.PUBLISH, {}, core.now)
+    async with core.store.write() as transaction:
+        await HsmTaskStore(transaction).add(publish, TaskKind.PUBLISH, {}, core.now)
     other = await runner.claim_next()
     tokens.there.add(TokenRole.FIRMA)
     mine = await runner.claim_next()

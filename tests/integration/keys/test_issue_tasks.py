@@ -11,16 +11,18 @@ from typing import Any
 import pkcs11
 import pytest
 
-from appliance.core.installation_store import RESTORED
+from appliance.core.installation_store import RESTORED, InstallationStore
 from appliance.domain.activation import epoch_at
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential
 from appliance.domain.ids import TaskId
 from appliance.domain.keys import KeyMode, KeyReference, SignatureScheme, TokenRole
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.vocab import CredentialState, Environment, TaskState
 from appliance.keys.activation_keys import PublishedKeys
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from hsm_config.provisioning.ca_certificates import read_ca
 from tests.core_parts import PASSWORD, CoreParts
@@ -72,9 +74,13 @@ class Bench:
 
     async def ask(self) -> TaskId:
         """Take the person's key away and ask for another."""
-        async with self.desk.core.store.write() as records:
-            for held in await records.credentials.locked(self.desk.signer.person):
-                await records.credentials.set_state(held.id, CredentialState.SUPERSEDED)
+        async with self.desk.core.store.write() as transaction:
+            for held in await CredentialStore(transaction).locked(
+                self.desk.signer.person
+            ):
+                await CredentialStore(transaction).set_state(
+                    held.id, CredentialState.SUPERSEDED
+                )
         await self.desk.host.beat(self.desk.core.store, self.desk.core.now)
         return await self.desk.issuing.again(self.desk.signer, PASSWORD.decode())
 
@@ -93,13 +99,13 @@ class Bench:
 
     async def restored(self) -> None:
         """Have the record be one that was brought back, and took nothing over."""
-        async with self.desk.core.store.write() as records:
-            await records.installation.set_generation(RESTORED)
+        async with self.desk.core.store.write() as transaction:
+            await InstallationStore(transaction).set_generation(RESTORED)
 
     async def state(self, task: TaskId) -> tuple[TaskState, str]:
         """How a task stands."""
-        async with self.desk.core.store.read() as records:
-            status = await records.tasks.status(task)
+        async with self.desk.core.store.read() as transaction:
+            status = await HsmTaskStore(transaction).status(task)
         assert status is not None
         return status.state, status.reason
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.console.view_store import ConsoleViewStore
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import (
     ActivationInvalidError,
@@ -24,8 +25,12 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import open_outer, open_seal
+from appliance.pki.certificate_store import CertificateStore
+from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.expiry import Sweeping
 from tests.core_parts import CERTIFICATE, DIGEST, MADE, PASSWORD, CoreParts
 from tests.fakes import error_code
@@ -51,17 +56,21 @@ async def plain(sqlite_core: CoreParts) -> LockedDesk:
 
 async def seals(core: CoreParts, activation: ActivationId) -> list[str]:
     """Hosts that something stands sealed to."""
-    async with core.store.read() as records:
-        return [seal.host for seal in await records.activations.seals(activation)]
+    async with core.store.read() as transaction:
+        return [
+            seal.host for seal in await ActivationStore(transaction).seals(activation)
+        ]
 
 
 async def task_of(
     desk: LockedDesk, password: bytes = PASSWORD, *, fail: bool = True
 ) -> TaskId:
     """Take the person's key away and ask for another."""
-    async with desk.core.store.write() as records:
-        for held in await records.credentials.locked(desk.signer.person):
-            await records.credentials.set_state(held.id, CredentialState.SUPERSEDED)
+    async with desk.core.store.write() as transaction:
+        for held in await CredentialStore(transaction).locked(desk.signer.person):
+            await CredentialStore(transaction).set_state(
+                held.id, CredentialState.SUPERSEDED
+            )
     task = await desk.issuing.again(desk.signer, password.decode())
     if fail:
         worker = HsmTasks(desk.core.store, desk.core.clock, "signing/h/1", "p")
@@ -319,8 +328,8 @@ async def test_change_and_signature_at_once_leave_one_that_works(
 async def test_key_that_does_not_open_stops_the_change(desk: LockedDesk) -> None:
     """Nothing is changed by halves."""
     credential = await desk.credential()
-    async with desk.core.store.write() as records:
-        await records.credentials.relock(credential.id, b"x" * 60)
+    async with desk.core.store.write() as transaction:
+        await CredentialStore(transaction).relock(credential.id, b"x" * 60)
     before = await desk.secret()
 
     code = await desk.code(desk.change.change(desk.signer, PASSWORD, NEW))
@@ -359,8 +368,8 @@ async def test_new_pepper_is_kept_once_for_all_of_one_check(core: CoreParts) -> 
 
     opened = []
     for _ in range(3):
-        async with core.store.write() as records:
-            unlock = await desk.attempts.passed(records, desk.signer, right)
+        async with core.store.write() as transaction:
+            unlock = await desk.attempts.passed(transaction, desk.signer, right)
         assert unlock is not None
         now = await desk.credential()
         opened.append(open_outer(unlock[name], now.outer, now.aad(INSTALLATION)))
@@ -427,16 +436,18 @@ async def test_end_of_a_task_erases_its_seals(desk: LockedDesk) -> None:
     """Done or failed, and when its time is over."""
     failed = await task_of(desk)
     late = await desk.issuing.again(desk.signer, PASSWORD.decode())
-    async with desk.core.store.read() as records:
-        kept = [len(await records.tasks.seals(task)) for task in (failed, late)]
+    async with desk.core.store.read() as transaction:
+        kept = [
+            len(await HsmTaskStore(transaction).seals(task)) for task in (failed, late)
+        ]
     desk.core.clock.forward(1200)
 
     sweeping = Sweeping(desk.core.store, desk.core.outcomes, desk.core.clock)
     assert await sweeping.fail_tasks() == 1
 
-    async with desk.core.store.read() as records:
-        status = await records.tasks.status(late)
-        left = await records.tasks.seals(late)
+    async with desk.core.store.read() as transaction:
+        status = await HsmTaskStore(transaction).status(late)
+        left = await HsmTaskStore(transaction).seals(late)
     assert kept == [0, 1]
     assert left == []
     assert status is not None
@@ -452,8 +463,8 @@ async def test_forgotten_password_is_replaced_with_the_key(
     """What it locked is revoked; a lock is lifted; a key under the new one comes."""
     old = await desk.credential()
     if certified:
-        async with desk.core.store.write() as records:
-            await records.certificates.add(
+        async with desk.core.store.write() as transaction:
+            await CertificateStore(transaction).add(
                 CertificateRecord(
                     serial="1",
                     kind=CertificateKind.SIGNER,
@@ -469,9 +480,11 @@ async def test_forgotten_password_is_replaced_with_the_key(
 
     await desk.issuing.replace_password(desk.signer.person, NEW.decode(), "operator")
 
-    async with desk.core.store.read() as records:
-        kept = await records.credentials.get(old.id)
-        coming = await records.tasks.open_for(desk.signer.person, TaskKind.ISSUE)
+    async with desk.core.store.read() as transaction:
+        kept = await CredentialStore(transaction).get(old.id)
+        coming = await HsmTaskStore(transaction).open_for(
+            desk.signer.person, TaskKind.ISSUE
+        )
     assert kept is not None
     ended = CredentialState.REVOKING if certified else CredentialState.SUPERSEDED
     assert kept.state is ended
@@ -484,8 +497,8 @@ async def test_forgotten_password_is_replaced_with_the_key(
 async def test_key_is_for_active_people_alone(plain: LockedDesk) -> None:
     """Nobody who is disabled, and nobody unknown."""
     nobody = replace(plain.signer, person=new_id())  # type: ignore[arg-type]  # an id
-    async with plain.core.store.write() as records:
-        await records.console_views.move_person(
+    async with plain.core.store.write() as transaction:
+        await ConsoleViewStore(transaction).move_person(
             plain.signer.person, PersonState.ACTIVE, PersonState.DISABLED
         )
 

@@ -14,7 +14,7 @@ from sqlalchemy import update
 from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.domain.keys import KeyAlgorithm, WrappedKey
 from appliance.domain.vocab import EventKind
@@ -68,10 +68,12 @@ class Place:
 
     async def audited(self) -> list[EventKind]:
         """What was recorded of master keys, in order."""
-        store = SqlStore(open_engines(self.hsm.settings), SystemClock(), "test")
-        async with store.read() as records:
-            writers = await records.audit.writers()
-            rows = [row for w in writers for row in await records.audit.of_writer(w)]
+        store = Database(open_engines(self.hsm.settings), SystemClock(), "test")
+        async with store.read() as transaction:
+            writers = await transaction.audit.writers()
+            rows = [
+                row for w in writers for row in await transaction.audit.of_writer(w)
+            ]
         await store.close()
         ordered = sorted(rows, key=lambda row: row.at)
         return [row.event.event for row in ordered]

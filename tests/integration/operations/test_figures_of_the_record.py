@@ -18,7 +18,7 @@ from appliance.bootstrap.certificates import open_expiry
 from appliance.core.database.database_clock import database_time
 from appliance.core.database.engines import open_engines
 from appliance.core.system.clock_check import ClockCheck
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.certificates import (
     CertificateRecord,
     Crl,
@@ -26,13 +26,17 @@ from appliance.domain.certificates import (
     serial_text,
 )
 from appliance.domain.clock import SystemClock
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import TaskId, new_id
-from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import CertificateKind, CertificateState, TaskKind
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.worker_store import WorkerStore
 from appliance.operations.metrics.database_metrics import RecordMetrics
 from appliance.operations.metrics.facts import DISK_BYTES
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.publication_store import PublicationStore
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.core_parts import CoreParts, core_settings, open_core_parts
 from tests.fakes import MovingClock
@@ -115,8 +119,8 @@ async def test_crl_grows_old_and_is_made_anew(core: CoreParts) -> None:
         for issuer in issuers.values():
             name = key_identifier(x509.load_der_x509_certificate(issuer))
             crl = Crl(name, number, b"crl", now, now + DAY)
-            async with core.store.write() as records:
-                assert await records.publications.put_crl(crl)
+            async with core.store.write() as transaction:
+                assert await PublicationStore(transaction).put_crl(crl)
 
     await publish(1)
     for passed, old in ((timedelta(), False), (19 * HOUR, True)):
@@ -137,8 +141,8 @@ async def test_ocsp_answer_grows_old_and_is_made_anew(core: CoreParts) -> None:
     async def answer(leaf: x509.Certificate) -> None:
         now, serial = core.now, serial_text(leaf.serial_number)
         made = OcspAnswer(serial, CertificateState.VALID, b"answer", now, now + DAY)
-        async with core.store.write() as records:
-            assert await records.publications.put_answer(made)
+        async with core.store.write() as transaction:
+            assert await PublicationStore(transaction).put_answer(made)
 
     for leaf in leaves:
         await _record(core, ca, leaf, CertificateKind.SIGNER)
@@ -167,8 +171,8 @@ async def _record(
         leaf.not_valid_before_utc,
         leaf.not_valid_after_utc,
     )
-    async with core.store.write() as records:
-        await records.certificates.add(made)
+    async with core.store.write() as transaction:
+        await CertificateStore(transaction).add(made)
 
 
 async def test_certificate_of_each_kind_comes_to_its_end(core: CoreParts) -> None:
@@ -264,8 +268,8 @@ async def test_workers_lose_their_hsm_and_are_gone(core: CoreParts) -> None:
     told_of = []
     for hsm, later_s in (("ready", 0), ("unavailable", 0), ("ready", 0), ("ready", 20)):
         status = WorkerStatus("signing/a/1", "p", core.now, hsm, "")
-        async with core.store.write() as records:
-            await records.workers.beat(status)
+        async with core.store.write() as transaction:
+            await WorkerStore(transaction).beat(status)
         core.clock.forward(later_s)
         await look(core)
         told_of.append(told("rubrica_signing_workers", hsm="ready"))
@@ -275,9 +279,9 @@ async def test_workers_lose_their_hsm_and_are_gone(core: CoreParts) -> None:
 async def test_what_waits_grows_old_until_it_is_taken_up(core: CoreParts) -> None:
     """RubricaQueueWaits: signatures and HSM tasks that nobody has in hand."""
     await core.add_activation(await core.add_signer(), claim_s=600)
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         task = TaskId(new_id())
-        await records.tasks.add(task, TaskKind.PUBLISH, {}, core.now)
+        await HsmTaskStore(transaction).add(task, TaskKind.PUBLISH, {}, core.now)
     core.clock.forward(61)
     await look(core)
     for queue in ("activations", "hsm_tasks"):
@@ -304,7 +308,7 @@ async def test_clock_goes_wrong(tmp_path: Path, migrated_url: str) -> None:
     """RubricaClockOff: in either direction, against a real PostgreSQL's."""
     settings, clock = core_settings(tmp_path, migrated_url), Ahead()
     engines = open_engines(settings)
-    core = CoreParts(settings, cast("MovingClock", clock), SqlStore(engines, clock, ""))
+    core = CoreParts(settings, cast("MovingClock", clock), Database(engines, clock, ""))
     check = ClockCheck(clock, lambda: database_time(engines), lambda: None)
     offs, alerts = [], []
     for clock.by_s in (0.0, 3.0, -3.0, 0.0):

@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 import pytest
 from cryptography.hazmat.primitives import hashes
 
+from appliance.console.view_store import ConsoleViewStore
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import PersonId
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import (
     EventKind,
@@ -16,6 +17,9 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.certificates import Certificates
@@ -66,8 +70,10 @@ async def end_one(core: CoreParts, then: TaskState) -> TaskClaim:
     """Do what a worker would with the oldest task."""
     claim = await HsmTasks(core.store, core.clock, "signing/h/1", "p").claim_next()
     assert claim is not None
-    async with core.store.write() as records:
-        assert await records.tasks.close(claim, then, None, ErrorCode.BUSY.value)
+    async with core.store.write() as transaction:
+        assert await HsmTaskStore(transaction).close(
+            claim, then, None, ErrorCode.BUSY.value
+        )
     return claim
 
 
@@ -111,14 +117,14 @@ async def test_nothing_to_be_gained(
 async def test_only_active_people_in_time(core: CoreParts) -> None:
     """Disabled people, revoked credentials and certificates past their end stay."""
     person, _ = await holder(core, 5)
-    async with core.store.write() as records:
-        await records.console_views.move_person(
+    async with core.store.write() as transaction:
+        await ConsoleViewStore(transaction).move_person(
             person, PersonState.ACTIVE, PersonState.DISABLED
         )
     _, revoked = await holder(core, 5)
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         await Revocations(core.store, core.clock).submit(
-            records, revoked.id, RevocationReason.SUPERSEDED, "operator"
+            transaction, revoked.id, RevocationReason.SUPERSEDED, "operator"
         )
     await holder(core, 0)
 
@@ -149,9 +155,9 @@ async def test_outside_certificates_are_left_to_their_ca(core: CoreParts) -> Non
 
 
 async def _cuil(core: CoreParts, held: Held) -> str:
-    async with core.store.read() as records:
-        credential = await records.credentials.get(held.id)
+    async with core.store.read() as transaction:
+        credential = await CredentialStore(transaction).get(held.id)
         assert credential is not None
-        person = await records.people.get(credential.person)
+        person = await PersonStore(transaction).get(credential.person)
     assert person is not None
     return person.cuil

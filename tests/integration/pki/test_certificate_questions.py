@@ -28,7 +28,12 @@ from appliance.domain.vocab import (
     RevocationReason,
     TaskKind,
 )
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.ca_certificates import read_authority
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.publication_store import PublicationStore
+from appliance.pki.revocation_store import RevocationStore
 from tests.core_parts import new_credential
 from tests.parts.loops import run_apart
 from tests.web_parts import Parts, open_parts
@@ -96,11 +101,11 @@ class Desk:
         person, _ = await self.parts.add_person()
         now = self.parts.clock.now()
         credential = CredentialId(new_id())
-        async with self.parts.store.write() as records:
-            await records.credentials.add(
+        async with self.parts.store.write() as transaction:
+            await CredentialStore(transaction).add(
                 new_credential(person, id=credential, certificate=b"x", chain=())
             )
-            await records.certificates.add(
+            await CertificateStore(transaction).add(
                 CertificateRecord(
                     serial=f"{serial:x}",
                     kind=CertificateKind.SIGNER,
@@ -113,19 +118,21 @@ class Desk:
             )
             if state is CertificateState.REVOKING:
                 why = RevocationReason.UNSPECIFIED
-                await records.revocations.begin(credential, now, why, TaskId(new_id()))
+                await RevocationStore(transaction).begin(
+                    credential, now, why, TaskId(new_id())
+                )
 
     async def store_answer(self, serial: int, der: bytes) -> None:
         """An answer that is good for a day."""
         now = self.parts.clock.now()
         answer = OcspAnswer(f"{serial:x}", CertificateState.VALID, der, now, now + DAY)
-        async with self.parts.store.write() as records:
-            assert await records.publications.put_answer(answer)
+        async with self.parts.store.write() as transaction:
+            assert await PublicationStore(transaction).put_answer(answer)
 
     async def tasks(self) -> bool:
         """Whether anything was asked of the HSM."""
-        async with self.parts.store.read() as records:
-            return await records.tasks.any_open(TaskKind.PUBLISH)
+        async with self.parts.store.read() as transaction:
+            return await HsmTaskStore(transaction).any_open(TaskKind.PUBLISH)
 
 
 @pytest.fixture
@@ -159,7 +166,7 @@ def question(
 async def test_unknown_is_unauthorized_and_makes_no_work(desk: Desk) -> None:
     """Unknown serial, another CA, another hash, the responder's own, one that ended."""
     await desk.add(9, days=-0.5)
-    async with desk.parts.store.write() as records:
+    async with desk.parts.store.write() as transaction:
         now = desk.parts.clock.now()
         own = CertificateRecord(
             serial="8",
@@ -170,7 +177,7 @@ async def test_unknown_is_unauthorized_and_makes_no_work(desk: Desk) -> None:
             not_before=now,
             not_after=now + DAY,
         )
-        await records.certificates.add(own)
+        await CertificateStore(transaction).add(own)
     other = _certificate("ca", ec.generate_private_key(ec.SECP256R1()))
 
     told = {
@@ -198,10 +205,14 @@ async def test_known_without_answer_asks_for_one_and_says_later(desk: Desk) -> N
     told.append(await desk.ask_by_address(question()))
 
     assert told == [Status.TRY_LATER] * 4
-    async with desk.parts.store.write() as records:
+    async with desk.parts.store.write() as transaction:
         now = desk.parts.clock.now()
-        first = await records.tasks.claim_next("w", "h", now, DAY, 5, list(TaskKind))
-        second = await records.tasks.claim_next("w", "h", now, DAY, 5, list(TaskKind))
+        first = await HsmTaskStore(transaction).claim_next(
+            "w", "h", now, DAY, 5, list(TaskKind)
+        )
+        second = await HsmTaskStore(transaction).claim_next(
+            "w", "h", now, DAY, 5, list(TaskKind)
+        )
     assert first is not None
     assert first.kind is TaskKind.PUBLISH
     assert second is None
@@ -280,8 +291,10 @@ async def test_crl_is_served_once_there_is_one(desk: Desk) -> None:
     """503 before; the bytes of the record after."""
     before = await desk.client.get("/pki/ca.crl")
     now = desk.parts.clock.now()
-    async with desk.parts.store.write() as records:
-        await records.publications.put_crl(Crl(desk.issuer, 1, b"list", now, now + DAY))
+    async with desk.parts.store.write() as transaction:
+        await PublicationStore(transaction).put_crl(
+            Crl(desk.issuer, 1, b"list", now, now + DAY)
+        )
 
     after = await desk.client.get("/pki/ca.crl")
     root = await desk.client.get("/pki/root.cer")

@@ -10,11 +10,11 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509 import ocsp
 from cryptography.x509.ocsp import OCSPCertStatus
 
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Person
 from appliance.domain.ids import CredentialId, PersonId, new_id
 from appliance.domain.keys import KeyAlgorithm, KeyReference, TokenRole
-from appliance.domain.records.hsm_tasks import TaskClaim
-from appliance.domain.records.people import NewPerson
+from appliance.domain.people import NewPerson
 from appliance.domain.vocab import (
     CertificateKind,
     PersonState,
@@ -22,9 +22,13 @@ from appliance.domain.vocab import (
     TaskKind,
     VouchedBy,
 )
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
 from appliance.pki.publication import Publishing
+from appliance.pki.publication_store import PublicationStore
 from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
@@ -61,8 +65,8 @@ class Desk:
             totp_sealed=b"-",
             signing=cheap_secret(),
         )
-        async with self.core.store.write() as records:
-            await records.people.add(new)
+        async with self.core.store.write() as transaction:
+            await PersonStore(transaction).add(new)
         reference = KeyReference(TokenRole.FIRMA, new_id().encode())
         subject = CertificateSubject("Ana Pérez", "20267565393", VouchedBy.DEMO)
         issued = await self.authority.enrol(
@@ -76,8 +80,8 @@ class Desk:
             not_before=issued.not_before,
             not_after=issued.not_after,
         )
-        async with self.core.store.write() as records:
-            await records.certificates.add(
+        async with self.core.store.write() as transaction:
+            await CertificateStore(transaction).add(
                 self.authority.record(issued, CertificateKind.SIGNER, credential)
             )
         return person, credential, issued.serial
@@ -102,15 +106,17 @@ class Desk:
 
     async def crl(self, at: int = 0) -> x509.CertificateRevocationList:
         """The CA's list; the root's at 1."""
-        async with self.core.store.read() as records:
-            found = await records.publications.crl(self.tasks.publisher.issuers[at])
+        async with self.core.store.read() as transaction:
+            found = await PublicationStore(transaction).crl(
+                self.tasks.publisher.issuers[at]
+            )
         assert found is not None
         return x509.load_der_x509_crl(found.der)
 
     async def answer(self, serial: int) -> ocsp.OCSPResponse:
         """A certificate's answer, its signature checked."""
-        async with self.core.store.read() as records:
-            found = await records.publications.answer(f"{serial:x}")
+        async with self.core.store.read() as transaction:
+            found = await PublicationStore(transaction).answer(f"{serial:x}")
         assert found is not None
         told = ocsp.load_der_ocsp_response(found.der)
         (responder,) = told.certificates
@@ -243,9 +249,9 @@ async def test_renewal_certifies_the_same_key(desk: Desk) -> None:
     await desk.do(TaskKind.RENEW)
     await desk.publish()
 
-    async with desk.core.store.read() as records:
-        held = await records.credentials.active(person)
-        rows = await records.certificates.of_credential(credential)
+    async with desk.core.store.read() as transaction:
+        held = await CredentialStore(transaction).active(person)
+        rows = await CertificateStore(transaction).of_credential(credential)
     assert held is not None
     new = x509.load_der_x509_certificate(held.certificate)
     old = x509.load_der_x509_certificate(rows[1].der)

@@ -15,9 +15,14 @@ from appliance.domain.vocab import (
     RevocationReason,
     TaskKind,
 )
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.credentials import Credentials
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.pki.validation.trust_store import FormerCertificateStore
 from tests.core_parts import CoreParts
 from tests.fakes import NOON
 from tests.parts.held import Held, hold
@@ -37,8 +42,8 @@ def desk(core: CoreParts) -> Credentials:
 async def somebody(core: CoreParts) -> tuple[PersonId, str, Held]:
     """A person with a credential: id, CUIL, credential."""
     signer = await core.add_signer(credential=False)
-    async with core.store.read() as records:
-        person = await records.people.get(signer.person)
+    async with core.store.read() as transaction:
+        person = await PersonStore(transaction).get(signer.person)
     assert person is not None
     return (
         signer.person,
@@ -96,9 +101,9 @@ async def test_imported_chain_takes_the_place_of_the_certificate(
         held.id, bundle(made, OUTSIDE.issuing), f"person:{person}", person
     )
 
-    async with core.store.read() as records:
-        active = await records.credentials.active(person)
-        former = await records.former_certificates.of_credential(held.id)
+    async with core.store.read() as transaction:
+        active = await CredentialStore(transaction).active(person)
+        former = await FormerCertificateStore(transaction).of_credential(held.id)
     assert active is not None
     assert active.certificate == der(made)
     assert active.chain == (der(OUTSIDE.issuing),)
@@ -129,8 +134,8 @@ async def test_imported_certificate_may_be_replaced_again(core: CoreParts) -> No
             held.id, bundle(made, OUTSIDE.issuing), "operator"
         )
 
-    async with core.store.read() as records:
-        former = await records.former_certificates.of_credential(held.id)
+    async with core.store.read() as transaction:
+        former = await FormerCertificateStore(transaction).of_credential(held.id)
 
     assert len(former) == 2
 
@@ -155,8 +160,8 @@ async def test_chain_that_does_not_fit_changes_nothing(core: CoreParts) -> None:
         await refused(core, held.id, wrong, "operator")
         is ErrorCode.CERTIFICATE_CUIL_DIFFERS
     )
-    async with core.store.read() as records:
-        active = await records.credentials.active(person)
+    async with core.store.read() as transaction:
+        active = await CredentialStore(transaction).active(person)
     assert active is not None
     assert active.certificate == der(held.certificate)
 
@@ -187,8 +192,8 @@ async def test_import_while_a_signature_is_made(core: CoreParts) -> None:
     """A signature is finished with the certificate that it began with."""
     credentials = await trusting(core)
     signer = await core.add_signer(credential=False)
-    async with core.store.read() as records:
-        person = await records.people.get(signer.person)
+    async with core.store.read() as transaction:
+        person = await PersonStore(transaction).get(signer.person)
     assert person is not None
     held = await hold(core.store, person.id, person.cuil, NOON)
     await core.add_activation(signer)
@@ -206,11 +211,11 @@ async def test_revoked_credential_waits_for_its_publication(core: CoreParts) -> 
 
     task = await credentials.revoke(held.id, COMPROMISE, f"person:{person}", person)
 
-    async with core.store.read() as records:
-        assert await records.credentials.active(person) is None
-        (issued,) = await records.certificates.of_credential(held.id)
-        status = await records.tasks.status(task)
-        assert await records.tasks.any_open(TaskKind.REVOKE)
+    async with core.store.read() as transaction:
+        assert await CredentialStore(transaction).active(person) is None
+        (issued,) = await CertificateStore(transaction).of_credential(held.id)
+        status = await HsmTaskStore(transaction).status(task)
+        assert await HsmTaskStore(transaction).any_open(TaskKind.REVOKE)
     assert status is not None
     assert (issued.state, issued.reason) == (CertificateState.REVOKING, COMPROMISE)
     view = await credentials.get(held.id, person)
@@ -245,6 +250,6 @@ async def test_outside_certificate_is_revoked_with_its_key(core: CoreParts) -> N
 
     await credentials.revoke(held.id, COMPROMISE, "operator")
 
-    async with core.store.read() as records:
-        assert await records.credentials.active(person) is None
+    async with core.store.read() as transaction:
+        assert await CredentialStore(transaction).active(person) is None
     assert (await credentials.get(held.id)).outside

@@ -9,14 +9,16 @@ import pytest
 
 from appliance.core.background import Shielded
 from appliance.domain.errors import ActivationInvalidError, ErrorCode
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CredentialState,
     EventKind,
     TaskKind,
     TaskState,
 )
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import open_outer, open_seal
 from appliance.pki.csr import CsrWork, SigningRequests
@@ -82,9 +84,9 @@ async def test_request_ends_its_task_and_leaves_no_seal(desk: LockedDesk) -> Non
     assert not await work.made(replace(claim, fence=claim.fence + 1), "another")
     assert await work.made(claim, "-----BEGIN CERTIFICATE REQUEST-----")
 
-    async with desk.core.store.read() as records:
-        status = await records.tasks.status(claim.id)
-        seals = await records.tasks.seals(claim.id)
+    async with desk.core.store.read() as transaction:
+        status = await HsmTaskStore(transaction).status(claim.id)
+        seals = await HsmTaskStore(transaction).seals(claim.id)
     assert status is not None
     assert status.state is TaskState.DONE
     assert status.output == {"csr": "-----BEGIN CERTIFICATE REQUEST-----"}
@@ -105,8 +107,8 @@ async def test_wrong_password_is_counted_and_asks_for_nothing(desk: LockedDesk) 
 
     assert code is ErrorCode.SIGN_PASSWORD_WRONG
     assert (await desk.secret()).counted == 1
-    async with desk.core.store.read() as records:
-        assert not await records.tasks.any_open(TaskKind.CSR)
+    async with desk.core.store.read() as transaction:
+        assert not await HsmTaskStore(transaction).any_open(TaskKind.CSR)
 
 
 async def test_only_its_holder_asks_and_only_in_use(desk: LockedDesk) -> None:
@@ -116,8 +118,10 @@ async def test_only_its_holder_asks_and_only_in_use(desk: LockedDesk) -> None:
     asks = asking(desk)
 
     unknown = await desk.code(asks.ask(stranger, credential.id, PASSWORD))
-    async with desk.core.store.write() as records:
-        await records.credentials.set_state(credential.id, CredentialState.REVOKING)
+    async with desk.core.store.write() as transaction:
+        await CredentialStore(transaction).set_state(
+            credential.id, CredentialState.REVOKING
+        )
     revoked = await desk.code(asks.ask(desk.signer, credential.id, PASSWORD))
 
     assert (unknown, revoked) == (
@@ -131,8 +135,10 @@ async def test_key_revoked_meanwhile_signs_no_request(desk: LockedDesk) -> None:
     """The worker looks again."""
     claim = await claimed(desk)
     credential = await desk.credential()
-    async with desk.core.store.write() as records:
-        await records.credentials.set_state(credential.id, CredentialState.REVOKING)
+    async with desk.core.store.write() as transaction:
+        await CredentialStore(transaction).set_state(
+            credential.id, CredentialState.REVOKING
+        )
 
     code = await desk.code(CsrWork(desk.core.store, SLOT).order(claim))
 

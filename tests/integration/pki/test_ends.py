@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from structlog.testing import capture_logs
 
-from appliance.domain.records import Records
+from appliance.core.unit_of_work import Transaction
 from appliance.domain.trust_store import ExpiringKind
 from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.certificates import Certificates
@@ -16,9 +16,9 @@ from tests.parts.held import hold
 from worker.pki.expiry_notices import Ends
 
 
-async def no_own(records: Records) -> Sequence[tuple[ExpiringKind, bytes]]:
+async def no_own(transaction: Transaction) -> Sequence[tuple[ExpiringKind, bytes]]:
     """An installation without a CA."""
-    del records
+    del transaction
     return ()
 
 

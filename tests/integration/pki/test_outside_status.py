@@ -17,8 +17,8 @@ from structlog.testing import capture_logs
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.external_status import StatusKind
 from appliance.domain.ids import CredentialId
-from appliance.domain.records.external_status import StatusKind
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.requests.request import Signer
 from appliance.domain.requests.signing_command import SignParameters
@@ -30,7 +30,10 @@ from appliance.domain.vocab import (
     EventKind,
     RevocationReason,
 )
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.signing_password import SigningPasswords
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.validation.external_status_store import ExternalStatusStore
 from appliance.pki.validation.validation_material import status_subject
 from appliance.settings import RevocationSettings, SigningSettings
 from tests.core_parts import CoreParts
@@ -82,9 +85,13 @@ class Desk:
     async def is_known_revoked(self) -> bool:
         """Whether the record tells workers not to use its key."""
         subject = status_subject(der(self.leaf))
-        async with self.core.store.read() as records:
-            kept = await records.outside.get(StatusKind.REVOKED, subject)
-            assert await records.outside.any_revoked([subject]) is (kept is not None)
+        async with self.core.store.read() as transaction:
+            kept = await ExternalStatusStore(transaction).get(
+                StatusKind.REVOKED, subject
+            )
+            assert await ExternalStatusStore(transaction).any_revoked([subject]) is (
+                kept is not None
+            )
         return kept is not None
 
     async def certified(self) -> CredentialId:
@@ -98,8 +105,8 @@ class Desk:
 
     async def state(self, credential: CredentialId) -> CredentialState:
         """How that stands."""
-        async with self.core.store.read() as records:
-            held = await records.credentials.get(credential)
+        async with self.core.store.read() as transaction:
+            held = await CredentialStore(transaction).get(credential)
         assert held is not None
         return held.state
 
@@ -110,9 +117,9 @@ class Desk:
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1))
         host = SigningHost(self.core.settings.data_dir)
         asking = authorizing(self.core, host, passwords, limits)
-        async with self.core.store.read() as records:
+        async with self.core.store.read() as transaction:
             try:
-                await asking.means(records, signer.person, (), SignParameters())
+                await asking.means(transaction, signer.person, (), SignParameters())
             except ApplianceError as exc:
                 return exc.code is not ErrorCode.CERTIFICATE_NOT_USABLE
         return True
@@ -293,8 +300,8 @@ async def test_credential_ends_with_its_certificate(desk: Desk, by: str) -> None
     assert event.detail["reason"] == "affiliationChanged"
     assert event.detail["before"] == {"state": "active"}
     assert event.detail["after"] == {"state": "revoked"}
-    async with desk.core.store.read() as records:
-        (kept,) = await records.outside.revoked(9)
+    async with desk.core.store.read() as transaction:
+        (kept,) = await ExternalStatusStore(transaction).revoked(9)
     assert (kept.revoked_at, kept.reason) == (
         desk.core.now.replace(microsecond=0),
         "affiliationChanged",
@@ -306,8 +313,8 @@ async def test_own_certificate_of_the_key_is_revoked_with_it(desk: Desk) -> None
     credential = await desk.certified()
     now = desk.core.now
     own = desk.site.ca.certify(spki_of(ec_key()), CUIL)
-    async with desk.core.store.write() as records:
-        await records.certificates.add(
+    async with desk.core.store.write() as transaction:
+        await CertificateStore(transaction).add(
             CertificateRecord(
                 serial_text(own.serial_number),
                 CertificateKind.SIGNER,
@@ -324,8 +331,8 @@ async def test_own_certificate_of_the_key_is_revoked_with_it(desk: Desk) -> None
     await desk.refused()
 
     assert await desk.state(credential) is CredentialState.REVOKING
-    async with desk.core.store.read() as records:
-        (held,) = await records.certificates.of_credential(credential)
+    async with desk.core.store.read() as transaction:
+        (held,) = await CertificateStore(transaction).of_credential(credential)
     assert held.state is CertificateState.REVOKING
     assert held.reason is RevocationReason.KEY_COMPROMISE
     names = await desk.core.audited()
@@ -398,6 +405,11 @@ async def test_what_is_over_is_forgotten(desk: Desk) -> None:
     """Answers go; what was found revoked stays."""
     desk.site.revoked.add(desk.leaf.serial_number)
     await desk.refused()
-    async with desk.core.store.write() as records:
-        assert await records.outside.forget(desk.core.now + dt.timedelta(hours=2)) == 1
+    async with desk.core.store.write() as transaction:
+        assert (
+            await ExternalStatusStore(transaction).forget(
+                desk.core.now + dt.timedelta(hours=2)
+            )
+            == 1
+        )
     assert await desk.is_known_revoked()

@@ -13,8 +13,8 @@ from appliance.domain.certificates import (
     Revoking,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -23,9 +23,13 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
 from appliance.pki.publication import Publishing
+from appliance.pki.publication_store import PublicationStore
 from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from appliance.settings import PkiSettings
@@ -40,10 +44,10 @@ SLOT = "signing/h/1"
 async def certified(core: CoreParts, serial: str) -> tuple[PersonId, CredentialId]:
     """A person whose credential has a certificate on the record."""
     signer = await core.add_signer()
-    async with core.store.write() as records:
-        credential = await records.credentials.active(signer.person)
+    async with core.store.write() as transaction:
+        credential = await CredentialStore(transaction).active(signer.person)
         assert credential is not None
-        await records.certificates.add(record(core, serial, credential.id))
+        await CertificateStore(transaction).add(record(core, serial, credential.id))
     return signer.person, credential.id
 
 
@@ -97,8 +101,8 @@ async def publish_revocation(core: CoreParts) -> tuple[TaskClaim, Revoking]:
 
 async def state(core: CoreParts, credential: CredentialId) -> CredentialState:
     """The state of a credential."""
-    async with core.store.read() as records:
-        found = await records.credentials.get(credential)
+    async with core.store.read() as transaction:
+        found = await CredentialStore(transaction).get(credential)
     assert found is not None
     return found.state
 
@@ -108,8 +112,8 @@ async def test_revocation_is_asked_for_and_published(core: CoreParts) -> None:
     person, credential = await certified(core, "1f")
 
     task = await Revocations(core.store, core.clock).ask("00:1F", WHY, "operator")
-    async with core.store.read() as records:
-        usable = await records.credentials.active(person)
+    async with core.store.read() as transaction:
+        usable = await CredentialStore(transaction).active(person)
     asked = await state(core, credential)
     claim, going = await publish_revocation(core)
 
@@ -118,10 +122,10 @@ async def test_revocation_is_asked_for_and_published(core: CoreParts) -> None:
     assert [(e.serial, e.reason) for e in going.crl.entries] == [("1f", WHY)]
     assert going.crl.next_update - going.crl.this_update == 7 * DAY
     assert await state(core, credential) is CredentialState.REVOKED
-    async with core.store.read() as records:
-        done = await records.tasks.status(task)
-        kept = await records.publications.answer("1f")
-        crl = await records.publications.crl(ISSUER)
+    async with core.store.read() as transaction:
+        done = await HsmTaskStore(transaction).status(task)
+        kept = await PublicationStore(transaction).answer("1f")
+        crl = await PublicationStore(transaction).crl(ISSUER)
     assert done is not None
     assert (done.state, done.output) == (
         TaskState.DONE,
@@ -142,8 +146,8 @@ async def test_revocation_takes_every_certificate_of_the_key(core: CoreParts) ->
     """Whichever of them is named."""
     _, credential = await certified(core, "1")
     await certified(core, "2")
-    async with core.store.write() as records:
-        await records.certificates.add(record(core, "3", credential))
+    async with core.store.write() as transaction:
+        await CertificateStore(transaction).add(record(core, "3", credential))
 
     await Revocations(core.store, core.clock).ask("1", WHY, "operator")
     _, going = await publish_revocation(core)
@@ -252,8 +256,8 @@ async def test_revocation_of_an_overtaken_worker_changes_nothing(
 
     assert not done
     assert await state(core, credential) is CredentialState.REVOKING
-    async with core.store.read() as records:
-        assert await records.publications.crl(ISSUER) is None
+    async with core.store.read() as transaction:
+        assert await PublicationStore(transaction).crl(ISSUER) is None
 
 
 async def test_publications_are_asked_for_when_due(core: CoreParts) -> None:
@@ -340,9 +344,9 @@ async def test_renewal_changes_the_certificate_and_keeps_the_key(
     assert await renewal.renewed(claim, new, (b"ca",))
 
     assert (claim.id, order.person.id) == (task, person)
-    async with core.store.read() as records:
-        held = await records.credentials.active(person)
-        before = await records.certificates.get("1")
+    async with core.store.read() as transaction:
+        held = await CredentialStore(transaction).active(person)
+        before = await CertificateStore(transaction).get("1")
     assert held is not None
     assert (held.certificate, held.chain, held.not_after) == (
         b"2",
@@ -357,8 +361,8 @@ async def test_renewal_changes_the_certificate_and_keeps_the_key(
 async def test_renewal_waits_for_a_signature(core: CoreParts) -> None:
     """A claimed activation still needs the certificate that it began with."""
     signer = await core.add_signer()
-    async with core.store.read() as records:
-        credential = await records.credentials.active(signer.person)
+    async with core.store.read() as transaction:
+        credential = await CredentialStore(transaction).active(signer.person)
     assert credential is not None
     await core.add_activation(signer)
     assert await core.claiming().claim_next() is not None
@@ -370,9 +374,9 @@ async def test_renewal_waits_for_a_signature(core: CoreParts) -> None:
         await renewal.renewed(claim, record(core, "2", credential.id), ())
 
     assert caught.value.code is ErrorCode.BUSY
-    async with core.store.read() as records:
-        assert await records.credentials.active(signer.person) == credential
-        assert await records.certificates.get("2") is None
+    async with core.store.read() as transaction:
+        assert await CredentialStore(transaction).active(signer.person) == credential
+        assert await CertificateStore(transaction).get("2") is None
 
 
 async def test_revocation_between_claim_and_intent_stops_the_signature(
@@ -380,10 +384,10 @@ async def test_revocation_between_claim_and_intent_stops_the_signature(
 ) -> None:
     """What was not yet intended never is; an intent from before is finished."""
     signer = await core.add_signer()
-    async with core.store.write() as records:
-        credential = await records.credentials.active(signer.person)
+    async with core.store.write() as transaction:
+        credential = await CredentialStore(transaction).active(signer.person)
         assert credential is not None
-        await records.certificates.add(record(core, "1", credential.id))
+        await CertificateStore(transaction).add(record(core, "1", credential.id))
     await core.add_activation(signer, items=2)
     claiming = core.claiming()
     work = await claiming.claim_next()

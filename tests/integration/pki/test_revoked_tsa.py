@@ -12,11 +12,14 @@ import pytest
 
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.documents import SignatureReport
+from appliance.domain.external_status import KeptStatus, StatusKind
 from appliance.domain.ids import TaskId
-from appliance.domain.records.external_status import KeptStatus, StatusKind
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import CertificateKind, RevocationReason
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
+from appliance.pki.validation.external_status_store import ExternalStatusStore
 from tests.core_parts import CoreParts
 from tests.fakes import MovingClock
 from tests.integration.engine.test_long_term_engine import b_lt, b_t, now, stamped
@@ -157,24 +160,24 @@ async def test_record_knows_of_own_and_outside_ones(core: CoreParts) -> None:
     tsa, good = pki.tsa(), pki.tsa()
     certificates = TsaCertificates(core.store, core.clock)
     serials = []
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         for each in (tsa, good):
             number = pki.serial(each.certificate)
             serials.append(serial_text(number))
-            await records.certificates.add(
+            await CertificateStore(transaction).add(
                 CertificateRecord(
                     serials[-1], CertificateKind.TSA, "", None, each.certificate,
                     core.now, core.now + DAY,
                 )
             )  # fmt: skip
-        await records.revocations.begin_own(
+        await RevocationStore(transaction).begin_own(
             serials[:1], core.now, RevocationReason.KEY_COMPROMISE, TaskId("t")
         )
         for subject, at, reason in (
             ("a" * 64, core.now - DAY, ""),
             ("b" * 64, None, ""),
         ):
-            await records.outside.put(
+            await ExternalStatusStore(transaction).put(
                 KeptStatus(
                     StatusKind.REVOKED, subject, b"", core.now, core.now, at, reason
                 )

@@ -7,6 +7,7 @@ import pytest
 from quart.typing import TestClientProtocol as Client
 
 from appliance.api.app import create_api
+from appliance.console.view_store import ConsoleViewStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import (
@@ -15,6 +16,8 @@ from appliance.domain.vocab import (
     PersonState,
     RevocationReason,
 )
+from appliance.keys.credential_store import CredentialStore
+from appliance.pki.validation.trust_store import RevocationPinStore
 from tests.parts.held import hold
 from tests.web_parts import CUIL, Parts, open_parts
 
@@ -48,17 +51,19 @@ async def somebody(parts: Parts) -> tuple[PersonId, str]:
 
 async def states(parts: Parts, person: PersonId) -> list[CredentialState]:
     """How somebody's credentials stand."""
-    async with parts.store.read() as records:
-        return [held.state for held in await records.credentials.of_person(person)]
+    async with parts.store.read() as transaction:
+        return [
+            held.state for held in await CredentialStore(transaction).of_person(person)
+        ]
 
 
 async def kinds(parts: Parts) -> list[EventKind]:
     """What was recorded."""
-    async with parts.store.read() as records:
+    async with parts.store.read() as transaction:
         rows = [
             row
-            for writer in await records.audit.writers()
-            for row in await records.audit.of_writer(writer)
+            for writer in await transaction.audit.writers()
+            for row in await transaction.audit.of_writer(writer)
         ]
     return [row.event.event for row in rows]
 
@@ -126,8 +131,8 @@ async def test_new_pin_ends_the_earlier_one(parts: Parts) -> None:
 async def test_pin_is_kept_as_a_hash(sqlite_parts: Parts) -> None:
     """Neither record nor audit has the PIN."""
     person, pin = await somebody(sqlite_parts)
-    async with sqlite_parts.store.read() as records:
-        phc = await records.revocation_pins.get(person)
+    async with sqlite_parts.store.read() as transaction:
+        phc = await RevocationPinStore(transaction).get(person)
 
     assert phc is not None
     assert phc.startswith("$argon2id$")
@@ -162,8 +167,8 @@ async def test_pin_is_read_as_people_write_it(
 async def test_somebody_disabled_may_still_revoke(sqlite_parts: Parts) -> None:
     """To stop one's key nobody has to be allowed anything."""
     person, pin = await somebody(sqlite_parts)
-    async with sqlite_parts.store.write() as records:
-        await records.console_views.move_person(
+    async with sqlite_parts.store.write() as transaction:
+        await ConsoleViewStore(transaction).move_person(
             person, PersonState.ACTIVE, PersonState.DISABLED
         )
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
+from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
-from appliance.domain.records.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -15,6 +15,10 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.pki.certificate_store import CertificateStore
+from appliance.pki.publication_store import PublicationStore
+from appliance.pki.revocation_store import RevocationStore
 from tests.core_parts import CoreParts
 
 pytestmark = pytest.mark.storage
@@ -40,8 +44,8 @@ async def add(
     core: CoreParts, serial: str, credential: CredentialId, days: float = 365
 ) -> None:
     """A certificate of a credential."""
-    async with core.store.write() as records:
-        await records.certificates.add(
+    async with core.store.write() as transaction:
+        await CertificateStore(transaction).add(
             CertificateRecord(
                 serial=serial,
                 kind=CertificateKind.SIGNER,
@@ -57,9 +61,9 @@ async def add(
 async def revoke(core: CoreParts, credential: CredentialId) -> TaskId:
     """Begin a credential's revocation."""
     task = TaskId(new_id())
-    async with core.store.write() as records:
-        await records.tasks.add(task, TaskKind.REVOKE, {}, core.now)
-        await records.revocations.begin(
+    async with core.store.write() as transaction:
+        await HsmTaskStore(transaction).add(task, TaskKind.REVOKE, {}, core.now)
+        await RevocationStore(transaction).begin(
             credential, core.now, RevocationReason.KEY_COMPROMISE, task
         )
     return task
@@ -82,12 +86,12 @@ async def test_certificate_moves_from_valid_to_revoked(core: CoreParts) -> None:
     await add(core, "3", credential)
 
     await revoke(core, credential)
-    async with core.store.read() as records:
-        going = await records.certificates.get("1")
-        listed_before = await records.revocations.revoked(ISSUER)
-    async with core.store.write() as records:
-        moved = await records.revocations.complete(["1", "2", "3"])
-        again = await records.revocations.complete(["1", "2", "3"])
+    async with core.store.read() as transaction:
+        going = await CertificateStore(transaction).get("1")
+        listed_before = await RevocationStore(transaction).revoked(ISSUER)
+    async with core.store.write() as transaction:
+        moved = await RevocationStore(transaction).complete(["1", "2", "3"])
+        again = await RevocationStore(transaction).complete(["1", "2", "3"])
 
     assert going is not None
     assert (going.state, going.revoked_at, going.reason) == (
@@ -96,10 +100,10 @@ async def test_certificate_moves_from_valid_to_revoked(core: CoreParts) -> None:
         RevocationReason.KEY_COMPROMISE,
     )
     assert (listed_before, moved, again) == ([], 2, 0)
-    async with core.store.read() as records:
-        entries = await records.revocations.revoked(ISSUER)
-        other = await records.certificates.get("2")
-        assert await records.revocations.revoked("b" * 40) == []
+    async with core.store.read() as transaction:
+        entries = await RevocationStore(transaction).revoked(ISSUER)
+        other = await CertificateStore(transaction).get("2")
+        assert await RevocationStore(transaction).revoked("b" * 40) == []
     assert [entry.serial for entry in entries] == ["1", "3"]
     assert other is not None
     assert other.state is CertificateState.VALID
@@ -116,12 +120,16 @@ async def test_lists_of_certificates(core: CoreParts) -> None:
     _, revoked = await certified(core, "4", days=10)
     await revoke(core, revoked)
 
-    async with core.store.read() as records:
-        first = await records.certificates.views(3, None)
-        rest = await records.certificates.views(3, first[-1].certificate.serial)
-        soon = await records.certificates.expiring(core.now, core.now + 30 * DAY, 10)
-        one = await records.certificates.view("1")
-        of_credential = await records.certificates.of_credential(credential)
+    async with core.store.read() as transaction:
+        first = await CertificateStore(transaction).views(3, None)
+        rest = await CertificateStore(transaction).views(
+            3, first[-1].certificate.serial
+        )
+        soon = await CertificateStore(transaction).expiring(
+            core.now, core.now + 30 * DAY, 10
+        )
+        one = await CertificateStore(transaction).view("1")
+        of_credential = await CertificateStore(transaction).of_credential(credential)
 
     assert [view.certificate.serial for view in first + rest] == ["4", "3", "2", "1"]
     assert [view.certificate.serial for view in soon] == ["3"]
@@ -139,29 +147,29 @@ async def test_stalled_revocation_is_found_and_given_a_new_task(
     _, credential = await certified(core, "1")
     task = await revoke(core, credential)
     found = []
-    async with core.store.read() as records:
-        found.append(await records.revocations.stalled(9))
-    async with core.store.write() as records:
+    async with core.store.read() as transaction:
+        found.append(await RevocationStore(transaction).stalled(9))
+    async with core.store.write() as transaction:
         claim = TaskClaim(task, TaskKind.REVOKE, {}, 0)
-        await records.tasks.close(claim, TaskState.FAILED)
-        found.append(await records.revocations.stalled(9))
+        await HsmTaskStore(transaction).close(claim, TaskState.FAILED)
+        found.append(await RevocationStore(transaction).stalled(9))
         successor = TaskId(new_id())
-        await records.tasks.add(successor, TaskKind.REVOKE, {}, core.now)
-        await records.revocations.retry(credential, successor)
-        found.append(await records.revocations.stalled(9))
+        await HsmTaskStore(transaction).add(successor, TaskKind.REVOKE, {}, core.now)
+        await RevocationStore(transaction).retry(credential, successor)
+        found.append(await RevocationStore(transaction).stalled(9))
 
     assert found == [[], [credential], []]
 
 
 async def test_crl_is_replaced_by_the_next_number_alone(core: CoreParts) -> None:
     """A worker that signed beside another one is refused."""
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         put = [
-            await records.publications.put_crl(crl(core, number))
+            await PublicationStore(transaction).put_crl(crl(core, number))
             for number in (2, 1, 1, 3, 2, 2)
         ]
-        kept = await records.publications.crl(ISSUER)
-        none = await records.publications.crl("b" * 40)
+        kept = await PublicationStore(transaction).crl(ISSUER)
+        none = await PublicationStore(transaction).crl("b" * 40)
 
     assert put == [False, True, False, False, True, False]
     assert (kept, none) == (crl(core, 2), None)
@@ -172,19 +180,21 @@ async def test_answer_must_tell_the_state_that_is(core: CoreParts) -> None:
     _, credential = await certified(core, "1")
     valid, revoked = CertificateState.VALID, CertificateState.REVOKED
 
-    async with core.store.write() as records:
-        put = [await records.publications.put_answer(answer(core, "1", valid))]
+    async with core.store.write() as transaction:
+        put = [await PublicationStore(transaction).put_answer(answer(core, "1", valid))]
     await revoke(core, credential)
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         put += [
-            await records.publications.put_answer(answer(core, "1", valid)),
-            await records.publications.put_answer(answer(core, "1", revoked)),
-            await records.revocations.complete(["1"]) == 1,
-            await records.publications.put_answer(answer(core, "1", valid)),
-            await records.publications.put_answer(answer(core, "1", revoked)),
-            await records.publications.put_answer(answer(core, "unknown", valid)),
+            await PublicationStore(transaction).put_answer(answer(core, "1", valid)),
+            await PublicationStore(transaction).put_answer(answer(core, "1", revoked)),
+            await RevocationStore(transaction).complete(["1"]) == 1,
+            await PublicationStore(transaction).put_answer(answer(core, "1", valid)),
+            await PublicationStore(transaction).put_answer(answer(core, "1", revoked)),
+            await PublicationStore(transaction).put_answer(
+                answer(core, "unknown", valid)
+            ),
         ]
-        kept = await records.publications.answer("1")
+        kept = await PublicationStore(transaction).answer("1")
 
     assert put == [True, False, False, True, False, True, False]
     assert kept == answer(core, "1", revoked)
@@ -197,17 +207,19 @@ async def test_answers_fall_due(core: CoreParts) -> None:
     await certified(core, "4", days=0.01)
     _, revoking = await certified(core, "5")
     await revoke(core, revoking)
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         for serial in ("3", "2"):
             new = answer(core, serial, CertificateState.VALID)
-            await records.publications.put_answer(new)
+            await PublicationStore(transaction).put_answer(new)
             core.clock.forward(600)
 
     async def due(hours: float, issuer: str = ISSUER) -> list[str]:
-        async with core.store.read() as records:
+        async with core.store.read() as transaction:
             horizon = core.now + timedelta(hours=hours)
-            rows = await records.publications.due(issuer, core.now, horizon, 9)
-            any_due = await records.publications.any_due(issuer, core.now, horizon)
+            rows = await PublicationStore(transaction).due(issuer, core.now, horizon, 9)
+            any_due = await PublicationStore(transaction).any_due(
+                issuer, core.now, horizon
+            )
         assert any_due == bool(rows)
         return [row.serial for row in rows]
 

@@ -6,14 +6,15 @@ from datetime import datetime, timedelta
 import pytest
 from cryptography.hazmat.primitives import hashes
 
+from appliance.core.unit_of_work import Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import new_id
-from appliance.domain.records import Records
 from appliance.domain.trust_store import AnchorPurpose, Expiring, ExpiringKind
 from appliance.domain.vocab import CredentialState, EventKind
 from appliance.pki.expiry_notices import Expiry
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.pki.validation.trust_store import ExpiryStore
 from tests.core_parts import CoreParts
 from tests.fakes import NOON
 from tests.parts.outside_ca import OutsideCa, bundle, der
@@ -30,9 +31,9 @@ def trust(core: CoreParts) -> Trust:
     return Trust(core.store, core.clock, lambda: der(OWN))
 
 
-async def no_own(records: Records) -> Sequence[tuple[ExpiringKind, bytes]]:
+async def no_own(transaction: Transaction) -> Sequence[tuple[ExpiringKind, bytes]]:
     """An installation without a CA."""
-    del records
+    del transaction
     return ()
 
 
@@ -213,15 +214,15 @@ async def test_renewed_certificate_is_warned_of_anew(core: CoreParts) -> None:
         signer.person, not_after=first, not_before=NOON - timedelta(days=300)
     )
     assert [days for _, days in await expiry.warn()] == [7]
-    async with core.store.read() as records:
-        (row,) = await records.expiry.listed(second, 9, None)
-        told = await records.expiry.told(ExpiringKind.SIGNER, [ident])
+    async with core.store.read() as transaction:
+        (row,) = await ExpiryStore(transaction).listed(second, 9, None)
+        told = await ExpiryStore(transaction).told(ExpiringKind.SIGNER, [ident])
     assert told == {(ident, first): 7}
 
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         later = Expiring(row.kind, row.id, row.name, NOON, second)
-        assert await records.expiry.tell(later, 90, NOON)
-        assert not await records.expiry.tell(later, 90, NOON)
+        assert await ExpiryStore(transaction).tell(later, 90, NOON)
+        assert not await ExpiryStore(transaction).tell(later, 90, NOON)
 
 
 async def test_credentials_out_of_use_are_not_warned_of(core: CoreParts) -> None:
@@ -236,8 +237,8 @@ async def test_roots_and_own_certificates_are_warned_of(core: CoreParts) -> None
     """The CA's own certificates and trusted roots are watched as people's are."""
     added = await trust(core).add("operator", bundle(CA.root), SIGNERS, SHA256)
 
-    async def own(records: Records) -> Sequence[tuple[ExpiringKind, bytes]]:
-        del records
+    async def own(transaction: Transaction) -> Sequence[tuple[ExpiringKind, bytes]]:
+        del transaction
         return [(ExpiringKind.CA, der(OWN))]
 
     expiry = Expiry(core.store, core.clock, own)

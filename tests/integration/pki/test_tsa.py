@@ -18,7 +18,8 @@ from pyhanko_certvalidator import ValidationContext
 
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.certificates import serial_text
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
@@ -35,9 +36,12 @@ from appliance.domain.vocab import (
     TaskKind,
 )
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication import Publishing
+from appliance.pki.publication_store import PublicationStore
 from appliance.pki.renewal import Renewal
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from hsm_config.pkcs11 import objects
 from hsm_config.provisioning import tsa_keys
 from hsm_config.provisioning.ca_certificates import key_identifier, read_ca, read_root
@@ -75,8 +79,8 @@ class Desk:
 
     async def certificates(self) -> list[bytes]:
         """Those of the authority that are on the record, oldest first."""
-        async with self.core.store.read() as records:
-            found = await records.certificates.in_force(CertificateKind.TSA)
+        async with self.core.store.read() as transaction:
+            found = await CertificateStore(transaction).in_force(CertificateKind.TSA)
         return [one.der for one in found]
 
 
@@ -293,10 +297,12 @@ async def test_revoked_certificate_stamps_no_more(desk: Desk) -> None:
 
     assert second.serial_number != first.serial_number
     assert of_tsa(await desk.tsa.stamp(imprint(), digest)) == second
-    async with core.store.read() as records:
-        answer = await records.publications.answer(serial)
-        crl = await records.publications.crl(key_identifier(desk.authority.certificate))
-        upkeep = await records.upkeep.of_request(document)
+    async with core.store.read() as transaction:
+        answer = await PublicationStore(transaction).answer(serial)
+        crl = await PublicationStore(transaction).crl(
+            key_identifier(desk.authority.certificate)
+        )
+        upkeep = await LevelMaintenanceStore(transaction).of_request(document)
     assert answer is not None
     told = ocsp.load_der_ocsp_response(answer.der)
     assert told.certificate_status is ocsp.OCSPCertStatus.REVOKED
@@ -325,7 +331,7 @@ async def test_new_key_is_taken_up_while_workers_run(
     own = installation.copy(tmp_path)
     settings, clock = own.settings, SystemClock()
     await migrate(settings)
-    store = SqlStore(open_engines(settings), clock, "test")
+    store = Database(open_engines(settings), clock, "test")
     publishing = Publishing(store, clock, settings.pki, "signing/h/1")
     kept, digest = TsaCertificates(store, clock), DigestAlgorithm.SHA256
     async with own.session() as session:
@@ -383,9 +389,11 @@ async def signed_document(core: CoreParts) -> RequestId:
         request, view.integrator, "a.pdf", "ab" * 32, 1, "B-LTA"
     )
     due = Upkeep(SignatureLevel.B_LTA, core.now + timedelta(days=365))
-    async with core.store.write() as records:
-        await records.documents.sealed(request, signed, core.now)
-        await records.upkeep.add(request, view.integrator, due, core.now)
+    async with core.store.write() as transaction:
+        await DocumentRowStore(transaction).sealed(request, signed, core.now)
+        await LevelMaintenanceStore(transaction).add(
+            request, view.integrator, due, core.now
+        )
     return request
 
 

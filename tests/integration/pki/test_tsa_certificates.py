@@ -3,6 +3,7 @@
 import pytest
 from cryptography import x509
 
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.requests.request import SignedDocumentView
@@ -13,6 +14,7 @@ from appliance.domain.vocab import (
     TaskKind,
 )
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from tests.core_parts import CoreParts
 from tests.fakes import MovingClock
@@ -24,8 +26,8 @@ async def record(core: CoreParts, der: bytes) -> str:
     """A certificate of the TSA on the record: its serial."""
     made = x509.load_der_x509_certificate(der)
     serial = serial_text(made.serial_number)
-    async with core.store.write() as records:
-        await records.certificates.add(
+    async with core.store.write() as transaction:
+        await CertificateStore(transaction).add(
             CertificateRecord(
                 serial, CertificateKind.TSA, "ca", None, der,
                 made.not_valid_before_utc, made.not_valid_after_utc,
@@ -80,8 +82,8 @@ async def test_documents_of_a_certificate_are_told_page_by_page(
             document = SignedDocumentView(
                 request, integrator, "a.pdf", "ab" * 32, 1, level, version
             )
-            async with core.store.write() as records:
-                await records.documents.sealed(request, document, core.now)
+            async with core.store.write() as transaction:
+                await DocumentRowStore(transaction).sealed(request, document, core.now)
             if level != "B-B":
                 stamped.append((request, version))
     kept = TsaCertificates(core.store, core.clock)

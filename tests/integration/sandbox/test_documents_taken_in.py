@@ -13,12 +13,14 @@ import pikepdf
 import pytest
 from pyhanko.sign.fields import MDPPerm
 
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.intake import Intake, IntakeOrder
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.documents import Damage, FindingKind
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.records.requests import StoredDocument
+from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.vocab import EventKind
+from appliance.identity.person_store import PersonStore
 from appliance.settings import DocumentSettings
 from appliance.web.problems import ANSWERS
 from tests import pdfs
@@ -214,8 +216,8 @@ def open_intake(
 async def keep(intake: Intake, core: CoreParts, pdf: bytes) -> StoredDocument:
     """Take a document in and record it."""
     kept = await intake.keep(await core.integrator(), pdf)
-    async with core.store.write() as records:
-        return await records.documents.add(kept, core.now)
+    async with core.store.write() as transaction:
+        return await DocumentRowStore(transaction).add(kept, core.now)
 
 
 @pytest.mark.parametrize("kind", REFUSED)
@@ -278,8 +280,8 @@ async def test_damaged_document_is_signed_as_its_repaired_copy(
     owner = kept.integrator
     assert await documents.get(owner, kept.repair.original_sha256) == original
     copy = await documents.get(owner, kept.sha256)
-    async with sqlite_core.store.read() as records:
-        assert await records.documents.get(kept.id) == kept
+    async with sqlite_core.store.read() as transaction:
+        assert await DocumentRowStore(transaction).get(kept.id) == kept
     assert looks(copy) == looks(original)
     pdf = sign(copy, signer, make_plan(signer), fonts)
     await asyncio.to_thread(assert_valid, pdf, signer, tmp_path)
@@ -323,8 +325,8 @@ async def test_repair_is_told_in_the_audit_and_of_the_request(
     """Original, copy and damage stand with the request."""
     core, original = sqlite_core, REPAIRED["junk-before"]
     signer = await core.add_signer()
-    async with core.store.read() as records:
-        person = await records.people.get(signer.person)
+    async with core.store.read() as transaction:
+        person = await PersonStore(transaction).get(signer.person)
     assert person is not None
     await core.integrator()
     order = IntakeOrder(

@@ -6,6 +6,7 @@ Source: design §3, 4.
 import pytest
 
 from appliance.domain.vocab import ActivationState, ItemState
+from appliance.signing.activations.activation_store import ActivationStore
 from tests.core_parts import DIGEST, MADE, CoreParts
 from tests.parts.claims import claimed
 
@@ -18,16 +19,16 @@ async def test_settle_follows_the_items(core: CoreParts) -> None:
     found = await claimed(core)
     states = []
 
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         for seq in range(3):
-            await records.activations.intend(found, seq, DIGEST, core.now)
-            await records.activations.keyed(found, seq, MADE, core.now)
-            await records.activations.settle(found, core.now)
-            states.append((await records.activations.state(activation))[0])
+            await ActivationStore(transaction).intend(found, seq, DIGEST, core.now)
+            await ActivationStore(transaction).keyed(found, seq, MADE, core.now)
+            await ActivationStore(transaction).settle(found, core.now)
+            states.append((await ActivationStore(transaction).state(activation))[0])
         for seq in range(3):
-            await records.activations.item_done(found, seq)
-            await records.activations.settle(found, core.now)
-            states.append((await records.activations.state(activation))[0])
+            await ActivationStore(transaction).item_done(found, seq)
+            await ActivationStore(transaction).settle(found, core.now)
+            states.append((await ActivationStore(transaction).state(activation))[0])
 
     assert states == [A.KEYING, A.KEYING, *[A.FINISHING] * 3, A.DONE]
 
@@ -52,16 +53,18 @@ async def test_settle_ends_when_every_item_did(
     activation = await core.add_activation(await core.add_signer(), items=3)
     found = await claimed(core)
 
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         for seq, end in enumerate(ends):
             if end in "kd":
-                await records.activations.intend(found, seq, DIGEST, core.now)
-                await records.activations.keyed(found, seq, MADE, core.now)
+                await ActivationStore(transaction).intend(found, seq, DIGEST, core.now)
+                await ActivationStore(transaction).keyed(found, seq, MADE, core.now)
             if end == "d":
-                await records.activations.item_done(found, seq)
+                await ActivationStore(transaction).item_done(found, seq)
             if end == "f":
-                await records.activations.item_failed(found, seq, "X")
-            await records.activations.settle(found, core.now, "X" * (end == "f"))
+                await ActivationStore(transaction).item_failed(found, seq, "X")
+            await ActivationStore(transaction).settle(
+                found, core.now, "X" * (end == "f")
+            )
 
     assert (await core.activation_state(activation))[0] is state
     if state is not A.DONE:
@@ -72,12 +75,12 @@ async def test_resume_starts_at_the_first_unsigned_item(core: CoreParts) -> None
     """Who claims again gets what was keyed, ready to be finished."""
     await core.add_activation(await core.add_signer(), items=3)
     first = await claimed(core)
-    async with core.store.write() as records:
-        await records.activations.intend(first, 0, DIGEST, core.now)
-        await records.activations.keyed(first, 0, MADE, core.now)
-        await records.activations.item_done(first, 0)
-        await records.activations.intend(first, 1, DIGEST, core.now)
-        await records.activations.keyed(first, 1, MADE, core.now)
+    async with core.store.write() as transaction:
+        await ActivationStore(transaction).intend(first, 0, DIGEST, core.now)
+        await ActivationStore(transaction).keyed(first, 0, MADE, core.now)
+        await ActivationStore(transaction).item_done(first, 0)
+        await ActivationStore(transaction).intend(first, 1, DIGEST, core.now)
+        await ActivationStore(transaction).keyed(first, 1, MADE, core.now)
     core.clock.forward(10)
 
     again = await claimed(core)

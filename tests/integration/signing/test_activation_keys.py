@@ -25,12 +25,13 @@ from appliance.domain.errors import (
     ErrorCode,
     HsmUnavailableError,
 )
-from appliance.domain.records.hsm_tasks import WorkerStatus
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import Environment
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.key_encryption import seal_to
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.worker_identities import PinnedIdentities
+from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.settings import SettingsError
 from tests.core_parts import CoreParts
 from tests.parts.signing_host import INSTALLATION, SigningHost
@@ -99,8 +100,8 @@ def keys_of(
 
 async def published(core: CoreParts) -> list[ActivationKey]:
     """Every key on the record."""
-    async with core.store.read() as records:
-        return await records.activation_keys.published(0)
+    async with core.store.read() as transaction:
+        return await ActivationKeyStore(transaction).published(0)
 
 
 async def refused(hosts: SigningHosts) -> str:
@@ -168,9 +169,9 @@ async def test_key_of_a_stranger_is_not_sealed_to(
         replace(good, epoch=good.epoch + 1),
         replace(good, signature=b""),
     ):
-        async with core.store.write() as records:
-            await records.activation_keys.forget(2**40)
-            await records.activation_keys.publish(forged)
+        async with core.store.write() as transaction:
+            await ActivationKeyStore(transaction).forget(2**40)
+            await ActivationKeyStore(transaction).publish(forged)
 
         assert "pinned identity" in await refused(hosts), forged
 
@@ -182,8 +183,8 @@ async def test_newer_key_of_a_stranger_hides_no_good_one(
     await host.beat(core.store, core.now)
     stranger = ec.generate_private_key(ec.SECP256R1())
     next_one = epoch_at(core.now) + 1
-    async with core.store.write() as records:
-        await records.activation_keys.publish(
+    async with core.store.write() as transaction:
+        await ActivationKeyStore(transaction).publish(
             host.key(core.now, epoch=next_one, identity=stranger)
         )
 
@@ -196,9 +197,9 @@ async def test_old_key_is_not_sealed_to(core: CoreParts, host: SigningHost) -> N
     """One of two epochs ago, put back by whoever has its private half by now."""
     old = host.key(core.now, epoch=epoch_at(core.now) - 2)
     await host.beat(core.store, core.now)
-    async with core.store.write() as records:
-        await records.activation_keys.forget(2**40)
-        await records.activation_keys.publish(old)
+    async with core.store.write() as transaction:
+        await ActivationKeyStore(transaction).forget(2**40)
+        await ActivationKeyStore(transaction).publish(old)
 
     assert "activation key" in await refused(host.hosts(core.store, core.clock))
 
@@ -271,8 +272,8 @@ async def test_key_is_made_published_and_opened_with(
 
 async def host_alive(core: CoreParts) -> None:
     """A worker of host `h` beats."""
-    async with core.store.write() as records:
-        await records.workers.beat(
+    async with core.store.write() as transaction:
+        await WorkerStore(transaction).beat(
             WorkerStatus("signing/h/1", "p", core.now, "ready", "")
         )
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from appliance.domain.records.backlog import Backlog
+from appliance.core.backlog_store import Backlog, BacklogStore
+from appliance.signing.activations.activation_store import ActivationStore
 from tests.core_parts import DIGEST, MADE, CoreParts
 from tests.parts.claims import TERMS, claimed
 
@@ -13,8 +14,8 @@ ABROAD: Final = replace(TERMS, host="chores", outside=True)
 
 async def waiting(core: CoreParts, *, outside: bool) -> Backlog:
     """What the record says now."""
-    async with core.store.read() as records:
-        return await records.backlog.activations(core.now, outside=outside)
+    async with core.store.read() as transaction:
+        return await BacklogStore(transaction).activations(core.now, outside=outside)
 
 
 async def test_what_a_worker_has_in_hand_does_not_wait(core: CoreParts) -> None:
@@ -24,9 +25,9 @@ async def test_what_a_worker_has_in_hand_does_not_wait(core: CoreParts) -> None:
     before = await waiting(core, outside=False)
     claim = await claimed(core)
     meanwhile = await waiting(core, outside=False)
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         ends = core.now + timedelta(seconds=600)
-        await records.activations.put_off(claim, ends, "", counted=False)
+        await ActivationStore(transaction).put_off(claim, ends, "", counted=False)
     core.clock.forward(601)
 
     assert before == Backlog(1, came)
@@ -39,17 +40,23 @@ async def test_what_waits_for_a_tsa_waits_while_it_is_put_off(core: CoreParts) -
     came = core.now
     await core.add_activation(await core.add_signer(), claim_s=3600)
     claim = await claimed(core)
-    async with core.store.write() as records:
-        assert await records.activations.intend(claim, 0, DIGEST, core.now)
-        assert await records.activations.keyed(claim, 0, MADE, core.now)
-        await records.activations.settle(claim, core.now)
-        assert await records.activations.hand_out(claim, core.now, "TSA_UNAVAILABLE")
+    async with core.store.write() as transaction:
+        assert await ActivationStore(transaction).intend(claim, 0, DIGEST, core.now)
+        assert await ActivationStore(transaction).keyed(claim, 0, MADE, core.now)
+        await ActivationStore(transaction).settle(claim, core.now)
+        assert await ActivationStore(transaction).hand_out(
+            claim, core.now, "TSA_UNAVAILABLE"
+        )
     core.clock.forward(120)
-    async with core.store.write() as records:
-        found = await records.activations.claim_next("chores/h/1/p", core.now, ABROAD)
+    async with core.store.write() as transaction:
+        found = await ActivationStore(transaction).claim_next(
+            "chores/h/1/p", core.now, ABROAD
+        )
         assert found is not None
         until = core.now + timedelta(seconds=50)
-        await records.activations.put_off(found, until, "TSA_UNAVAILABLE", counted=True)
+        await ActivationStore(transaction).put_off(
+            found, until, "TSA_UNAVAILABLE", counted=True
+        )
 
     assert await waiting(core, outside=True) == Backlog(1, came)
     assert await waiting(core, outside=False) == Backlog(0, None)

@@ -23,10 +23,12 @@ from appliance.domain.requests.request import Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import RequestState
+from appliance.identity.person_store import PersonStore
 from appliance.keys.key_encryption import open_seal
 from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
 from appliance.signing.expiry import Sweeping
+from appliance.signing.request_store import RequestStore
 from appliance.signing.sign_batch import BatchSigning
 from tests.core_parts import (
     A4,
@@ -260,8 +262,8 @@ async def test_each_bad_one_has_its_name_and_harms_no_other(desk: Desk) -> None:
     (short,) = await desk.requests(1, pages=(A4,))
     (late,) = await desk.requests(1, expires=desk.core.now)
     (locked,) = await desk.requests(1, docmdp=1)
-    async with desk.core.store.write() as records:
-        await records.requests.move(rejected, R.PENDING, R.REJECTED, "no")
+    async with desk.core.store.write() as transaction:
+        await RequestStore(transaction).move(rejected, R.PENDING, R.REJECTED, "no")
     absent = RequestId(2**53 - 1)
 
     outcome = await desk.signed(
@@ -312,8 +314,8 @@ async def test_wrong_password_refuses_the_call_and_counts_once(desk: Desk) -> No
     assert {(await desk.core.view(each)).state for each in batch.requests} == {
         R.PENDING
     }
-    async with desk.core.store.read() as records:
-        secret = await records.people.signing_secret(desk.signer.person)
+    async with desk.core.store.read() as transaction:
+        secret = await PersonStore(transaction).signing_secret(desk.signer.person)
     assert secret is not None
     assert secret.counted == 1
 

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.garbage_collection import DocumentSweeping
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.ids import CredentialId, TaskId, new_id
-from appliance.domain.records import Records
 from appliance.domain.trust_store import ExpiringKind
 from appliance.domain.vocab import (
     CertificateKind,
@@ -27,11 +26,14 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import TASK_ATTEMPTS
 from appliance.pki.automatic_renewal import AutoRenewal
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
 from appliance.pki.expiry_notices import Expiry
 from appliance.pki.revocation import Revocations
+from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from appliance.settings import DocumentSettings
 from appliance.signing.expiry import Sweeping
@@ -45,7 +47,7 @@ DAY = timedelta(days=1)
 MANY = 12
 WORKERS = 4
 """More than two meet more often."""
-Chore = Callable[[SqlStore], Awaitable[object]]
+Chore = Callable[[Database], Awaitable[object]]
 
 
 async def all_at_once(core: CoreParts, chore: Chore) -> None:
@@ -101,12 +103,14 @@ async def test_activations_expire_once(core: CoreParts) -> None:
 async def test_tasks_are_given_up_once(core: CoreParts) -> None:
     """Whose attempts are used up: failed by one row of the audit."""
     for _ in range(MANY):
-        async with core.store.write() as records:
-            await records.tasks.add(TaskId(new_id()), TaskKind.PUBLISH, {}, core.now)
+        async with core.store.write() as transaction:
+            await HsmTaskStore(transaction).add(
+                TaskId(new_id()), TaskKind.PUBLISH, {}, core.now
+            )
     for _ in range(TASK_ATTEMPTS):
         for _ in range(MANY):
-            async with core.store.write() as records:
-                assert await records.tasks.claim_next(
+            async with core.store.write() as transaction:
+                assert await HsmTaskStore(transaction).claim_next(
                     "w", "h", core.now, DAY / 24, TASK_ATTEMPTS, [TaskKind.PUBLISH]
                 )
         core.clock.forward(3601)
@@ -138,11 +142,11 @@ async def test_ends_are_warned_of_once(core: CoreParts) -> None:
     ends = [await ending(core, 20) for _ in range(MANY)]
     warned: list[str] = []
 
-    async def no_own(records: Records) -> Sequence[tuple[ExpiringKind, bytes]]:
-        del records
+    async def no_own(transaction: Transaction) -> Sequence[tuple[ExpiringKind, bytes]]:
+        del transaction
         return ()
 
-    async def warn(store: SqlStore) -> None:
+    async def warn(store: Database) -> None:
         found = await Expiry(store, core.clock, no_own).warn()
         warned.extend(what.id for what, _ in found)
 
@@ -158,7 +162,7 @@ async def test_certificates_are_renewed_once(core: CoreParts) -> None:
     for _ in range(MANY):
         await ending(core, 20)
 
-    def renew(store: SqlStore) -> Awaitable[object]:
+    def renew(store: Database) -> Awaitable[object]:
         certificates = Certificates(store, core.clock)
         return AutoRenewal(
             store, certificates, core.clock, 30, lambda: NOON + 3650 * DAY
@@ -174,15 +178,15 @@ async def give_up(core: CoreParts, *tasks: TaskId) -> None:
     """Have all tasks fail."""
     for _ in range(TASK_ATTEMPTS):
         for _ in tasks:
-            async with core.store.write() as records:
-                assert await records.tasks.claim_next(
+            async with core.store.write() as transaction:
+                assert await HsmTaskStore(transaction).claim_next(
                     "w", "h", core.now, DAY / 24, TASK_ATTEMPTS, [TaskKind.REVOKE]
                 )
         core.clock.forward(3601)
     await Sweeping(core.store, core.outcomes, core.clock).fail_tasks()
-    async with core.store.read() as records:
+    async with core.store.read() as transaction:
         for task in tasks:
-            status = await records.tasks.status(task)
+            status = await HsmTaskStore(transaction).status(task)
             assert status is not None
             assert status.state is TaskState.FAILED
 
@@ -193,10 +197,10 @@ async def test_revocations_go_on_once(core: CoreParts) -> None:
     given_up = []
     for _ in range(MANY):
         credential = await ending(core, 300)
-        async with core.store.write() as records:
+        async with core.store.write() as transaction:
             given_up.append(
                 await revocations.submit(
-                    records, credential, RevocationReason.SUPERSEDED, "operator"
+                    transaction, credential, RevocationReason.SUPERSEDED, "operator"
                 )
             )
     await give_up(core, *given_up)
@@ -210,16 +214,20 @@ async def test_revocations_go_on_once(core: CoreParts) -> None:
 
 async def test_revocation_of_the_tsa_goes_on_once(core: CoreParts) -> None:
     """The same for a certificate of the appliance's own."""
-    async with core.store.write() as records:
-        await records.certificates.add(
+    async with core.store.write() as transaction:
+        await CertificateStore(transaction).add(
             CertificateRecord(
                 "ab", CertificateKind.TSA, "0" * 40, None, b"tsa", NOON, NOON + DAY
             )
         )
         task = TaskId(new_id())
         reason = RevocationReason.SUPERSEDED
-        assert await records.revocations.begin_own(["ab"], core.now, reason, task)
-        await records.tasks.add(task, TaskKind.REVOKE, {"serials": ["ab"]}, core.now)
+        assert await RevocationStore(transaction).begin_own(
+            ["ab"], core.now, reason, task
+        )
+        await HsmTaskStore(transaction).add(
+            task, TaskKind.REVOKE, {"serials": ["ab"]}, core.now
+        )
     await give_up(core, task)
 
     await all_at_once(core, lambda store: TsaCertificates(store, core.clock).resume())
@@ -237,7 +245,7 @@ async def test_unused_documents_are_removed_once(core: CoreParts) -> None:
     for path in folder.rglob("*.pdf"):
         os.utime(path, (0, 0))
 
-    def sweep(store: SqlStore) -> Awaitable[object]:
+    def sweep(store: Database) -> Awaitable[object]:
         each = LocalDocuments(folder, FixedDocumentKeys())
         return DocumentSweeping(store, each, core.clock, DocumentSettings()).run()
 

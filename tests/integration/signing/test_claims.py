@@ -12,6 +12,7 @@ import pytest
 
 from appliance.domain.records.activations import Claim, Terms
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
+from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.intents import CertificateChangedError
 from tests.core_parts import DIGEST, MADE, CoreParts
 from tests.parts.claims import TERMS, claim, claimed, ended
@@ -47,20 +48,20 @@ async def test_what_goes_out_is_of_the_role_with_a_network(core: CoreParts) -> N
     abroad = replace(TERMS, host="chores", outside=True)
 
     async def take(terms: Terms) -> Claim | None:
-        async with core.store.write() as records:
-            found = await records.activations.next_claims(core.now, terms)
-            taken = await records.activations.claim_next("w", core.now, terms)
+        async with core.store.write() as transaction:
+            found = await ActivationStore(transaction).next_claims(core.now, terms)
+            taken = await ActivationStore(transaction).claim_next("w", core.now, terms)
         assert (found is None) is (taken is None)
         return taken
 
     await core.add_activation(await core.add_signer())
     assert await take(abroad) is None
     held = await claimed(core)
-    async with core.store.write() as records:
-        assert await records.activations.intend(held, 0, DIGEST, core.now)
-        assert await records.activations.keyed(held, 0, MADE, core.now)
-        await records.activations.settle(held, core.now)
-        assert await records.activations.hand_out(held, core.now, "")
+    async with core.store.write() as transaction:
+        assert await ActivationStore(transaction).intend(held, 0, DIGEST, core.now)
+        assert await ActivationStore(transaction).keyed(held, 0, MADE, core.now)
+        await ActivationStore(transaction).settle(held, core.now)
+        assert await ActivationStore(transaction).hand_out(held, core.now, "")
 
     assert await take(TERMS) is None
     taken = await take(abroad)
@@ -94,9 +95,9 @@ async def test_what_is_put_off_goes_behind_what_came_meanwhile(
     signer = await core.add_signer()
     older = await core.add_activation(signer)
     found = await claimed(core)
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         until = core.now + timedelta(seconds=10)
-        await records.activations.put_off(
+        await ActivationStore(transaction).put_off(
             found, until, "TSA_UNAVAILABLE", counted=False
         )
     core.clock.forward(5)
@@ -113,8 +114,8 @@ async def test_claim_has_one_winner_of_thirty(core: CoreParts) -> None:
     stores = (core.store, core.other_store())
 
     async def take(number: int) -> Claim | None:
-        async with stores[number % 2].write() as records:
-            return await records.activations.claim_next(
+        async with stores[number % 2].write() as transaction:
+            return await ActivationStore(transaction).claim_next(
                 f"signing/h/{number}/p", core.now, TERMS
             )
 
@@ -152,8 +153,8 @@ async def test_claim_held_by_its_lease(core: CoreParts) -> None:
 
     core.clock.forward(9)
     early = await claim(core)
-    async with core.store.write() as records:
-        renewed = await records.activations.renew(
+    async with core.store.write() as transaction:
+        renewed = await ActivationStore(transaction).renew(
             first, core.now + timedelta(seconds=10)
         )
     core.clock.forward(9)
@@ -171,8 +172,8 @@ async def test_claim_dropped_is_free_at_once(core: CoreParts) -> None:
     await core.add_activation(await core.add_signer())
     first = await claimed(core)
 
-    async with core.store.write() as records:
-        assert await records.activations.drop(first, core.now)
+    async with core.store.write() as transaction:
+        assert await ActivationStore(transaction).drop(first, core.now)
 
     assert (await claimed(core)).fence == 2
 
@@ -184,12 +185,12 @@ async def test_let_go_in_good_order_is_no_try(core: CoreParts) -> None:
     for counted in (False, False, True, True):
         found = await claimed(core)
         tries.append(found.tries)
-        async with core.store.write() as records:
-            put_off = records.activations.put_off
+        async with core.store.write() as transaction:
+            put_off = ActivationStore(transaction).put_off
             assert await put_off(found, core.now, "TSA_UNAVAILABLE", counted=counted)
     found = await claimed(core)
-    async with core.store.write() as records:
-        assert await records.activations.drop(found, core.now)
+    async with core.store.write() as transaction:
+        assert await ActivationStore(transaction).drop(found, core.now)
     tries.append((await claimed(core)).tries)
 
     assert tries == [1, 1, 1, 2, 1]
@@ -202,15 +203,15 @@ async def test_suspect_is_taken_first(core: CoreParts) -> None:
     core.clock.forward(1)
     younger = await core.add_activation(signer)
     yielding, feared = await claimed(core), await claimed(core)
-    async with core.store.write() as records:
-        assert await records.activations.drop(yielding, core.now)
+    async with core.store.write() as transaction:
+        assert await ActivationStore(transaction).drop(yielding, core.now)
     core.clock.forward(10)
 
     taken = []
     for _ in range(2):
-        async with core.store.write() as records:
+        async with core.store.write() as transaction:
             terms = replace(TERMS, suspect=1)
-            found = await records.activations.claim_next("o", core.now, terms)
+            found = await ActivationStore(transaction).claim_next("o", core.now, terms)
         taken.append(found and found.id)
 
     assert (yielding.id, feared.id) == (older, younger)
@@ -233,28 +234,32 @@ async def test_renewing_ends_with_the_key_phase(core: CoreParts) -> None:
     first = await claimed(core)
     core.clock.forward(60)
 
-    async with core.store.write() as records:
-        await records.activations.renew(first, core.now + timedelta(seconds=10))
+    async with core.store.write() as transaction:
+        await ActivationStore(transaction).renew(
+            first, core.now + timedelta(seconds=10)
+        )
     core.clock.forward(1)
 
-    async with core.store.read() as records:
-        assert [late.id for late in await records.activations.overdue(core.now, 5)] == [
-            first.id
-        ]
+    async with core.store.read() as transaction:
+        assert [
+            late.id for late in await ActivationStore(transaction).overdue(core.now, 5)
+        ] == [first.id]
 
 
 async def test_renewing_leaves_what_has_ended_free(core: CoreParts) -> None:
     """A renewal that waited for the database while the end was written."""
     await core.add_activation(await core.add_signer())
     first = await claimed(core)
-    async with core.store.write() as records:
-        await records.activations.item_failed(first, 0, "X")
-        await records.activations.settle(first, core.now, "X")
-        renewed = await records.activations.renew(
+    async with core.store.write() as transaction:
+        await ActivationStore(transaction).item_failed(first, 0, "X")
+        await ActivationStore(transaction).settle(first, core.now, "X")
+        renewed = await ActivationStore(transaction).renew(
             first, core.now + timedelta(seconds=10)
         )
 
-        leased = await records.activations.release_of("signing/h/1/p", core.now)
+        leased = await ActivationStore(transaction).release_of(
+            "signing/h/1/p", core.now
+        )
 
     assert (renewed, leased) == (True, 0)
 
@@ -263,10 +268,10 @@ async def test_finishing_has_its_own_limit(core: CoreParts) -> None:
     """What is keyed may be claimed long after the key phase, up to `finish_until`."""
     await core.add_activation(await core.add_signer())
     first = await claimed(core)
-    async with core.store.write() as records:
-        await records.activations.intend(first, 0, DIGEST, core.now)
-        await records.activations.keyed(first, 0, MADE, core.now)
-        await records.activations.settle(first, core.now)
+    async with core.store.write() as transaction:
+        await ActivationStore(transaction).intend(first, 0, DIGEST, core.now)
+        await ActivationStore(transaction).keyed(first, 0, MADE, core.now)
+        await ActivationStore(transaction).settle(first, core.now)
 
     core.clock.forward(660)
     again = await claimed(core)
@@ -283,8 +288,8 @@ async def test_claim_capped_by_attempts(core: CoreParts) -> None:
 
     fences = []
     for _ in range(4):
-        async with core.store.write() as records:
-            found = await records.activations.claim_next("o", core.now, few)
+        async with core.store.write() as transaction:
+            found = await ActivationStore(transaction).claim_next("o", core.now, few)
         fences.append(found and found.fence)
         core.clock.forward(10)
 
@@ -297,14 +302,14 @@ async def test_finishing_rests_after_many_attempts(core: CoreParts) -> None:
     await core.add_activation(await core.add_signer())
 
     async def take() -> Claim | None:
-        async with core.store.write() as records:
-            return await records.activations.claim_next("o", core.now, few)
+        async with core.store.write() as transaction:
+            return await ActivationStore(transaction).claim_next("o", core.now, few)
 
     first = await take()
     assert first is not None
-    async with core.store.write() as records:
-        await records.activations.keyed(first, 0, MADE, core.now)
-        await records.activations.settle(first, core.now)
+    async with core.store.write() as transaction:
+        await ActivationStore(transaction).keyed(first, 0, MADE, core.now)
+        await ActivationStore(transaction).settle(first, core.now)
     fences = []
     for _ in range(5):
         core.clock.forward(10)
@@ -321,12 +326,12 @@ async def test_attempts_are_counted_since_the_last_result(core: CoreParts) -> No
 
     tries = []
     for seq in (0, 1, 2, None, None, None):
-        async with core.store.write() as records:
-            found = await records.activations.claim_next("o", core.now, few)
+        async with core.store.write() as transaction:
+            found = await ActivationStore(transaction).claim_next("o", core.now, few)
             tries.append(found and found.tries)
             if found is not None and seq is not None:
-                await records.activations.keyed(found, seq, MADE, core.now)
-                await records.activations.item_done(found, seq)
+                await ActivationStore(transaction).keyed(found, seq, MADE, core.now)
+                await ActivationStore(transaction).item_done(found, seq)
         core.clock.forward(10)
 
     assert tries == [1, 1, 1, 1, 2, None]
@@ -354,8 +359,8 @@ async def test_single_claim_passes_over_batches(core: CoreParts) -> None:
     core.clock.forward(1)
     alone = await core.add_activation(signer)
 
-    async with core.store.write() as records:
-        activations = records.activations
+    async with core.store.write() as transaction:
+        activations = ActivationStore(transaction)
         told = [
             await activations.next_claims(core.now, TERMS, single=True),
             await activations.claim_next("o", core.now, TERMS, single=True),
@@ -376,8 +381,8 @@ async def test_claim_passes_over_who_has_enough(core: CoreParts) -> None:
     second = await core.add_activation(other)
     without = {busy.person}
 
-    async with core.store.write() as records:
-        activations = records.activations
+    async with core.store.write() as transaction:
+        activations = ActivationStore(transaction)
         told = [
             await activations.next_claims(core.now, TERMS, without=without),
             await activations.claim_next("o", core.now, TERMS, without=without),
@@ -397,28 +402,30 @@ async def test_stale_fence_changes_nothing(core: CoreParts) -> None:
     """Every write of a worker that was overtaken touches no row."""
     activation = await core.add_activation(await core.add_signer(), items=2)
     stale = await claimed(core, "signing/h/1/old")
-    async with core.store.write() as records:
-        await records.activations.intend(stale, 0, DIGEST, core.now)
+    async with core.store.write() as transaction:
+        await ActivationStore(transaction).intend(stale, 0, DIGEST, core.now)
     core.clock.forward(10)
     fresh = await claimed(core, "signing/h/2/new")
 
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         written = [
-            await records.activations.renew(stale, core.now + timedelta(hours=1)),
-            await records.activations.drop(stale, core.now),
-            await records.activations.intend(stale, 1, DIGEST, core.now),
-            await records.activations.keyed(stale, 0, MADE, core.now),
-            await records.activations.item_done(stale, 0),
-            await records.activations.item_failed(stale, 0, "X"),
+            await ActivationStore(transaction).renew(
+                stale, core.now + timedelta(hours=1)
+            ),
+            await ActivationStore(transaction).drop(stale, core.now),
+            await ActivationStore(transaction).intend(stale, 1, DIGEST, core.now),
+            await ActivationStore(transaction).keyed(stale, 0, MADE, core.now),
+            await ActivationStore(transaction).item_done(stale, 0),
+            await ActivationStore(transaction).item_failed(stale, 0, "X"),
         ]
-        await records.activations.settle(stale, core.now, "X")
+        await ActivationStore(transaction).settle(stale, core.now, "X")
 
     assert written == [False] * 6
     assert await core.activation_state(activation) == (A.KEYING, "")
     assert await claim(core) is None  # the fresh lease stands
     assert ended(await core.intents(activation)) == [(1, 0, S.OPEN)]
-    async with core.store.write() as records:
-        assert await records.activations.renew(fresh, core.now)
+    async with core.store.write() as transaction:
+        assert await ActivationStore(transaction).renew(fresh, core.now)
     again = await claimed(core)
     assert [item.state for item in again.items] == [ItemState.WAITING] * 2
     assert again.items[0].signature is None
@@ -430,9 +437,9 @@ async def test_stale_settle_does_not_end_an_activation(core: CoreParts) -> None:
     stale = await claimed(core)
     core.clock.forward(10)
     fresh = await claimed(core)
-    async with core.store.write() as records:
-        await records.activations.item_failed(fresh, 0, "X")
-        await records.activations.settle(stale, core.now, "X")
+    async with core.store.write() as transaction:
+        await ActivationStore(transaction).item_failed(fresh, 0, "X")
+        await ActivationStore(transaction).settle(stale, core.now, "X")
 
     assert await core.activation_state(activation) == (A.KEYING, "")
 
@@ -441,15 +448,15 @@ async def test_intents_closed_are_those_of_earlier_attempts(core: CoreParts) -> 
     """Who claims again closes what the dead one left, and nothing of its own."""
     activation = await core.add_activation(await core.add_signer(), items=2)
     first = await claimed(core)
-    async with core.store.write() as records:
-        await records.activations.intend(first, 0, DIGEST, core.now)
-        await records.activations.keyed(first, 0, MADE, core.now)
-        await records.activations.intend(first, 1, DIGEST, core.now)
+    async with core.store.write() as transaction:
+        await ActivationStore(transaction).intend(first, 0, DIGEST, core.now)
+        await ActivationStore(transaction).keyed(first, 0, MADE, core.now)
+        await ActivationStore(transaction).intend(first, 1, DIGEST, core.now)
     core.clock.forward(10)
     second = await claimed(core)
-    async with core.store.write() as records:
-        await records.activations.intend(second, 1, DIGEST, core.now)
-        closed = await records.activations.interrupt_intents(second, core.now)
+    async with core.store.write() as transaction:
+        await ActivationStore(transaction).intend(second, 1, DIGEST, core.now)
+        closed = await ActivationStore(transaction).interrupt_intents(second, core.now)
 
     assert ended(closed) == [(1, 1, S.INTERRUPTED)]
     assert ended(await core.intents(activation)) == [
@@ -463,10 +470,10 @@ async def test_item_given_up_closes_its_intents_alone(core: CoreParts) -> None:
     """Of two open intents the one of the item that is given up is closed."""
     activation = await core.add_activation(await core.add_signer(), items=2)
     found = await claimed(core)
-    async with core.store.write() as records:
-        await records.activations.intend(found, 0, DIGEST, core.now)
-        await records.activations.intend(found, 1, DIGEST, core.now)
-        closed = await records.activations.interrupt_item(found, 0, core.now)
+    async with core.store.write() as transaction:
+        await ActivationStore(transaction).intend(found, 0, DIGEST, core.now)
+        await ActivationStore(transaction).intend(found, 1, DIGEST, core.now)
+        closed = await ActivationStore(transaction).interrupt_item(found, 0, core.now)
 
     assert ended(closed) == [(1, 0, S.INTERRUPTED)]
     assert ended(await core.intents(activation)) == [
@@ -482,9 +489,11 @@ async def test_release_ends_leases_of_its_own_slot(core: CoreParts) -> None:
         await core.add_activation(signer)
         await claimed(core, owner)
 
-    async with core.store.write() as records:
-        released = await records.activations.release_of("signing/h/1/", core.now)
-        wild = await records.activations.release_of("signing/h_1/", core.now)
+    async with core.store.write() as transaction:
+        released = await ActivationStore(transaction).release_of(
+            "signing/h/1/", core.now
+        )
+        wild = await ActivationStore(transaction).release_of("signing/h_1/", core.now)
 
     assert (released, wild) == (1, 1)
     assert await claim(core) is not None

@@ -7,21 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.requests.levels import (
     ProfileWishes,
     SignatureProfile,
     UpkeepCount,
     ValidationData,
 )
+from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.vocab import SignatureLevel, TaskKind, TimestampPolicy
+from appliance.integrators.integrator_store import IntegratorStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.ca_certificates import AuthorityFiles
 from appliance.pki.publication import Publishing
 from appliance.pki.validation.validation_material import ValidationSource
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_counts
+from appliance.signing.request_store import RequestStore
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.core_parts import CoreParts
 from tests.fakes import MovingClock
@@ -58,8 +62,8 @@ async def test_preferred_level_comes_later_while_the_tsa_is_away(
     view, raised = await scene.newest(request)
     assert (view.version, view.level) == (2, level)
     assert raised.startswith(pdf)
-    async with scene.core.store.read() as records:
-        holding = await records.documents.holding(request)
+    async with scene.core.store.read() as transaction:
+        holding = await DocumentRowStore(transaction).holding(request)
     assert [(each.number, each.level) for each in holding] == [(2, level), (1, L.B_B)]
     assert [each.size_bytes for each in holding] == [len(raised), len(pdf)]
     audited = await scene.core.audited()
@@ -125,16 +129,18 @@ async def test_missing_answer_is_asked_for_until_it_is_there(
     publishing = Publishing(store, scene.clock, sqlite_core.settings.pki, "test")
     source = ValidationSource(store, scene.clock, files, publishing, wait_s=20)
     await publishing.submit()
-    async with store.write() as records:
-        claim = await records.tasks.claim_next("w", "h", now, DAY, 5, list(TaskKind))
+    async with store.write() as transaction:
+        claim = await HsmTaskStore(transaction).claim_next(
+            "w", "h", now, DAY, 5, list(TaskKind)
+        )
     assert claim is not None
     waiting = asyncio.create_task(source.of(scene.signer.certificate))
     await asyncio.sleep(0.3)
 
     await publishing.done(claim)
     while not waiting.done():
-        async with store.read() as records:
-            if await records.tasks.any_open(TaskKind.PUBLISH):
+        async with store.read() as transaction:
+            if await HsmTaskStore(transaction).any_open(TaskKind.PUBLISH):
                 await scene.publish_crls()
                 break
         await asyncio.sleep(0.02)
@@ -310,21 +316,21 @@ async def test_narrower_profile_wins(sqlite_core: CoreParts) -> None:
     installation = SignatureProfile(L.B_T, P.PREFERRED, DigestAlgorithm.SHA256)
     view = await core.view(request)
     assert installation.narrowed(view.wishes) == installation
-    async with core.store.write() as records:
+    async with core.store.write() as transaction:
         (integrator,) = [
             each
-            for each in await records.integrators.all()
+            for each in await IntegratorStore(transaction).all()
             if each.id == view.integrator
         ]
         changed = replace(integrator, level=L.B_LTA, digest=DigestAlgorithm.SHA512)
-        await records.integrators.change(changed)
-        document = await records.documents.add(
+        await IntegratorStore(transaction).change(changed)
+        document = await DocumentRowStore(transaction).add(
             StoredDocument(
                 DocumentId(new_id()), view.integrator, view.sha256, view.inspection
             ),
             core.now,
         )
-        own = await records.requests.add(
+        own = await RequestStore(transaction).add(
             NewRequest(
                 signer.person, view.integrator, document.id, "a.pdf", "operador",
                 core.now, None, ProfileWishes(L.B_LT, P.REQUIRED),

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import IntegratorId, RequestId
-from appliance.domain.records import Store
 from appliance.domain.requests.levels import Upkeep, UpkeepCount
 from appliance.domain.vocab import SignatureLevel
 from appliance.signing.level_maintenance import (
@@ -18,6 +18,8 @@ from appliance.signing.level_maintenance import (
     upkeep_counts,
     upkeep_overdue,
 )
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.signing.request_store import RequestStore
 from tests.core_parts import CoreParts
 from tests.parts.console import Site
 from tests.parts.console_changes import ANA, open_acme_site
@@ -35,7 +37,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 
 async def owe(
-    store: Store,
+    store: Database,
     clock: Clock,
     request: RequestId,
     integrator: IntegratorId,
@@ -43,11 +45,13 @@ async def owe(
 ) -> None:
     """Have a document need something from now on."""
     now = clock.now()
-    async with store.write() as records:
-        await records.upkeep.add(request, integrator, Upkeep(wanted, now), now)
+    async with store.write() as transaction:
+        await LevelMaintenanceStore(transaction).add(
+            request, integrator, Upkeep(wanted, now), now
+        )
 
 
-async def fail(store: Store, clock: Clock, rest: timedelta) -> None:
+async def fail(store: Database, clock: Clock, rest: timedelta) -> None:
     """A try that does not get on, and is put off."""
     work = UpkeepWork(store, clock, "signing/h/1")
     claim = await work.claim_next()
@@ -74,8 +78,8 @@ async def test_what_was_put_off_is_due_since_it_fell_due(core: CoreParts) -> Non
     claim = await work.claim_next()
     assert claim is not None
     following = Upkeep(L.B_LTA, core.clock.now() + 9 * HOUR)
-    async with core.store.write() as records:
-        assert await records.upkeep.done(claim, following)
+    async with core.store.write() as transaction:
+        assert await LevelMaintenanceStore(transaction).done(claim, following)
     assert await upkeep_overdue(core.store, core.clock) == []
     (later,) = await upkeep_counts(core.store, core.clock)
     assert (later.overdue, later.oldest, later.reason) == (0, following.due, "")
@@ -121,8 +125,8 @@ async def test_console_tells_of_it(site: Site) -> None:
     store, clock = site.desk.store, site.clock
     for wanted in (L.B_LT, L.B_LT, L.B_LTA):
         request = RequestId(await site.request(ANA.replace("-", "")))
-        async with store.read() as records:
-            view = await records.requests.get(request)
+        async with store.read() as transaction:
+            view = await RequestStore(transaction).get(request)
         assert view is not None
         await owe(store, clock, request, view.integrator, wanted)
     for _ in range(2):

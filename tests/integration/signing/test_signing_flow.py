@@ -13,7 +13,7 @@ from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
 from appliance.core.database.engines import open_engines
 from appliance.core.secrets.password_hashing import HashSlots
-from appliance.core.unit_of_work import SqlStore
+from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
@@ -21,6 +21,7 @@ from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import ActivationState, RequestState
+from appliance.identity.person_store import PersonStore
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
@@ -122,8 +123,8 @@ async def test_right_password_after_wrong_ones_signs(front: Front) -> None:
 
 async def test_locked_person_cannot_sign(sqlite_front: Front) -> None:
     """423, also with the right password and on another request."""
-    async with sqlite_front.core.store.write() as records:
-        await records.people.set_counted(
+    async with sqlite_front.core.store.write() as transaction:
+        await PersonStore(transaction).set_counted(
             sqlite_front.signer.person, 10, sqlite_front.core.now
         )
 
@@ -203,7 +204,7 @@ async def test_caller_who_leaves_while_it_waits_changes_nothing(
 async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
     """The database is away: 503, and nobody is rung for."""
     url = f"postgresql://rubrica@/none?host={tmp_path}&port=5432"
-    store = SqlStore(open_engines(core_settings(tmp_path, url)), SystemClock(), "test")
+    store = Database(open_engines(core_settings(tmp_path, url)), SystemClock(), "test")
     core = CoreParts(core_settings(tmp_path), clock=None, store=store)  # type: ignore[arg-type]  # never asked
     limits = SigningSettings()
     attempts = Attempts(

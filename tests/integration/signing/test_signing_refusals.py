@@ -16,6 +16,7 @@ from appliance.domain.ids import RequestId
 from appliance.domain.requests.request import SignCommand
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import PersonState, RequestState, Restriction
+from appliance.signing.request_store import RequestStore
 from tests.parts.signing_front import WRONG, Front, beat
 
 C, R = ErrorCode, RequestState
@@ -103,8 +104,10 @@ async def _chores_alone(front: Front) -> SignCommand:
 
 async def _rejected(front: Front) -> SignCommand:
     request = await front.new_request()
-    async with front.core.store.write() as records:
-        await records.requests.move(request, R.PENDING, R.REJECTED, "SIGN_LOCKED")
+    async with front.core.store.write() as transaction:
+        await RequestStore(transaction).move(
+            request, R.PENDING, R.REJECTED, "SIGN_LOCKED"
+        )
     return front.command(request)
 
 

@@ -12,6 +12,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.request import SignOutcome
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
+from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.signing.expiry import Sweeping
 from tests.parts.signing_front import RED, WRONG, Front
 
@@ -209,6 +210,9 @@ async def test_idempotency_key_for_two_requests_at_once_has_one_winner(
     await asyncio.gather(*calls, return_exceptions=True)
     assert sorted(states) == [R.SIGNED, R.PENDING]
     # The right password that came with it is no running check any more.
-    async with front.core.store.read() as records:
+    async with front.core.store.read() as transaction:
         since = front.core.now - timedelta(seconds=60)
-        assert await records.slots.running(front.signer.person, since) == 0
+        assert (
+            await PasswordAttemptStore(transaction).running(front.signer.person, since)
+            == 0
+        )

@@ -19,12 +19,13 @@ from appliance.bootstrap.core import Bell
 from appliance.core.system.clock_check import ClockCheck
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.errors import DocumentsAwayError
+from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.keys import TokenRole
 from appliance.domain.records.activations import Item
-from appliance.domain.records.hsm_tasks import WorkerStatus
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import ActivationState, ItemState, RequestState
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.health import signing_workers
 from appliance.settings import SigningSettings
 from appliance.signing.activations.claimed_activation import Work
@@ -443,10 +444,12 @@ async def test_item_is_prepared_anew_for_a_new_certificate(
     batch, documents = await scene.activation(items)
     async with scene.working():
         await scene.signer.entered.wait()
-        async with sqlite_core.store.write() as records:
-            held = await records.credentials.active(scene.person.person)
+        async with sqlite_core.store.write() as transaction:
+            held = await CredentialStore(transaction).active(scene.person.person)
             assert held is not None
-            await records.credentials.renewed(replace(held, certificate=b"new"))
+            await CredentialStore(transaction).renewed(
+                replace(held, certificate=b"new")
+            )
         scene.signer.gate.set()
         await scene.until(batch, ActivationState.DONE)
 

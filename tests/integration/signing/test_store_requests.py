@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from appliance.core.idempotency_store import IdempotencyStore
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
@@ -16,9 +18,10 @@ from appliance.domain.ids import (
     RequestId,
     new_id,
 )
-from appliance.domain.records.requests import StoredDocument
+from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import LEGAL_MOVES, LISTED
 from appliance.domain.vocab import RequestState
+from appliance.signing.request_store import RequestStore
 from tests.core_parts import A4, CoreParts, signed_view
 
 pytestmark = pytest.mark.storage
@@ -40,8 +43,8 @@ def document(integrator: IntegratorId, sha256: str = SHA256) -> StoredDocument:
 
 async def add(core: CoreParts, new: StoredDocument) -> StoredDocument:
     """Record a document in a transaction of its own."""
-    async with core.store.write() as records:
-        return await records.documents.add(new, core.now)
+    async with core.store.write() as transaction:
+        return await DocumentRowStore(transaction).add(new, core.now)
 
 
 async def test_document_kept_once_an_integrator(core: CoreParts) -> None:
@@ -116,8 +119,8 @@ async def test_request_numbers_grow(core: CoreParts) -> None:
 
 async def listed(core: CoreParts, person: PersonId, **options: int) -> list[int]:
     """What `GET /solicitudes` would list."""
-    async with core.store.read() as records:
-        views = await records.requests.of_person(
+    async with core.store.read() as transaction:
+        views = await RequestStore(transaction).of_person(
             person,
             LISTED,
             limit=options.get("limit"),
@@ -131,8 +134,8 @@ async def test_list_is_newest_first_and_own(core: CoreParts) -> None:
     signer, other = await core.add_signer(), await core.add_signer()
     numbers = [await core.add_request(signer.person) for _ in range(4)]
     await core.add_request(other.person)
-    async with core.store.write() as records:
-        await records.requests.move(
+    async with core.store.write() as transaction:
+        await RequestStore(transaction).move(
             numbers[1], RequestState.PENDING, RequestState.REJECTED, "no"
         )
     await core.begin(signer, [numbers[2]])
@@ -161,8 +164,8 @@ async def test_all_gives_the_newest_of_anybody(core: CoreParts) -> None:
         await core.add_request((await core.add_signer()).person) for _ in range(3)
     ]
 
-    async with core.store.read() as records:
-        views = await records.requests.all(2)
+    async with core.store.read() as transaction:
+        views = await RequestStore(transaction).all(2)
 
     assert [view.id for view in views] == [numbers[2], numbers[1]]
 
@@ -172,9 +175,13 @@ async def test_begin_moves_pending_once(core: CoreParts) -> None:
     signer = await core.add_signer()
     request = await core.add_request(signer.person)
 
-    async with core.store.write() as records:
-        first = await records.requests.begin({request: SHA256}, ActivationId("first"))
-        second = await records.requests.begin({request: SHA256}, ActivationId("second"))
+    async with core.store.write() as transaction:
+        first = await RequestStore(transaction).begin(
+            {request: SHA256}, ActivationId("first")
+        )
+        second = await RequestStore(transaction).begin(
+            {request: SHA256}, ActivationId("second")
+        )
 
     view = await core.view(request)
     assert (first, second) == (1, 0)
@@ -186,8 +193,8 @@ async def test_move_needs_the_state_it_names(core: CoreParts) -> None:
     signer = await core.add_signer()
     request = await core.add_request(signer.person)
 
-    async with core.store.write() as records:
-        moved = await records.requests.move(
+    async with core.store.write() as transaction:
+        moved = await RequestStore(transaction).move(
             request, RequestState.IN_PROGRESS, RequestState.SIGNED
         )
 
@@ -203,11 +210,11 @@ async def test_move_refused_when_illegal(sqlite_core: CoreParts) -> None:
     legal = [(now, then) for now, thens in LEGAL_MOVES.items() for then in thens]
 
     refused = []
-    async with sqlite_core.store.write() as records:
+    async with sqlite_core.store.write() as transaction:
         for now, then in every:
             if (now, then) not in legal:
                 with pytest.raises(ApplianceError) as caught:
-                    await records.requests.move(request, now, then)
+                    await RequestStore(transaction).move(request, now, then)
                 refused.append(caught.value.code)
 
     assert refused == [ErrorCode.STATE] * (len(every) - len(legal))
@@ -218,9 +225,9 @@ async def test_move_to_in_progress_only_by_begin(sqlite_core: CoreParts) -> None
     signer = await sqlite_core.add_signer()
     request = await sqlite_core.add_request(signer.person)
 
-    async with sqlite_core.store.write() as records:
+    async with sqlite_core.store.write() as transaction:
         with pytest.raises(ApplianceError):
-            await records.requests.move(
+            await RequestStore(transaction).move(
                 request, RequestState.PENDING, RequestState.IN_PROGRESS
             )
 
@@ -233,8 +240,8 @@ async def test_one_of_many_movers_wins(core: CoreParts) -> None:
     request = await core.add_request(signer.person)
 
     async def reject(number: int) -> bool:
-        async with core.store.write() as records:
-            return await records.requests.move(
+        async with core.store.write() as transaction:
+            return await RequestStore(transaction).move(
                 request, RequestState.PENDING, RequestState.REJECTED, str(number)
             )
 
@@ -248,22 +255,26 @@ async def test_signed_document_at_most_one(core: CoreParts) -> None:
     """A second signed document of a request is refused by the tables."""
     signer = await core.add_signer()
     view = await core.view(await core.add_request(signer.person))
-    async with core.store.write() as records:
-        await records.documents.sealed(view.id, signed_view(view), core.now)
+    async with core.store.write() as transaction:
+        await DocumentRowStore(transaction).sealed(view.id, signed_view(view), core.now)
 
     with pytest.raises(Exception, match=r"(?i)unique"):
-        async with core.store.write() as records:
-            await records.documents.sealed(view.id, signed_view(view), core.now)
+        async with core.store.write() as transaction:
+            await DocumentRowStore(transaction).sealed(
+                view.id, signed_view(view), core.now
+            )
 
-    async with core.store.read() as records:
-        assert await records.documents.signed(view.id) == signed_view(view)
+    async with core.store.read() as transaction:
+        assert await DocumentRowStore(transaction).signed(view.id) == signed_view(view)
 
 
 async def remember(core: CoreParts, scope: str, fingerprint: str) -> ErrorCode | None:
     """Bind the key `k` in a transaction of its own; the refusal, if any."""
     try:
-        async with core.store.write() as records:
-            await records.idempotency.remember(scope, "k", fingerprint, core.now)
+        async with core.store.write() as transaction:
+            await IdempotencyStore(transaction).remember(
+                scope, "k", fingerprint, core.now
+            )
     except ApplianceError as exc:
         return exc.code
     return None
@@ -276,9 +287,9 @@ async def test_idempotency_key_is_bound_to_its_first_use(core: CoreParts) -> Non
     assert await remember(core, "ana", "f2") is ErrorCode.IDEMKEY_CONFLICT
     assert await remember(core, "eva", "f2") is None
 
-    async with core.store.read() as records:
-        assert await records.idempotency.remembered("ana", "k") == "f1"
-        assert await records.idempotency.remembered("ana", "other") is None
+    async with core.store.read() as transaction:
+        assert await IdempotencyStore(transaction).remembered("ana", "k") == "f1"
+        assert await IdempotencyStore(transaction).remembered("ana", "other") is None
 
 
 async def test_idempotency_key_has_one_winner_of_ten(core: CoreParts) -> None:

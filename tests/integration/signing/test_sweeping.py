@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.vocab import (
@@ -17,6 +18,7 @@ from appliance.domain.vocab import (
     RequestState,
     SlotOutcome,
 )
+from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.signing.activations.claimed_activation import Work
 from appliance.signing.expiry import Sweeping
 from tests.core_parts import CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
@@ -222,8 +224,8 @@ async def test_finish_phase_that_takes_too_long_fails(core: CoreParts) -> None:
     assert not await worker.finished(
         work.claim, item, signed_view(await core.view(item.request))
     )
-    async with core.store.read() as records:
-        assert await records.documents.signed(item.request) is None
+    async with core.store.read() as transaction:
+        assert await DocumentRowStore(transaction).signed(item.request) is None
 
 
 async def test_finish_phase_that_waits_in_vain_says_for_what(core: CoreParts) -> None:
@@ -371,21 +373,25 @@ async def test_slots_forgotten_after_a_day(core: CoreParts) -> None:
     """Checks of passwords are kept a day, and no longer."""
     signer = await core.add_signer()
     request = await core.add_request(signer.person)
-    async with core.store.write() as records:
-        old = await records.slots.take(signer.person, request, core.now)
-        await records.slots.close(old, SlotOutcome.WRONG, "ab" * 32)
+    async with core.store.write() as transaction:
+        old = await PasswordAttemptStore(transaction).take(
+            signer.person, request, core.now
+        )
+        await PasswordAttemptStore(transaction).close(old, SlotOutcome.WRONG, "ab" * 32)
     core.clock.forward(86_000)
-    async with core.store.write() as records:
-        await records.slots.take(signer.person, request, core.now)
+    async with core.store.write() as transaction:
+        await PasswordAttemptStore(transaction).take(signer.person, request, core.now)
     core.clock.forward(401)
     both = [sweeping(core), sweeping(core, other=True)]
 
     forgotten = await asyncio.gather(*(each.forget() for each in both))
 
     assert sum(forgotten) == 1
-    async with core.store.read() as records:
+    async with core.store.read() as transaction:
         since = core.now - timedelta(days=2)
-        assert await records.slots.running(signer.person, since) == 1
+        assert (
+            await PasswordAttemptStore(transaction).running(signer.person, since) == 1
+        )
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import RequestId, TaskId
@@ -30,9 +31,11 @@ from appliance.domain.vocab import (
     VouchedBy,
 )
 from appliance.pki.ca_certificates import read_authority
+from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication import Publishing
 from appliance.pki.validation.validation_material import ValidationSource
 from appliance.signing.level_maintenance import UpkeepWork
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from hsm_config.provisioning import ca_hierarchy
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from hsm_config.provisioning.init import provision
@@ -114,8 +117,8 @@ class Desk:
             self.core.now,
         )
         record = self.authority.record(issued, CertificateKind.SIGNER)
-        async with self.core.store.write() as records:
-            await records.certificates.add(record)
+        async with self.core.store.write() as transaction:
+            await CertificateStore(transaction).add(record)
         return reference, issued
 
     async def sign(self, number: int, original: bytes, level: SignatureLevel) -> bytes:
@@ -168,21 +171,23 @@ class Desk:
         )
         upkeep = self.levels._following(level, level)
         assert upkeep is not None
-        async with self.core.store.write() as records:
-            await records.documents.sealed(request, document, self.core.now)
-            await records.upkeep.add(request, view.integrator, upkeep, self.core.now)
+        async with self.core.store.write() as transaction:
+            await DocumentRowStore(transaction).sealed(request, document, self.core.now)
+            await LevelMaintenanceStore(transaction).add(
+                request, view.integrator, upkeep, self.core.now
+            )
 
     async def due(self) -> dt.datetime:
         """When the document is due."""
-        async with self.core.store.read() as records:
-            upkeep = await records.upkeep.of_request(RequestId(1))
+        async with self.core.store.read() as transaction:
+            upkeep = await LevelMaintenanceStore(transaction).of_request(RequestId(1))
         assert upkeep is not None
         return upkeep.due
 
     async def newest(self) -> bytes:
         """The newest version."""
-        async with self.core.store.read() as records:
-            view = await records.documents.signed(RequestId(1))
+        async with self.core.store.read() as transaction:
+            view = await DocumentRowStore(transaction).signed(RequestId(1))
         assert view is not None
         assert view.level == L.B_LTA
         return await self.documents.get(view.integrator, view.sha256)

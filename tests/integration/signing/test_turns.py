@@ -10,6 +10,7 @@ import pytest
 
 from appliance.appearance.content import Stamping
 from appliance.documents.docmdp_policy import check_permitted
+from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.inspection import Inspections
 from appliance.documents.intake import Intake, IntakeOrder
 from appliance.documents.local.blob_store import LocalDocuments
@@ -26,6 +27,7 @@ from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.settings import DocumentSettings
 from appliance.signing.expiry import Sweeping
+from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests
 from appliance.signing.signing_order import PROCESS_ENDED, Turns
 from tests.core_parts import A4, CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
@@ -152,15 +154,15 @@ async def test_every_document_with_a_signature_is_known_by_it(scene: Scene) -> N
     first, second, _ = scene.requests
     await scene.sign(0)
     await scene.sign(1)
-    async with scene.core.store.write() as records:
-        before = await records.documents.signed(first)
+    async with scene.core.store.write() as transaction:
+        before = await DocumentRowStore(transaction).signed(first)
         assert before is not None
         later = replace(before, sha256="e" * 64, version=2)
-        await records.documents.sealed(first, later, scene.core.clock.now())
+        await DocumentRowStore(transaction).sealed(first, later, scene.core.clock.now())
 
-    async with scene.core.store.read() as records:
-        of_first = await records.documents.holding(first)
-        of_second = await records.documents.holding(second)
+    async with scene.core.store.read() as transaction:
+        of_first = await DocumentRowStore(transaction).holding(first)
+        of_second = await DocumentRowStore(transaction).holding(second)
 
     told = [each.sha256 for each in of_first]
     assert told == [f"{11:064x}", "e" * 64, f"{10:064x}"]
@@ -195,9 +197,13 @@ async def test_who_waits_is_neither_listed_nor_signable(scene: Scene) -> None:
     """Not even begun, whoever asks."""
     core, waits = scene.core, scene.requests[1]
     person = scene.people[1].person
-    async with core.store.write() as records:
-        listed = await records.requests.of_person(person, {R.PENDING, R.IN_PROGRESS})
-        begun = await records.requests.begin({waits: "ab" * 32}, ActivationId("a"))
+    async with core.store.write() as transaction:
+        listed = await RequestStore(transaction).of_person(
+            person, {R.PENDING, R.IN_PROGRESS}
+        )
+        begun = await RequestStore(transaction).begin(
+            {waits: "ab" * 32}, ActivationId("a")
+        )
 
     assert listed == []
     assert not begun

@@ -5,8 +5,10 @@ Source: design §3, 4 and 5.
 
 import pytest
 
+from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, RequestState
+from appliance.signing.request_store import RequestStore
 from tests.core_parts import CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
 from tests.parts.claims import ended
 
@@ -168,8 +170,8 @@ async def test_nothing_published_when_the_request_moved_on(core: CoreParts) -> N
     assert work is not None
     (item,) = work.claim.items
     await worker.keyed(work.claim, item, MADE, DIGEST)
-    async with core.store.write() as records:
-        await records.requests.move(
+    async with core.store.write() as transaction:
+        await RequestStore(transaction).move(
             item.request, RequestState.IN_PROGRESS, RequestState.FAILED, "X"
         )
     view = await core.view(item.request)
@@ -177,8 +179,8 @@ async def test_nothing_published_when_the_request_moved_on(core: CoreParts) -> N
     with pytest.raises(ApplianceError):
         await worker.finished(work.claim, item, signed_view(view))
 
-    async with core.store.read() as records:
-        assert await records.documents.signed(item.request) is None
+    async with core.store.read() as transaction:
+        assert await DocumentRowStore(transaction).signed(item.request) is None
     core.clock.forward(10)
     again = await worker.claim_next()
     assert again is not None

@@ -1,10 +1,8 @@
 """What outside CAs said of certificates: answers and lists that may be used again."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
 
 
 class StatusKind(StrEnum):
@@ -32,34 +30,3 @@ class KeptStatus:
     """Of `REVOKED`: since when; None for what was found before this was kept."""
     reason: str = ""
     """Of `REVOKED`: CRLReason by its name in RFC 5280; empty: the CA told none."""
-
-
-class OutsideStatusRecords(Protocol):
-    """One row a kind and subject, the newest."""
-
-    async def get(self, kind: StatusKind, subject: str) -> KeptStatus | None:
-        """What is kept."""
-        ...
-
-    async def any_revoked(self, subjects: Sequence[str]) -> bool:
-        """Whether one of these certificates was found revoked."""
-        ...
-
-    async def revoked(self, limit: int) -> list[KeptStatus]:
-        """Certificates that were found revoked, the newest first."""
-        ...
-
-    async def put(self, new: KeptStatus) -> None:
-        """Keep it, unless what is kept is younger."""
-        ...
-
-    async def remove(self, kind: StatusKind, subject: str) -> None:
-        """Keep it no longer."""
-        ...
-
-    async def forget(self, before: datetime) -> int:
-        """Delete answers and lists whose nextUpdate is before then; how many.
-
-        What was found revoked stays.
-        """
-        ...

@@ -1,0 +1,54 @@
+"""HSM tasks, and who is alive to do them."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from appliance.domain.activation import Seal
+from appliance.domain.ids import PersonId, TaskId
+from appliance.domain.vocab import TaskKind, TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class TaskClaim:
+    """A task in the hands of one worker."""
+
+    id: TaskId
+    kind: TaskKind
+    input: dict[str, object]
+    fence: int
+    seal: Seal | None = field(repr=False, default=None)
+    """What this host may open, of a task that carries an unlock key."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTask:
+    """A task that is over, for whoever looks what it left."""
+
+    id: TaskId
+    fence: int
+    """How often it was claimed."""
+    person: PersonId | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """How a task stands."""
+
+    state: TaskState
+    output: dict[str, object]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """What a worker last said of itself."""
+
+    slot: str
+    """`<role>/<host>/<n>`, such as `signing/a/1` or `api/a/1`."""
+    process: str
+    """Id of the process start."""
+    at: datetime
+    hsm: str
+    """`ready`, `unavailable`, `pin`, `left` by an HSM that serves another restore of
+    the record, or `none` for a worker without HSM."""
+    reason: str

@@ -1,0 +1,55 @@
+"""Signature requests, documents and signed documents."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from appliance.domain.documents import Inspection, Repair
+from appliance.domain.ids import (
+    DocumentId,
+    IntegratorId,
+    PersonId,
+)
+from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
+
+FRAME_ORIGIN: Final = "sesion"
+"""`origin` of the requests that a session of the frame made."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document of an integrator that was inspected and kept."""
+
+    id: DocumentId
+    integrator: IntegratorId
+    sha256: str
+    inspection: Inspection
+    repair: Repair | None = None
+    """Where it comes from, when it is the repaired copy of a damaged file."""
+
+    def facts(self) -> dict[str, object]:
+        """What the audit keeps of it."""
+        facts: dict[str, object] = {
+            "documentSha256": self.sha256,
+            "pages": len(self.inspection.pages),
+            "findings": [kind.value for kind in self.inspection.findings],
+        }
+        if self.repair is not None:
+            facts["originalSha256"] = self.repair.original_sha256
+            facts["damage"] = [each.value for each in self.repair.damage]
+        return facts
+
+
+@dataclass(frozen=True, slots=True)
+class NewRequest:
+    """A signature request to be recorded."""
+
+    person: PersonId
+    integrator: IntegratorId
+    document: DocumentId
+    name: str
+    origin: str
+    """Where it came from: `operador`, or `FRAME_ORIGIN`."""
+    created: datetime
+    expires: datetime | None
+    wishes: ProfileWishes = NO_WISHES
