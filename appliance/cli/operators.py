@@ -20,8 +20,6 @@ from appliance.domain.ids import RequestId, TaskId
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import VouchedBy
-from appliance.identity.person_store import PersonStore
-from appliance.signing.request_store import RequestStore
 
 if TYPE_CHECKING:
     from appliance.bootstrap import Front
@@ -138,6 +136,8 @@ def _register_request(
 
 
 async def _issue(front: "Front", args: argparse.Namespace) -> int:
+    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
+
     cuil = parse_cuil(args.cuil)
     async with front.core.store.read() as transaction:
         person = await PersonStore(transaction).by_cuil(cuil)
@@ -278,6 +278,9 @@ async def _cancel_request(front: "Front", args: argparse.Namespace) -> int:
 
 
 async def _list_requests(front: "Front", args: argparse.Namespace) -> int:
+    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
+    from appliance.signing.request_store import RequestStore  # noqa: PLC0415 (heavy)
+
     async with front.core.store.read() as transaction:
         views = await RequestStore(transaction).all(args.limit)
         people = {view.person for view in views}
@@ -301,6 +304,8 @@ async def _list_requests(front: "Front", args: argparse.Namespace) -> int:
 
 
 async def _audit_request(front: "Front", args: argparse.Namespace) -> int:
+    from appliance.signing.request_store import RequestStore  # noqa: PLC0415 (heavy)
+
     async with front.core.store.read() as transaction:
         if await RequestStore(transaction).get(RequestId(args.id)) is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)

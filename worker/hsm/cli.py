@@ -18,7 +18,6 @@ from contextlib import asynccontextmanager
 from appliance.bootstrap import Core, open_core
 from appliance.cli.progress_bar import ProgressBar
 from appliance.cli.terminal import run_async, say
-from appliance.core.installation_store import InstallationStore
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, HsmUnavailableError
 from appliance.domain.keys import WrapMethod
@@ -81,6 +80,8 @@ def take_over(args: argparse.Namespace) -> int:
     """Run `rubrica hsm take-over`; its exit status."""
 
     async def work(settings: Settings) -> int:
+        from appliance.core.installation_store import InstallationStore  # noqa: PLC0415 (heavy)
+
         configure_logging(quiet(settings), "operator")
         async with open_core(settings, SystemClock(), "operator") as core:
             async with core.store.read() as transaction:
@@ -107,6 +108,8 @@ async def serving_core(settings: Settings) -> AsyncIterator[Core]:
         HsmRefusedError: it serves another one.
         HsmUnavailableError: the HSM cannot be used.
     """
+    from appliance.core.installation_store import InstallationStore  # noqa: PLC0415 (heavy)
+
     configure_logging(quiet(settings), "operator")
     async with open_core(settings, SystemClock(), "operator") as core:
         async with core.store.read() as transaction:

@@ -7,8 +7,6 @@ from appliance.cli.fronts import operators_front
 from appliance.cli.terminal import run_async, say
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person, parse_cuil
-from appliance.identity.console_user_store import ConsoleUserStore
-from appliance.identity.person_store import PersonStore
 from appliance.settings import Settings
 
 if TYPE_CHECKING:
@@ -41,6 +39,8 @@ def _otp(args: argparse.Namespace) -> int:
 async def _console_code(front: "Front", name: str) -> str | None:
     """The present code of a console user, or None for any other name."""
     import pyotp  # noqa: PLC0415 (heavy)
+
+    from appliance.identity.console_user_store import ConsoleUserStore  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:
         secret = await ConsoleUserStore(transaction).by_name(name)
@@ -79,6 +79,7 @@ async def _find(front: "Front", user: str) -> Person:
         ApplianceError: `PERSON_NOT_FOUND`.
     """
     from appliance.identity.login import email_indexes  # noqa: PLC0415 (heavy)
+    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:
         try:

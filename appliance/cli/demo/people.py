@@ -16,8 +16,6 @@ from appliance.domain.identity import format_cuil
 from appliance.domain.ids import PersonId
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import VouchedBy
-from appliance.identity.person_store import PersonStore
-from appliance.keys.credential_store import CredentialStore
 
 if TYPE_CHECKING:
     from appliance.bootstrap import Front
@@ -50,6 +48,7 @@ async def ensure_person(
         ApplianceError: what stands in the way.
     """
     from appliance.identity.people import NewPersonOrder  # noqa: PLC0415 (heavy)
+    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:
         person = await PersonStore(transaction).by_cuil(cuil)
@@ -73,6 +72,8 @@ async def ensure_person(
 
 async def _ensure_key(front: "Front", person: PersonId, told: dict[str, str]) -> None:
     """Ask again where a key could not be made, or was of an earlier version."""
+    from appliance.keys.credential_store import CredentialStore  # noqa: PLC0415 (heavy)
+
     async with front.core.store.read() as transaction:
         if await CredentialStore(transaction).active(person) is not None:
             return

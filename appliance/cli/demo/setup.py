@@ -20,7 +20,6 @@ from appliance.cli.fronts import operators_front
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import format_cuil
 from appliance.domain.vocab import VouchedBy
-from appliance.identity.person_store import PersonStore
 from appliance.settings import Settings
 from appliance.settings.web import origin_of
 
@@ -44,6 +43,8 @@ async def set_up(settings: Settings) -> int:
     Raises:
         ApplianceError: `NOT_A_TRIAL`, or what stands in the way.
     """
+    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
+
     refuse_outside_trial(settings)
     async with operators_front(settings) as front:
         async with front.core.store.read() as transaction:

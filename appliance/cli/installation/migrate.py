@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from appliance.cli.terminal import run_async, say
-from appliance.core.unit_of_work import Database
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.settings import Settings, SettingsError
 
@@ -51,6 +50,7 @@ async def _mark(settings: Settings) -> None:
         ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
     """
     from appliance.core.database.engines import open_engines  # noqa: PLC0415 (heavy)
+    from appliance.core.unit_of_work import Database  # noqa: PLC0415 (heavy)
     from appliance.documents.blob_stores import (  # noqa: PLC0415 (heavy)
         mark_documents,
     )
