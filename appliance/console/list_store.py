@@ -1,7 +1,6 @@
 """Lists of the console, with filters and cursors, in SQL that both databases take."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -22,7 +21,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from appliance.core.audit_store import audit_row
 from appliance.core.database.tables import (
     audit_event,
-    audit_writer,
     certificate,
     console_user,
     credential,
@@ -40,7 +38,6 @@ from appliance.domain.console import (
     RequestFilter,
     RequestRow,
     Search,
-    WriterRow,
     read_search,
 )
 from appliance.domain.ids import PersonId, RequestId
@@ -205,52 +202,6 @@ class ConsoleListStore(Store):
             select(ident, word).where(ident.in_(wanted))
         )
         return {row[0]: row[1] for row in rows}
-
-    async def writer(self, writer: str) -> WriterRow | None:
-        """A process start that wrote to the audit."""
-        row = (
-            await self._connection.execute(
-                select(audit_writer).where(audit_writer.c.id == writer)
-            )
-        ).one_or_none()
-        if row is None:
-            return None
-        return WriterRow(row.id, row.role, row.started, row.n, row.hash)
-
-    async def writers(
-        self, after: tuple[datetime, str] | None, limit: int
-    ) -> list[WriterRow]:
-        """Process starts that wrote to the audit, newest first."""
-        at = audit_writer.c
-        wanted = select(audit_writer).order_by(at.started.desc(), at.id.desc())
-        if after is not None:
-            started, ident = after
-            wanted = wanted.where(
-                or_(at.started < started, and_(at.started == started, at.id < ident))
-            )
-        rows = await self._connection.execute(wanted.limit(limit))
-        return [WriterRow(r.id, r.role, r.started, r.n, r.hash) for r in rows]
-
-    async def has_rows_beyond(self, writer: str) -> bool:
-        """Whether a writer has rows after the last that it knows of."""
-        # One statement: a row that is being written comes with its number.
-        found = await self._connection.execute(
-            select(audit_event.c.n)
-            .join(audit_writer, audit_writer.c.id == audit_event.c.writer)
-            .where(audit_writer.c.id == writer, audit_event.c.n > audit_writer.c.n)
-            .limit(1)
-        )
-        return found.first() is not None
-
-    async def writer_rows(self, writer: str, above: int, limit: int) -> list[AuditRow]:
-        """A writer's rows by number, those above a number."""
-        rows = await self._connection.execute(
-            select(audit_event)
-            .where(audit_event.c.writer == writer, audit_event.c.n > above)
-            .order_by(audit_event.c.n)
-            .limit(limit)
-        )
-        return [audit_row(row) for row in rows]
 
 
 def _requests(wanted: RequestFilter) -> Select[Any]:

@@ -12,7 +12,6 @@ from sqlalchemy import (
     not_,
     or_,
     select,
-    update,
 )
 
 from appliance.console.list_store import ConsoleListStore, contains, fold, folded
@@ -220,17 +219,6 @@ class ConsoleViewStore(ConsoleListStore):
             counted=row.counted or 0,
             invited_until=link.scalar_one_or_none(),
         )
-
-    async def move_person(
-        self, person_id: PersonId, now: PersonState, then: PersonState
-    ) -> bool:
-        """Change a person's state; False if they were not in state `now`."""
-        result = await self._connection.execute(
-            update(person)
-            .where(person.c.id == person_id, person.c.state == now.value)
-            .values(state=then.value)
-        )
-        return result.rowcount == 1
 
 
 def _usable(at: datetime) -> ColumnElement[bool]:

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
-from appliance.console.view_store import ConsoleViewStore
 from appliance.core import pagination
+from appliance.core.audit_chain_store import AuditChainStore
 from appliance.core.unit_of_work import Database
 from appliance.domain.audit import GENESIS, AuditRow, chain
 from appliance.domain.console import ChainView, Page, WriterRow
@@ -44,7 +44,7 @@ class AuditChains:
         """
         after = pagination.read_instant(cursor)
         async with self._store.read() as transaction:
-            rows = await ConsoleViewStore(transaction).writers(after, _WRITERS + 1)
+            rows = await AuditChainStore(transaction).writers(after, _WRITERS + 1)
         shown = tuple(rows[:_WRITERS])
         if len(rows) <= _WRITERS:
             return Page(shown, None)
@@ -82,7 +82,7 @@ class AuditChains:
             ApplianceError: `NOT_FOUND` for a writer that is none.
         """
         async with self._store.read() as transaction:
-            row = await ConsoleViewStore(transaction).writer(writer)
+            row = await AuditChainStore(transaction).writer(writer)
         if row is None:
             raise ApplianceError(ErrorCode.NOT_FOUND)
         return await self.check(row)
@@ -111,12 +111,12 @@ class AuditChains:
         if last != writer.hash:
             return ChainView(writer, n, n)
         async with self._store.read() as transaction:
-            extra = await ConsoleViewStore(transaction).has_rows_beyond(writer.id)
+            extra = await AuditChainStore(transaction).has_rows_beyond(writer.id)
         return ChainView(writer, n, n + 1 if extra else None)
 
     async def _rows(self, writer: WriterRow, above: int, step: int) -> list[AuditRow]:
         async with self._store.read() as transaction:
-            rows = await ConsoleViewStore(transaction).writer_rows(
+            rows = await AuditChainStore(transaction).writer_rows(
                 writer.id, above, step
             )
         return [row for row in rows if row.n <= writer.n]

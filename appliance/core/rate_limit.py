@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -28,7 +29,6 @@ from appliance.domain.login import AttemptKind, AttemptOutcome, Counted, NewAtte
 from appliance.domain.ports import LookupIndex
 from appliance.domain.text.ip_networks import wider
 from appliance.domain.vocab import EventKind
-from appliance.identity.login_store import LoginStore
 from appliance.settings import AuthSettings
 
 _MINUTE: Final = timedelta(minutes=1)
@@ -173,19 +173,21 @@ class Throttle:
             attempt: of `begin`.
             proven: it proves who somebody is: the address is known from now on.
         """
-        await LoginStore(transaction).end(attempt.id, AttemptOutcome.DONE)
+        await LoginAttemptStore(transaction).end(attempt.id, AttemptOutcome.DONE)
         if proven:
-            await LoginStore(transaction).remember(attempt.known_as, self._clock.now())
+            await LoginAttemptStore(transaction).remember(
+                attempt.known_as, self._clock.now()
+            )
 
     @staticmethod
     async def wrong(transaction: Transaction, attempt: Attempt) -> None:
         """End a try as wrong."""
-        await LoginStore(transaction).end(attempt.id, AttemptOutcome.WRONG)
+        await LoginAttemptStore(transaction).end(attempt.id, AttemptOutcome.WRONG)
 
     @staticmethod
     async def drop(transaction: Transaction, attempt: Attempt) -> None:
         """Take a try back that was not looked at."""
-        await LoginStore(transaction).drop(attempt.id)
+        await LoginAttemptStore(transaction).drop(attempt.id)
 
     async def _try(
         self, new: NewAttempt, known: tuple[str, ...], user: str | None
@@ -201,14 +203,14 @@ class Throttle:
             ):
                 return wait
         async with self._store.write() as transaction:
-            await LoginStore(transaction).lock(
+            await LoginAttemptStore(transaction).lock(
                 new.address, *wider(new.address), f"{new.kind}|{new.account_index}"
             )
             wait = await self._wait(transaction, new, known)
             if not await _is_noted(transaction, new, wait):
                 await _note_ceiling(transaction, new, user)
             if wait.s <= 0:
-                await LoginStore(transaction).begin(new)
+                await LoginAttemptStore(transaction).begin(new)
         return wait
 
     async def _wait(
@@ -218,10 +220,12 @@ class Throttle:
         wait = _Wait()
         for rule in self._rules(new):
             wait = _longer(
-                wait, await self._wait_by(LoginStore(transaction), rule, new.at)
+                wait, await self._wait_by(LoginAttemptStore(transaction), rule, new.at)
             )
         if wait.s <= 0 and new.kind not in _BY_ADDRESS:
-            wait = await self._wait_by_ceiling(LoginStore(transaction), new, known)
+            wait = await self._wait_by_ceiling(
+                LoginAttemptStore(transaction), new, known
+            )
         return wait
 
     def _rules(self, new: NewAttempt) -> list[_Rule]:
@@ -243,7 +247,9 @@ class Throttle:
             rules.append(_Rule(own, limit, _MINUTE, grows=_DAY, forgiving=True))
         return rules
 
-    async def _wait_by(self, logins: LoginStore, rule: _Rule, now: datetime) -> _Wait:
+    async def _wait_by(
+        self, logins: LoginAttemptStore, rule: _Rule, now: datetime
+    ) -> _Wait:
         """How long a further try must wait by a rule.
 
         Each `limit` wrong tries double the wait after the last of them, from a
@@ -269,7 +275,7 @@ class Throttle:
         return _Wait(wait.total_seconds(), running)
 
     async def _wait_by_ceiling(
-        self, logins: LoginStore, new: NewAttempt, known: tuple[str, ...]
+        self, logins: LoginAttemptStore, new: NewAttempt, known: tuple[str, ...]
     ) -> _Wait:
         """How long a try from a strange address must wait for its account's ceiling."""
         limits = self._settings
@@ -306,7 +312,9 @@ async def _is_noted(transaction: Transaction, new: NewAttempt, wait: _Wait) -> b
     counted = Counted(
         AttemptKind.CEILING, account_index=new.account_index, scope=new.kind.value
     )
-    noted = await LoginStore(transaction).wrong(counted, wait.ceiling, forgiving=False)
+    noted = await LoginAttemptStore(transaction).wrong(
+        counted, wait.ceiling, forgiving=False
+    )
     return noted.count > 0
 
 
@@ -326,8 +334,8 @@ async def _note_ceiling(
         new.person,
         new.kind.value,
     )
-    await LoginStore(transaction).begin(mark)
-    await LoginStore(transaction).end(mark.id, AttemptOutcome.WRONG)
+    await LoginAttemptStore(transaction).begin(mark)
+    await LoginAttemptStore(transaction).end(mark.id, AttemptOutcome.WRONG)
     whose = {"person": new.person, "user": user}
     detail: dict[str, object] = {key: one for key, one in whose.items() if one}
     transaction.audit.add(

@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Final
 
 from appliance.core.unit_of_work import Database
+from appliance.documents.download_link_store import DownloadLinkStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import RequestId
 from appliance.domain.ports import LookupIndex
 from appliance.domain.vocab import EventKind
-from appliance.identity.login_store import DownloadLinkStore
 
 _PURPOSE: Final = "download-link"
 _KEY_BYTES: Final = 32

@@ -24,7 +24,7 @@ from appliance.domain.vocab import EventKind, PersonState
 from appliance.embedding.session_steps import Progress
 from appliance.identity import totp
 from appliance.identity.login import email_indexes
-from appliance.identity.login_store import LoginStore
+from appliance.identity.login_store import LoginSecretStore
 from appliance.identity.person_store import PersonStore
 
 _CLAIM: Final = "frame-claim"
@@ -153,7 +153,7 @@ class FrameIdentity:
         """Use a code up; False if it is not right or was used."""
         async with self._store.read() as transaction:
             known = await PersonStore(transaction).get(person)
-            secret = await LoginStore(transaction).secret(person)
+            secret = await LoginSecretStore(transaction).secret(person)
         if known is None or known.state is not PersonState.ACTIVE or secret is None:
             return False
         seed = self._sealer.open(
@@ -163,7 +163,7 @@ class FrameIdentity:
         if step is None:
             return False
         async with self._store.write() as transaction:
-            if not await LoginStore(transaction).advance_step(person, step):
+            if not await LoginSecretStore(transaction).advance_step(person, step):
                 return False
             await self._throttle.right(transaction, attempt)
         return True

@@ -11,6 +11,7 @@ Source: decisions "request of a frame", "no idemKey", "repeating firmar".
 from typing import Final
 
 from appliance.core.idempotency_store import IdempotencyStore
+from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.audit import AuditEvent
@@ -28,7 +29,6 @@ from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_steps import Progress
 from appliance.embedding.session_store import SessionStore
-from appliance.identity.login_store import LoginStore
 from appliance.signing.request_store import RequestStore
 
 _LOCK: Final = "frame-idem-key"
@@ -126,7 +126,7 @@ class FrameRequests:
     async def _alone(self, transaction: Transaction, session: EmbedSession) -> None:
         """Two tabs with one key: the second finds what the first made."""
         key = session.idem_key or session.id
-        await LoginStore(transaction).lock(
+        await LoginAttemptStore(transaction).lock(
             self._lookup.index(_LOCK, f"{session.integrator.id}|{key}")
         )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
+from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.rate_limit import Attempt, Throttle
 from appliance.core.secrets.password_hashing import Passwords
 from appliance.core.unit_of_work import Database
@@ -33,7 +34,6 @@ from appliance.domain.vocab import Environment, EventKind
 from appliance.identity import totp
 from appliance.identity.console_login_attempts import ConsoleTries, account_indexes
 from appliance.identity.console_user_store import ConsoleUserStore
-from appliance.identity.login_store import LoginStore
 from appliance.keys.signing_password import MAX_BYTES, normalize
 from appliance.settings import Settings
 
@@ -148,7 +148,9 @@ class ConsoleLogin:
         async with self._store.write() as transaction:
             await ConsoleUserStore(transaction).add_user(secret)
             # What strangers tried at the name before is nobody's.
-            await LoginStore(transaction).forget(account_indexes(self._lookup, name))
+            await LoginAttemptStore(transaction).forget(
+                account_indexes(self._lookup, name)
+            )
             transaction.audit.add(
                 AuditEvent(
                     EventKind.CONSOLE_USER_CREATED,

@@ -6,11 +6,11 @@ async with store.write() as transaction:
 
 from datetime import datetime
 
+from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.unit_of_work import Transaction
 from appliance.domain.ids import PersonId
 from appliance.embedding.session_store import SessionStore
 from appliance.identity.console_user_store import EnrolmentStore
-from appliance.identity.login_store import LoginStore
 from appliance.identity.person_store import PersonStore
 
 
@@ -28,7 +28,7 @@ async def end_access(
         What was ended, for the audit: public ids of sessions, number of links.
     """
     await PersonStore(transaction).sign_out(person, at)
-    await LoginStore(transaction).end_pending(person)
+    await LoginAttemptStore(transaction).end_pending(person)
     return {
         "sessions": await SessionStore(transaction).end_of_person(person, at),
         "links": await EnrolmentStore(transaction).end_of_person(person, at),

@@ -17,6 +17,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.rate_limit import known_indexes
 from appliance.core.secrets.password_hashing import Passwords
 from appliance.core.unit_of_work import Database, Transaction
@@ -34,7 +35,6 @@ from appliance.identity import totp
 from appliance.identity.console_user_store import EnrolmentStore
 from appliance.identity.invitations import code_indexes
 from appliance.identity.login import account_indexes
-from appliance.identity.login_store import LoginStore
 from appliance.identity.people import check_differ
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
@@ -292,12 +292,12 @@ class Enrolment:
             row=person.id,
             column="email_sealed",
         ).decode()
-        await LoginStore(transaction).forget(
+        await LoginAttemptStore(transaction).forget(
             account_indexes(self._lookup, person.cuil, email), person.id
         )
         if address is not None:
             known = known_indexes(self._lookup, person.id, address)
-            await LoginStore(transaction).remember(known[0], self._clock.now())
+            await LoginAttemptStore(transaction).remember(known[0], self._clock.now())
 
     async def standing(self, code: str) -> tuple[Person, Issued]:
         """Who enrolled by a link, while it is good, and what came of it.

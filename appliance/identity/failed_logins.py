@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.rate_limit import known_indexes
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
@@ -23,7 +24,6 @@ from appliance.domain.vocab import EventKind
 from appliance.identity import console_login_attempts
 from appliance.identity.console_user_store import ConsoleUserStore
 from appliance.identity.login import account_indexes, email_indexes
-from appliance.identity.login_store import LoginStore
 from appliance.identity.person_store import PersonStore
 
 _SHOWN: Final = timedelta(days=1)
@@ -95,7 +95,7 @@ class FailedTries:
                 contact.email_sealed, table="person", row=person, column="email_sealed"
             ).decode()
             indexes = account_indexes(self._lookup, found.cuil, email)
-            tries = await LoginStore(transaction).forget(indexes, person)
+            tries = await LoginAttemptStore(transaction).forget(indexes, person)
             await self._let_in(transaction, person, address)
             transaction.audit.add(
                 AuditEvent(
@@ -124,7 +124,7 @@ class FailedTries:
             secret = await ConsoleUserStore(transaction).by_name(name)
             if secret is None:
                 raise ApplianceError(ErrorCode.CONSOLE_USER_NOT_FOUND)
-            tries = await LoginStore(transaction).forget(indexes)
+            tries = await LoginAttemptStore(transaction).forget(indexes)
             await self._let_in(transaction, indexes[0], address)
             transaction.audit.add(
                 AuditEvent(
@@ -151,7 +151,9 @@ class FailedTries:
                 )
             }
             found: dict[str, AttackedAccount] = {}
-            for one in await LoginStore(transaction).ceilings(since, list(names), most):
+            for one in await LoginAttemptStore(transaction).ceilings(
+                since, list(names), most
+            ):
                 if one.person is not None:
                     person = await PersonStore(transaction).get(one.person)
                     found[one.person] = AttackedAccount(one.last, person=person)
@@ -164,21 +166,21 @@ class FailedTries:
         """When a person's ceiling was last reached; None for not in the last day."""
         since = self._clock.now() - _SHOWN
         async with self._store.read() as transaction:
-            return await LoginStore(transaction).last_ceiling(since, (), person)
+            return await LoginAttemptStore(transaction).last_ceiling(since, (), person)
 
     async def attacked_user(self, name: str) -> datetime | None:
         """When an administrator's was; None for not in the last day."""
         accounts = console_login_attempts.account_indexes(self._lookup, name)
         since = self._clock.now() - _SHOWN
         async with self._store.read() as transaction:
-            return await LoginStore(transaction).last_ceiling(since, accounts)
+            return await LoginAttemptStore(transaction).last_ceiling(since, accounts)
 
     async def _let_in(
         self, transaction: Transaction, subject: str, address: str | None
     ) -> None:
         if address is not None:
             known = known_indexes(self._lookup, subject, address)
-            await LoginStore(transaction).remember(known[0], self._clock.now())
+            await LoginAttemptStore(transaction).remember(known[0], self._clock.now())
 
 
 def _told(tries: int, address: str | None) -> dict[str, object]:

@@ -7,7 +7,6 @@ behind a link.
 Source: design §4 "Password"; decisions "a known person".
 """
 
-from appliance.console.view_store import ConsoleViewStore
 from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -69,7 +68,7 @@ class Reissue:
             contact = await PersonStore(transaction).contact(person)
             if found is None or contact is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-            if not await ConsoleViewStore(transaction).move_person(
+            if not await PersonStore(transaction).move(
                 person, PersonState.ACTIVE, PersonState.INVITED
             ):
                 raise ApplianceError(

@@ -12,6 +12,7 @@ from typing import Final
 
 import pyotp
 
+from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.rate_limit import Attempt, Throttle
 from appliance.core.secrets.password_hashing import Passwords
 from appliance.core.unit_of_work import Database, Transaction
@@ -29,7 +30,7 @@ from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity import totp
 from appliance.identity.access_tokens import IssuedToken, Tokens
-from appliance.identity.login_store import LoginStore
+from appliance.identity.login_store import LoginSecretStore
 from appliance.identity.person_store import PersonStore
 from appliance.settings import AuthSettings
 
@@ -169,7 +170,7 @@ class Login:
         token = secrets.token_urlsafe(32)
         ttl_s = self._settings.login_ttl_s
         async with self._store.write() as transaction:
-            await LoginStore(transaction).await_code(
+            await LoginAttemptStore(transaction).await_code(
                 attempt.id,
                 self._lookup.index(_TOKEN, token),
                 self._clock.now() + timedelta(seconds=ttl_s),
@@ -198,7 +199,9 @@ class Login:
         """
         indexes = self._lookup.indexes(_TOKEN, login_token)
         async with self._store.read() as transaction:
-            pending = await LoginStore(transaction).pending(indexes, self._clock.now())
+            pending = await LoginAttemptStore(transaction).pending(
+                indexes, self._clock.now()
+            )
         person = pending.person if pending else None
         account_index = (
             self._lookup.index(_ACCOUNT, f"person:{person}") if person else indexes[0]
@@ -227,7 +230,7 @@ class Login:
             ApplianceError: `PERSON_NOT_FOUND`, `STORE_UNAVAILABLE`.
         """
         async with self._store.read() as transaction:
-            secret = await LoginStore(transaction).secret(person)
+            secret = await LoginSecretStore(transaction).secret(person)
         if secret is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
         now_s = self._clock.now().timestamp()
@@ -253,7 +256,7 @@ class Login:
             else:
                 person = await PersonStore(transaction).by_cuil(typed)
             # Looked for in vain too: an unknown user takes the same time.
-            secret = await LoginStore(transaction).secret(
+            secret = await LoginSecretStore(transaction).secret(
                 person.id if person else _NOBODY
             )
         index = self._lookup.index(_ACCOUNT, f"typed:{typed}")
@@ -276,7 +279,7 @@ class Login:
         """Use a code up, and the login token with it; False if it is not right."""
         async with self._store.read() as transaction:
             person = await PersonStore(transaction).get(pending.person)
-            secret = await LoginStore(transaction).secret(pending.person)
+            secret = await LoginSecretStore(transaction).secret(pending.person)
         if person is None or secret is None or person.state is not PersonState.ACTIVE:
             return False
         step = totp.step_of(self._seed(person.id, secret), code, self._clock)
@@ -285,9 +288,9 @@ class Login:
         async with self._store.write() as transaction:
             # Two conditional updates: of any number of calls with one code,
             # or with one login token, one gets past both.
-            if not await LoginStore(transaction).advance_step(person.id, step):
+            if not await LoginSecretStore(transaction).advance_step(person.id, step):
                 return False
-            if not await LoginStore(transaction).consume(pending.attempt):
+            if not await LoginAttemptStore(transaction).consume(pending.attempt):
                 return False
             await self._throttle.right(transaction, attempt)
             transaction.audit.add(

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.secrets.password_hashing import Passwords
 from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
@@ -22,7 +23,6 @@ from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
 from appliance.identity.login import account_indexes, email_index, refuse_known_email
-from appliance.identity.login_store import LoginStore
 from appliance.identity.person_store import PersonStore
 from appliance.keys.signing_password import (
     SigningPasswords,
@@ -111,7 +111,7 @@ class People:
             await refuse_known_email(transaction, self._lookup, email)
             await PersonStore(transaction).add(new)
             # What strangers tried at either name before is nobody's.
-            await LoginStore(transaction).forget(
+            await LoginAttemptStore(transaction).forget(
                 account_indexes(self._lookup, person.cuil, email)
             )
             await self._pins.put(transaction, person.id, pin, "operator")

@@ -79,6 +79,17 @@ class PersonStore(Store):
         await self._add_secrets(person_id, chosen)
         return True
 
+    async def move(
+        self, person_id: PersonId, now: PersonState, then: PersonState
+    ) -> bool:
+        """Change a person's state; False if they were not in state `now`."""
+        result = await self._connection.execute(
+            update(person)
+            .where(person.c.id == person_id, person.c.state == now.value)
+            .values(state=then.value)
+        )
+        return result.rowcount == 1
+
     async def _add_person(self, new: InvitedPerson) -> None:
         """Record a person.
 

@@ -5,7 +5,6 @@ after the officer's own code (decisions "attempts"), which is the console's
 business to ask for; here it stands in the audit that one was given.
 """
 
-from appliance.console.view_store import ConsoleViewStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -84,7 +83,7 @@ class Officers:
         self, actor: str, person: PersonId, now: PersonState, then: PersonState
     ) -> None:
         async with self._store.write() as transaction:
-            if not await ConsoleViewStore(transaction).move_person(person, now, then):
+            if not await PersonStore(transaction).move(person, now, then):
                 raise await _why_not(transaction, person)
             ended: dict[str, object] = {}
             if then is PersonState.DISABLED:

@@ -15,7 +15,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind
-from appliance.identity.login_store import LoginStore
+from appliance.identity.login_store import LoginSecretStore
 from appliance.identity.person_store import PersonStore
 from appliance.keys.password_attempts import Attempts, RightPassword
 from appliance.keys.rewrap_user_keys import is_in_use, relock
@@ -127,5 +127,5 @@ class PasswordChange:
 
     async def _is_login_password(self, signer: Signer, new: bytes) -> bool:
         async with self._store.read() as transaction:
-            login = await LoginStore(transaction).secret(signer.person)
+            login = await LoginSecretStore(transaction).secret(signer.person)
         return login is not None and await self._login_passwords.verify(login.phc, new)

@@ -23,7 +23,6 @@ from appliance.cli.installation.ready import ask_until_ready
 from appliance.cli.terminal import say, write_file
 from appliance.cli.verify import report_on
 from appliance.domain.vocab import Environment, VouchedBy
-from appliance.identity.person_store import PersonStore
 from appliance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -101,6 +100,7 @@ async def _person(front: "Front", settings: Settings) -> dict[str, Any]:
 
 async def _request(front: "Front") -> int:
     from appliance.documents.intake import IntakeOrder  # noqa: PLC0415 (heavy)
+    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:
         integrator = await PersonStore(transaction).integrator(_INTEGRATOR)

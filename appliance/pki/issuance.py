@@ -26,7 +26,7 @@ from appliance.domain.vocab import (
     TaskKind,
     VouchedBy,
 )
-from appliance.identity.login_store import LoginStore
+from appliance.identity.login_store import LoginSecretStore
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
@@ -205,7 +205,7 @@ class Issuing:
             FieldInvalidError: it is the login password.
         """
         async with self._store.read() as transaction:
-            login = await LoginStore(transaction).secret(person)
+            login = await LoginSecretStore(transaction).secret(person)
         if login is not None and await self._login_passwords.verify(login.phc, typed):
             raise FieldInvalidError("signing_password", "not the login password")
 

@@ -10,7 +10,9 @@ from datetime import timedelta
 from typing import Final
 
 from appliance.core.idempotency_store import IdempotencyStore
+from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.download_link_store import DownloadLinkStore
 from appliance.domain.activation import EPOCH_S, EPOCHS_KEPT
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -25,7 +27,6 @@ from appliance.domain.vocab import (
 )
 from appliance.embedding.session_store import SessionStore
 from appliance.identity.console_user_store import ConsoleUserStore
-from appliance.identity.login_store import DownloadLinkStore, LoginStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import TASK_ATTEMPTS
 from appliance.keys.password_attempt_store import PasswordAttemptStore
@@ -234,8 +235,10 @@ class Sweeping:
         async with self._store.write() as transaction:
             return (
                 await PasswordAttemptStore(transaction).sweep(now - _SLOTS_KEPT)
-                + await LoginStore(transaction).sweep(now - _TRIES_KEPT)
-                + await LoginStore(transaction).forget_known(now - self._known_kept)
+                + await LoginAttemptStore(transaction).sweep(now - _TRIES_KEPT)
+                + await LoginAttemptStore(transaction).forget_known(
+                    now - self._known_kept
+                )
                 + await DownloadLinkStore(transaction).sweep(now)
                 + await BatchStore(transaction).sweep(now - _BATCHES_KEPT)
                 + await SessionStore(transaction).sweep(now - _SESSIONS_KEPT)

@@ -30,7 +30,6 @@ from admin_ui.session import COOKIE
 from appliance.appearance.content import Stamping
 from appliance.appearance.samples import StampSamples
 from appliance.bootstrap import AdminFront, open_admin
-from appliance.console.view_store import ConsoleViewStore
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.documents.intake import Intake, IntakeOrder
 from appliance.domain.appearance.details import Logo, LogoPicture
@@ -46,6 +45,7 @@ from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorC
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.console_login import ConsoleLogin
+from appliance.identity.person_store import PersonStore
 from appliance.integrators.logos import Logos
 from appliance.keys.health import Health
 from tests.fakes import NOON, MovingClock
@@ -260,7 +260,7 @@ class Site:
     async def enrol(self, person: PersonId, cuil: str, name: str) -> None:
         """Do what the person and the worker would."""
         async with self.desk.store.write() as transaction:
-            await ConsoleViewStore(transaction).move_person(
+            await PersonStore(transaction).move(
                 person, PersonState.INVITED, PersonState.ACTIVE
             )
         await hold(self.desk.store, person, cuil, self.clock.now(), name=name)

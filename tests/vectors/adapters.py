@@ -73,7 +73,7 @@ from appliance.identity import (
     login,
     totp,
 )
-from appliance.identity.login_store import _lock_key
+from appliance.core.login_attempt_store import _lock_key
 from appliance.integrators.api_keys import key_purpose
 from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, seal_to
 from appliance.keys.signing_password import SigningPasswords, normalize

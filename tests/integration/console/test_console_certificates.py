@@ -12,7 +12,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from werkzeug.datastructures import FileStorage
 
-from appliance.console.view_store import ConsoleViewStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import CertificateRecord, Crl, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -27,7 +26,7 @@ from appliance.domain.vocab import (
 )
 from appliance.identity.console_login import SignIn
 from appliance.identity.enrolment import Choice
-from appliance.identity.login_store import LoginStore
+from appliance.identity.login_store import LoginSecretStore
 from appliance.identity.person_store import PersonStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
@@ -56,7 +55,7 @@ async def somebody(site: Site) -> tuple[PersonId, Held]:
     """Somebody enrolled, and their credential."""
     person = await site.person(CUIL, enrolled=False)
     async with site.desk.store.write() as transaction:
-        await ConsoleViewStore(transaction).move_person(
+        await PersonStore(transaction).move(
             person, PersonState.INVITED, PersonState.ACTIVE
         )
     return person, await hold(site.desk.store, person, CUIL, site.clock.now())
@@ -235,7 +234,7 @@ async def test_forgotten_password_begins_anew(site: Site) -> None:
     assert event.detail["before"] == {"state": "active", "credentials": [held.id]}
     async with site.desk.store.read() as transaction:
         assert await PersonStore(transaction).signing_secret(person) is None
-        assert await LoginStore(transaction).secret(person) is None
+        assert await LoginSecretStore(transaction).secret(person) is None
         assert await HsmTaskStore(transaction).any_open(TaskKind.REVOKE)
     assert (await site.post(here, code=site.code())).status == 409
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from appliance.console.view_store import ConsoleViewStore
 from appliance.domain.console import PeopleFilter
 from appliance.domain.errors import ApplianceError
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.access_tokens import Tokens
-from appliance.identity.login_store import LoginStore
+from appliance.identity.login_store import LoginSecretStore
+from appliance.identity.person_store import PersonStore
 from tests.parts.console import PDF, Site
 from tests.parts.console_changes import (
     ANA,
@@ -141,7 +141,7 @@ async def test_page_of_a_person_without_certificate_waits_for_it(site: Site) -> 
     """Between enrolment and certificate the page renews itself."""
     person = await site.person(enrolled=False)
     async with site.desk.store.write() as transaction:
-        await ConsoleViewStore(transaction).move_person(
+        await PersonStore(transaction).move(
             person, PersonState.INVITED, PersonState.ACTIVE
         )
 
@@ -298,13 +298,13 @@ async def test_lost_telephone_is_replaced_with_certificate_kept(site: Site) -> N
     here = f"/admin/people/{person}"
     assert (await site.post(f"{here}/totp", code="1")).fault_of("code")
     async with site.desk.store.read() as transaction:
-        before = await LoginStore(transaction).secret(person)
+        before = await LoginSecretStore(transaction).secret(person)
 
     made = await site.post(f"{here}/totp", code=site.code())
 
     (seed,) = set(re.findall(r"secret=([A-Z2-7]{32})", made.text))
     async with site.desk.store.read() as transaction:
-        after = await LoginStore(transaction).secret(person)
+        after = await LoginSecretStore(transaction).secret(person)
     assert before is not None
     assert after is not None
     assert after.phc == before.phc

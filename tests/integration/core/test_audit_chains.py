@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert, text, update
 
-from appliance.console.view_store import ConsoleViewStore
 from appliance.core import audit_check
+from appliance.core.audit_chain_store import AuditChainStore
 from appliance.core.audit_check import AuditChains
 from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
@@ -32,7 +32,7 @@ async def write(core: CoreParts, count: int) -> str:
         for number in range(count):
             event = AuditEvent(EventKind.LINK_CREATED, "system", detail={"a": number})
             transaction.audit.add(event)
-        writers = await ConsoleViewStore(transaction).writers(None, 1)
+        writers = await AuditChainStore(transaction).writers(None, 1)
     return writers[0].id
 
 

@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
+from appliance.documents.download_link_store import DownloadLinkStore
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.identity.login_store import DownloadLinkStore
 from appliance.identity.person_store import PersonStore
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from appliance.console.view_store import ConsoleViewStore
 from appliance.domain.embedding import FrameState, LegalWord
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import (
@@ -230,9 +229,7 @@ async def test_proven_session_ends_with_its_person(
     session = await desk.proven(someone, token=token)
     opened = await desk.open(token, content="the same")
     async with desk.desk.store.write() as transaction:
-        await ConsoleViewStore(transaction).move_person(
-            someone.id, PersonState.ACTIVE, state
-        )
+        await PersonStore(transaction).move(someone.id, PersonState.ACTIVE, state)
 
     expired = ErrorCode.SESSION_TOKEN_EXPIRED
     await refused(desk.desk.sessions.by_bearer(opened.bearer), expired)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pyotp
 import pytest
 
+from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.identity.console_login import SignIn
 from appliance.identity.enrolment import Choice
 from appliance.identity.failed_logins import FailedTries
-from appliance.identity.login_store import LoginStore
 from tests.parts.stores import Desk, open_desk
 from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
 
@@ -160,7 +160,9 @@ async def test_addresses_go_on_being_counted(parts: Parts) -> None:
 
         since = parts.clock.now().replace(year=2000)
         counted = Counted(AttemptKind.PASSWORD, network=ELSEWHERE)
-        wrong = await LoginStore(transaction).wrong(counted, since, forgiving=False)
+        wrong = await LoginAttemptStore(transaction).wrong(
+            counted, since, forgiving=False
+        )
     assert wrong.count == 7
 
 

@@ -10,13 +10,13 @@ import pyotp
 import pytest
 from argon2 import Parameters, PasswordHasher, extract_parameters
 
+from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.rate_limit import Attempt, Throttle
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.login import AttemptKind
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.login import STEP_S
-from appliance.identity.login_store import LoginStore
 from appliance.web.server.client_address import counted
 from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
 
@@ -315,12 +315,16 @@ async def test_known_addresses_are_kept_as_hashes(strict: Parts) -> None:
 
     async with strict.store.write() as transaction:
         assert (
-            await LoginStore(transaction).sweep(strict.clock.now() + timedelta(days=1))
+            await LoginAttemptStore(transaction).sweep(
+                strict.clock.now() + timedelta(days=1)
+            )
             == 2
         )
-        assert await LoginStore(transaction).forget_known(strict.clock.now()) == 0
+        assert (
+            await LoginAttemptStore(transaction).forget_known(strict.clock.now()) == 0
+        )
         later = strict.clock.now() + timedelta(seconds=1)
-        assert await LoginStore(transaction).forget_known(later) == 1
+        assert await LoginAttemptStore(transaction).forget_known(later) == 1
 
 
 async def test_right_tries_are_not_counted(strict: Parts) -> None:
@@ -471,7 +475,7 @@ async def test_refused_tries_wait_for_no_lock(strict: Parts, account: str) -> No
             await strict.login.login(CUIL, b"otra clave", at)
 
     async with strict.store.write() as transaction:
-        await LoginStore(transaction).lock(at, f"{AttemptKind.PASSWORD}|{CUIL}")
+        await LoginAttemptStore(transaction).lock(at, f"{AttemptKind.PASSWORD}|{CUIL}")
         with pytest.raises(ApplianceError) as caught:
             async with asyncio.timeout(_FREE_S):
                 await strict.login.login(CUIL, PASSWORD, at)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.console.view_store import ConsoleViewStore
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import (
     ActivationInvalidError,
@@ -25,6 +24,7 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
+from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
@@ -498,7 +498,7 @@ async def test_key_is_for_active_people_alone(plain: LockedDesk) -> None:
     """Nobody who is disabled, and nobody unknown."""
     nobody = replace(plain.signer, person=new_id())  # type: ignore[arg-type]  # an id
     async with plain.core.store.write() as transaction:
-        await ConsoleViewStore(transaction).move_person(
+        await PersonStore(transaction).move(
             plain.signer.person, PersonState.ACTIVE, PersonState.DISABLED
         )
 

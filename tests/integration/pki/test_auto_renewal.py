@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 import pytest
 from cryptography.hazmat.primitives import hashes
 
-from appliance.console.view_store import ConsoleViewStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import PersonId
@@ -118,7 +117,7 @@ async def test_only_active_people_in_time(core: CoreParts) -> None:
     """Disabled people, revoked credentials and certificates past their end stay."""
     person, _ = await holder(core, 5)
     async with core.store.write() as transaction:
-        await ConsoleViewStore(transaction).move_person(
+        await PersonStore(transaction).move(
             person, PersonState.ACTIVE, PersonState.DISABLED
         )
     _, revoked = await holder(core, 5)

@@ -7,7 +7,6 @@ import pytest
 from quart.typing import TestClientProtocol as Client
 
 from appliance.api.app import create_api
-from appliance.console.view_store import ConsoleViewStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import (
@@ -16,6 +15,7 @@ from appliance.domain.vocab import (
     PersonState,
     RevocationReason,
 )
+from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.pki.validation.trust_store import RevocationPinStore
 from tests.parts.held import hold
@@ -168,7 +168,7 @@ async def test_somebody_disabled_may_still_revoke(sqlite_parts: Parts) -> None:
     """To stop one's key nobody has to be allowed anything."""
     person, pin = await somebody(sqlite_parts)
     async with sqlite_parts.store.write() as transaction:
-        await ConsoleViewStore(transaction).move_person(
+        await PersonStore(transaction).move(
             person, PersonState.ACTIVE, PersonState.DISABLED
         )
 
