@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from appliance.core.database.types import JsonText
+from appliance.core.login_attempt_store import _lock_key
 from appliance.core.rate_limit import known_indexes
 from appliance.core.secrets import key_files
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
@@ -73,7 +74,6 @@ from appliance.identity import (
     login,
     totp,
 )
-from appliance.core.login_attempt_store import _lock_key
 from appliance.integrators.api_keys import key_purpose
 from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, seal_to
 from appliance.keys.signing_password import SigningPasswords, normalize
