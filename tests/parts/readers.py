@@ -32,7 +32,7 @@ from appliance.domain.sandbox import MessageInvalidError
 from appliance.domain.text import strict_json
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import Environment
-from appliance.identity.access_token_check import read as read_token
+from appliance.identity.access_tokens import read_token
 from appliance.integrators.api_keys import words
 from appliance.keys.signing_password import normalize
 from appliance.pki.ocsp_responder import _parse as read_ocsp_request
