@@ -9,8 +9,7 @@ from admin_ui.render import NONE, Faults
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import Environment
 from appliance.identity.console_login import SignIn
-from appliance.web.app import client_address
-from appliance.web.server.client_address import read_typed
+from appliance.web.server.client_address import client_address, read_typed
 
 _CODE: Final = re.compile(r"[0-9]{6}", re.ASCII)
 _FAULTS_OF_TYPING: Final = frozenset(

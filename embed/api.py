@@ -18,7 +18,6 @@ from appliance.domain.documents import signed_name
 from appliance.domain.embedding import FrameState, FrameView, SignOrder
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web import i18n, request_log
-from appliance.web.app import client_address
 from appliance.web.auth import bearer, public
 from appliance.web.body import (
     brings_document,
@@ -27,6 +26,7 @@ from appliance.web.body import (
     read_object,
 )
 from appliance.web.responses import PDF, file_response, json_response
+from appliance.web.server.client_address import client_address
 from embed import wire
 from embed.core import core, frame_session
 

@@ -10,8 +10,8 @@ from admin_ui.render import NONE, Faults, go, page
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.identity.console_login import SignIn
 from appliance.web import i18n
-from appliance.web.app import client_address
 from appliance.web.auth import public
+from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("login", __name__, url_prefix="/admin")
 _EXPECTED = frozenset({ErrorCode.LOGIN_FAILED, ErrorCode.RATE_LIMITED})

@@ -5,9 +5,9 @@ from quart import Blueprint, Response
 from appliance.api.core import core
 from appliance.api.wire import requests
 from appliance.web import body
-from appliance.web.app import client_address
 from appliance.web.auth import public
 from appliance.web.responses import json_response
+from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("auth", __name__)
 

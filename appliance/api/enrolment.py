@@ -23,8 +23,8 @@ from appliance.domain.ids import TaskId
 from appliance.domain.integrators.integrators import EnrolmentView
 from appliance.identity.enrolment import Choice, Fault, Issued
 from appliance.web import body
-from appliance.web.app import client_address
 from appliance.web.auth import public
+from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("enrolment", __name__)
 _FIELDS: Final = (

@@ -15,10 +15,10 @@ from quart import Blueprint, Response, current_app, request
 
 from appliance.api.core import core
 from appliance.pki.ocsp_responder import Issuer, OcspRefusal, Published
-from appliance.web.app import client_address
 from appliance.web.auth import public
 from appliance.web.body import read_bytes
 from appliance.web.rate_limit import AddressRate
+from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("pki", __name__, url_prefix="/pki")
 

@@ -17,8 +17,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import parse_cuil
 from appliance.pki.revocation_pins import LONGEST_TYPED
 from appliance.web import forms, problems
-from appliance.web.app import client_address
 from appliance.web.auth import public
+from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("revocar", __name__)
 

@@ -9,10 +9,10 @@ from quart import Blueprint, Response, current_app
 
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.web.app import client_address
 from appliance.web.auth import public
 from appliance.web.body import read_bytes
 from appliance.web.rate_limit import AddressRate
+from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("tsa", __name__)
 

@@ -14,9 +14,9 @@ from appliance.api.core import core
 from appliance.domain.appearance.details import CODE_LENGTH
 from appliance.domain.errors import ApplianceError
 from appliance.domain.text.civil_time import day_and_time, with_zone
-from appliance.web.app import client_address
 from appliance.web.auth import public
 from appliance.web.rate_limit import AddressRate
+from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("verificar", __name__)
 

@@ -55,7 +55,7 @@ def known_indexes(lookup: LookupIndex, subject: str, address: str) -> tuple[str,
     Args:
         lookup: makes them.
         subject: id of the person; of an administrator, the account's index.
-        address: as `appliance.web.app.client_address` gives it.
+        address: as `appliance.web.server.client_address.client_address` gives it.
     """
     return lookup.indexes(_KNOWN, f"{subject}|{address}")
 

@@ -54,7 +54,7 @@ class NewAttempt:
     id: str
     at: datetime
     address: str
-    """Where it came from, as `appliance.web.app.client_address` gives it."""
+    """Where it came from, as `client_address.client_address` gives it."""
     account_index: str
     """HMAC of the person's id, or of what was typed."""
     kind: AttemptKind

@@ -38,8 +38,12 @@ from appliance.web import (
 from appliance.web import body as bodies
 from appliance.web.body import BoundedRequest, Budget, Limits
 from appliance.web.pages import read_templates
-from appliance.web.server.client_address import Proxies, counted, full_address
-from appliance.web.server.early_response import LingeringConnection
+from appliance.web.server.client_address import (
+    Proxies,
+    client_address,
+    full_address,
+)
+from appliance.web.server.exchange import Exchange
 
 _ONCE: Final = (
     "Authorization",
@@ -109,14 +113,10 @@ def rest_face(settings: Settings) -> Face:
         settings: whose `web.base_url` is its address.
     """
 
-    async def admit(public: bool) -> None:  # noqa: FBT001 (the type has no names)
-        if not public:
-            await auth.signer()
-
     async def refuse(error: ApplianceError) -> Response:
         return problems.render(error, g.request_id, i18n.requested())
 
-    return Face(settings.web.base_url, admit, refuse)
+    return Face(settings.web.base_url, auth.admit, refuse)
 
 
 def create_app(
@@ -150,7 +150,7 @@ def create_app(
         timeout_s=settings.web.body_timeout_s,
     )
     app.request_class = BoundedRequest
-    app.asgi_http_class = LingeringConnection
+    app.asgi_http_class = Exchange
     app.asgi_websocket_class = RefusedWebsocket
     app.config["RESPONSE_TIMEOUT"] = None
     # An address is or is not; of its last slash alone we remind: see `_slashed`.
@@ -177,10 +177,10 @@ def _install(app: Quart, settings: Settings, face: Face) -> None:
 
     async def guard() -> ResponseReturnValue | None:
         _begin()
+        _check_headers()
         # Until somebody is known by more: the address stands for who is there.
         address = f"address:{client_address()}"
         work_for(WorkOwner(address, address))
-        _check_headers()
         if isinstance(request.routing_exception, RequestRedirect):
             return _slashed()
         if request.routing_exception is not None:
@@ -204,7 +204,7 @@ def _install(app: Quart, settings: Settings, face: Face) -> None:
     async def finish(response: Response) -> Response:
         _begin()
         security_headers.harden(response, face.headers, https=https)
-        cors.allow(request, response, origins | cors.opened())
+        cors.allow(request, response, origins)
         response.headers["X-Request-Id"] = g.request_id
         request_log.note(status=response.status_code, bytes=response.content_length)
         return response
@@ -276,12 +276,3 @@ def _keep_allow(exc: Exception, response: Response) -> None:
     """Keep the Allow header of a 405 (RFC 9110, 15.5.6)."""
     if isinstance(exc, MethodNotAllowed) and exc.valid_methods:
         response.headers["Allow"] = ", ".join(sorted(exc.valid_methods))
-
-
-def client_address() -> str:
-    """Where the present request came from, as attempts are counted by.
-
-    Behind trusted proxies it is whom they name (`appliance.web.server.client_address`).
-    An IPv6 address stands for its /64: one subscriber has all of it.
-    """
-    return counted(full_address())

@@ -38,6 +38,19 @@ def is_public(view: object) -> bool:
     return getattr(view, _MARK, False) is True
 
 
+async def admit(public: bool) -> None:  # noqa: FBT001 (`Face.admit` has no names)
+    """Demand a signer's bearer of the present request, unless its view is public.
+
+    Args:
+        public: whether it is.
+
+    Raises:
+        ApplianceError: those of `signer`.
+    """
+    if not public:
+        await signer()
+
+
 async def signer() -> Signer:
     """The person whose bearer the present request carries.
 

@@ -33,7 +33,7 @@ def allow(request: Request, response: Response, origins: Collection[str]) -> Non
     Args:
         request: whose `Origin` is looked at.
         response: changed in place.
-        origins: exact origins (`web.cors_origins`).
+        origins: exact origins (`web.cors_origins`); those of `open_to` come to them.
 
     Source: Fetch standard, "CORS protocol"; decisions "CORS".
     """
@@ -41,7 +41,8 @@ def allow(request: Request, response: Response, origins: Collection[str]) -> Non
         return
     response.headers.add("Vary", "Origin")
     origin = request.headers.get("Origin")
-    if origin is None or origin not in origins:
+    opened: Collection[str] = g.get("cors_origins", ())
+    if origin is None or not (origin in origins or origin in opened):
         return
     response.headers["Access-Control-Allow-Origin"] = origin
     # What the page may read, it may read from its own origin's process too.
@@ -61,12 +62,6 @@ def open_to(origins: frozenset[str]) -> None:
         origins: exact; for this answer alone.
     """
     g.cors_origins = origins
-
-
-def opened() -> frozenset[str]:
-    """Origins that `open_to` added for the present answer."""
-    added: frozenset[str] = g.get("cors_origins", frozenset())
-    return added
 
 
 def is_preflight(request: Request) -> bool:

@@ -28,7 +28,7 @@ class AddressRate:
         """Count a question.
 
         Args:
-            address: as `appliance.web.app.client_address` gives it.
+            address: as `appliance.web.server.client_address.client_address` gives it.
 
         Raises:
             ApplianceError: `RATE_LIMITED`.

@@ -5,9 +5,8 @@ tokens travel there. Addresses of the log are routes, not paths.
 """
 
 import traceback
-from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from quart import g, request
@@ -99,7 +98,7 @@ def trace(exc: BaseException) -> str:
 
 
 def emit(ms: float, address: str) -> None:
-    """Write the present request's event.
+    """Write the present request's event, and count it.
 
     Args:
         ms: time it took, in milliseconds.
@@ -115,24 +114,19 @@ def emit(ms: float, address: str) -> None:
         "ms": round(ms, 1),
         "address": address,
     }
-    _count(event, ms)
-    is_probe = rule is not None and rule.rule in _PROBES
-    if is_probe and event["status"] == HTTPStatus.OK:
-        # Asked every few seconds for years: what is well is not worth a line.
-        _log.debug(EVENT, **event)
-    elif event["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
-        _log.error(EVENT, **event)
-    else:
-        _log.info(EVENT, **event)
-
-
-def _count(event: Mapping[str, Any], ms: float) -> None:
-    """Count a request; its labels are our words, whatever the client said."""
-    route, method = event["route"], event["method"]
-    status = event["status"]
+    route, method, status = event["route"], event["method"], event["status"]
+    # Labels are our words, whatever the client said.
     metrics.HTTP_REQUESTS.labels(
         route,
         method if method in _METHODS else "other",
         str(GONE) if status == GONE else f"{status // 100}xx",
     ).inc()
     metrics.HTTP_SECONDS.labels(route).observe(ms / _MS)
+    is_probe = rule is not None and rule.rule in _PROBES
+    if is_probe and status == HTTPStatus.OK:
+        # Asked every few seconds for years: what is well is not worth a line.
+        _log.debug(EVENT, **event)
+    elif status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.error(EVENT, **event)
+    else:
+        _log.info(EVENT, **event)

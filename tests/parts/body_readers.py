@@ -15,7 +15,7 @@ from appliance.domain.errors import ApplianceError
 from appliance.web import body, forms
 from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
 from appliance.web.server.client_address import Proxies
-from appliance.web.server.early_response import LingeringConnection
+from appliance.web.server.exchange import Exchange
 from tests.parts.readers import Reader
 
 _PIECE: Final = 16_384
@@ -31,7 +31,7 @@ def _reading(
     """A reader of bodies of one type, on a face of its own."""
     app = Quart("bodies")
     app.request_class = BoundedRequest
-    app.asgi_http_class = LingeringConnection
+    app.asgi_http_class = Exchange
     app.extensions["rubrica.limits"] = _LIMITS
     app.extensions["rubrica.budget"] = Budget(40_000_000, _LIMITS.multipart)
     app.extensions["rubrica.proxies"] = Proxies((), "forwarded")

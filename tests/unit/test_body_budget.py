@@ -3,14 +3,14 @@
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.web.body.memory_budget import Budget
+from appliance.web.body import Budget, Held
 
 SESSION = {"session a": 4, "integrator x": 2}
 
 
 def refused(budget: Budget, holders: dict[str, int], size: int) -> bool:
     """Whether there is no room; what is taken is given back."""
-    held = budget.open(holders)
+    held = Held(budget, holders)
     try:
         held.grow(size)
     except ApplianceError as exc:
@@ -22,7 +22,7 @@ def refused(budget: Budget, holders: dict[str, int], size: int) -> bool:
 def test_one_party_has_its_share() -> None:
     """A quarter of the whole; the others' rest is theirs."""
     budget = Budget(1000, 100)
-    budget.open(SESSION).grow(200)
+    Held(budget, SESSION).grow(200)
 
     assert refused(budget, SESSION, 51)
     assert not refused(budget, SESSION, 50)
@@ -33,7 +33,7 @@ def test_one_integrator_has_its_share() -> None:
     """A half, by however many sessions."""
     budget = Budget(1000, 100)
     for name in "ab":
-        budget.open({f"session {name}": 4, "integrator x": 2}).grow(250)
+        Held(budget, {f"session {name}": 4, "integrator x": 2}).grow(250)
 
     assert refused(budget, {"session c": 4, "integrator x": 2}, 1)
     assert not refused(budget, {"session c": 4, "integrator y": 2}, 250)
@@ -43,7 +43,7 @@ def test_the_whole_is_the_end() -> None:
     """Of any number of parties."""
     budget = Budget(1000, 100)
     for number in range(4):
-        budget.open({f"person {number}": 4}).grow(250)
+        Held(budget, {f"person {number}": 4}).grow(250)
 
     assert refused(budget, {"person 5": 4}, 1)
     assert budget.held == 1000
@@ -60,7 +60,7 @@ def test_one_body_always_fits_where_nothing_is_held() -> None:
 def test_a_body_grows_and_ends() -> None:
     """It counts what it is, once, and nothing after its request."""
     budget = Budget(1000, 100)
-    held = budget.open(SESSION)
+    held = Held(budget, SESSION)
     for size in (10, 30, 20, 30):
         held.grow(size)
     with pytest.raises(ApplianceError):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.web.server.early_response import Pace
+from appliance.web.server.exchange import Pace
 
 RATE = 1_000_000.0
 PIECE = 16_384

@@ -16,7 +16,7 @@ def wider(address: str) -> tuple[str, ...]:
     """The /56 and the /48 around an IPv6 network; nothing for anything else.
 
     Args:
-        address: as `appliance.web.app.client_address` gives it.
+        address: as `appliance.web.server.client_address.client_address` gives it.
     """
     try:
         network = ipaddress.ip_network(address)

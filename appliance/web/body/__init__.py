@@ -5,16 +5,6 @@ limit, never waited for beyond its time, and never read as two things. It is tak
 from the connection only while a view reads it, which is after who asks was let in.
 """
 
-from appliance.web.body.limits import (
-    BoundedRequest,
-    Limits,
-    brings_document,
-    face_limits,
-    hold_as,
-    json_limit,
-    release,
-)
-from appliance.web.body.memory_budget import GROUP_PART, PARTY_PART, Budget
 from appliance.web.body.multipart import (
     MULTIPART,
     Form,
@@ -24,11 +14,22 @@ from appliance.web.body.multipart import (
     read_parts,
 )
 from appliance.web.body.reading import (
+    GROUP_PART,
+    PARTY_PART,
+    BoundedRequest,
+    Budget,
+    Held,
+    Limits,
+    brings_document,
     check_type,
     discard,
+    face_limits,
+    hold_as,
+    json_limit,
     read_bytes,
     read_document,
     read_object,
+    release,
 )
 from appliance.web.body.urlencoded import read_fields, read_pairs
 
@@ -39,6 +40,7 @@ __all__ = [
     "BoundedRequest",
     "Budget",
     "Form",
+    "Held",
     "Limits",
     "Part",
     "brings_document",

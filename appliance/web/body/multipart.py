@@ -22,9 +22,14 @@ from appliance.domain.errors import (
     FieldInvalidError,
     FieldMissingError,
 )
-from appliance.web.body.limits import face_limits
 from appliance.web.body.multipart_decoder import BoundedDecoder, is_boundary
-from appliance.web.body.reading import as_object, check_type, chunks
+from appliance.web.body.reading import (
+    as_object,
+    check_type,
+    chunks,
+    face_limits,
+    multipart_limit,
+)
 
 MULTIPART: Final = "multipart/form-data"
 _PARTS_AT_MOST = 16
@@ -89,7 +94,7 @@ async def read_parts(take: Callable[[Part], None], most: int) -> None:
         raise ApplianceError(ErrorCode.CONTENT_TYPE)
     try:
         decoder = BoundedDecoder(boundary.encode(), max_parts=most)
-        async for chunk in chunks(face_limits().multipart):
+        async for chunk in chunks(multipart_limit()):
             decoder.receive_data(chunk)
             _take_ready(decoder, take)
         decoder.receive_data(None)

@@ -1,18 +1,161 @@
-"""Bodies as they arrive, whole: bytes, one JSON object, or a document."""
+"""Bodies as they arrive, whole: bytes, one JSON object, or a document.
+
+A body is taken up to a size and a time, and counts among the bytes that a process
+holds at once, from its first byte until its request is answered. Who asks holds at
+most a part of the whole, so that one cannot take all of it; what goes beyond is
+refused at once, before it is read.
+
+Source: decisions "size of bodies", "Limits".
+"""
 
 import asyncio
 import io
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
-from quart import request
+from quart import Request, current_app, g, request
 from werkzeug.http import parse_options_header
 
+from appliance.core import metrics
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.requests.request import Signer
 from appliance.domain.text import strict_json
-from appliance.web.body.limits import ceiling, face_limits, held, json_limit
+from appliance.web import auth
 from appliance.web.responses import PDF, SLOWEST
+from appliance.web.server.client_address import client_address
+from appliance.web.server.exchange import ArrivingBody
 
-_JSON = "application/json"
+ANYONE: Final = "anyone"
+"""All who have not said who they are, together."""
+PARTY_PART: Final = 4
+"""One person, session or administrator holds a quarter at most, or one body."""
+GROUP_PART: Final = 2
+"""One integrator, or all unknown callers, a half."""
+ADDRESS_PART: Final = 16
+"""One address of unknown callers."""
+PUBLIC_JSON: Final = 16_384
+"""Largest JSON body of who has not said who they are, in bytes."""
+_JSON: Final = "application/json"
+_MARK: Final = "__document__"
+_View = TypeVar("_View")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a body is taken, and for how long."""
+
+    json: int
+    """Largest JSON body, in bytes."""
+    document: int
+    """Largest document in a multipart body, in bytes."""
+    timeout_s: float
+    """Longest that nothing of a body may come, in seconds."""
+
+    @property
+    def multipart(self) -> int:
+        """Largest multipart body, in bytes: a document, its options, its frame."""
+        return self.document + 2 * self.json
+
+
+class BoundedRequest(Request):
+    """A request whose body stays with its sender until it is read."""
+
+    body_class = ArrivingBody
+
+
+class Budget:
+    """The bytes of bodies that one process holds, and everybody's share of them.
+
+    Args:
+        total: bytes of all bodies.
+        largest: of one body, which always finds room where nothing is held.
+    """
+
+    def __init__(self, total: int, largest: int) -> None:
+        self._total = max(total, largest)
+        self._largest = largest
+        self._held: Counter[str] = Counter()
+        self._sum = 0
+        metrics.watch_pool("body_bytes", self, Budget.state)
+
+    def state(self) -> metrics.PoolState:
+        """How many bytes there are, and how many are held."""
+        return metrics.PoolState(self._total, self._sum)
+
+    @property
+    def held(self) -> int:
+        """Bytes that are held now."""
+        return self._sum
+
+    def take(self, holders: Mapping[str, int], size: int) -> None:
+        """Take bytes, or give them back.
+
+        Args:
+            holders: who holds them, each with the part of the whole that is theirs
+                (4 is a quarter).
+            size: bytes; negative ones are given back.
+
+        Raises:
+            ApplianceError: `OVERLOADED` when there is no room for them.
+        """
+        if size > 0 and (
+            self._sum + size > self._total
+            or any(
+                self._held[name] + size > max(self._total // part, self._largest)
+                for name, part in holders.items()
+            )
+        ):
+            metrics.count_refused("body_bytes", "full")
+            raise ApplianceError(ErrorCode.OVERLOADED)
+        self._sum += size
+        for name in holders:
+            self._held[name] += size
+            if not self._held[name]:
+                del self._held[name]
+
+
+class Held:
+    """What one request holds of its process's bytes.
+
+    Args:
+        budget: of the process.
+        holders: as `Budget.take` has them.
+    """
+
+    def __init__(self, budget: Budget, holders: Mapping[str, int]) -> None:
+        self._budget = budget
+        self._holders = dict(holders)
+        self._size = 0
+
+    def grow(self, size: int) -> None:
+        """Hold that many bytes from now on, or as many as before if more.
+
+        Args:
+            size: of the body so far, or of all of it where that is known.
+
+        Raises:
+            ApplianceError: `OVERLOADED`.
+        """
+        if size > self._size:
+            self._budget.take(self._holders, size - self._size)
+            self._size = size
+
+    def release(self) -> None:
+        """Hold nothing any more."""
+        self._budget.take(self._holders, -self._size)
+        self._size = 0
+
+
+def brings_document(view: _View) -> _View:
+    """Mark a view whose body may be as large as a document.
+
+    Args:
+        view: the view; a route decorator goes above this mark.
+    """
+    setattr(view, _MARK, True)
+    return view
 
 
 async def read_object() -> dict[str, object]:
@@ -25,8 +168,7 @@ async def read_object() -> dict[str, object]:
     Source: decisions "errors", "Limits".
     """
     check_type(_JSON)
-    raw = b"".join([chunk async for chunk in chunks(json_limit())])
-    return as_object(raw)
+    return as_object(b"".join([chunk async for chunk in chunks(json_limit())]))
 
 
 async def read_document() -> bytes:
@@ -41,7 +183,7 @@ async def read_document() -> bytes:
     # A BytesIO grows in place and gives its buffer away uncopied.
     content = io.BytesIO()
     try:
-        async for chunk in chunks(limits.document):
+        async for chunk in chunks(min(limits.document, multipart_limit())):
             content.write(chunk)
     except ApplianceError as exc:
         if exc.code is not ErrorCode.BODY_TOO_LARGE:
@@ -65,7 +207,7 @@ async def read_bytes(expected: str, limit: int) -> bytes:
         ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
     """
     check_type(expected)
-    return b"".join([c async for c in chunks(limit, limit)])
+    return b"".join([c async for c in chunks(limit)])
 
 
 async def discard(limit: int) -> None:
@@ -77,7 +219,7 @@ async def discard(limit: int) -> None:
     Raises:
         ApplianceError: `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
     """
-    async for _ in chunks(limit, limit, keep=False):
+    async for _ in chunks(limit, keep=False):
         pass
 
 
@@ -118,9 +260,7 @@ def check_type(expected: str) -> None:
         raise ApplianceError(ErrorCode.CONTENT_TYPE, extras={"allowed": [expected]})
 
 
-async def chunks(
-    limit: int, most: int | None = None, *, keep: bool = True
-) -> AsyncIterator[bytes]:
+async def chunks(limit: int, *, keep: bool = True) -> AsyncIterator[bytes]:
     """The present request's body as it arrives, up to a size and a time.
 
     It may take `web.body_timeout_s`, and longer by what came at 64 KiB a second: a
@@ -128,18 +268,17 @@ async def chunks(
 
     Args:
         limit: in bytes.
-        most: of this route, in bytes; None for what its mark says.
         keep: whether somebody holds what came: it counts in the process's budget.
 
     Raises:
         ApplianceError: `BODY_TOO_LARGE`, `BODY_TIMEOUT`, `OVERLOADED`.
     """
-    limit = min(limit, ceiling() if most is None else most)
-    if (request.content_length or 0) > limit:
+    declared = request.content_length or 0
+    if declared > limit:
         raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
-    holding = held()
+    held = _held()
     if keep:
-        holding.grow(request.content_length or 0)
+        held.grow(declared)
     taken = 0
     until = asyncio.get_running_loop().time() + face_limits().timeout_s
     body = aiter(request.body)
@@ -155,5 +294,57 @@ async def chunks(
         if taken > limit:
             raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
         if keep:
-            holding.grow(taken)
+            held.grow(taken)
         yield chunk
+
+
+def multipart_limit() -> int:
+    """Most that the present view takes of a document and its options, in bytes."""
+    limits = face_limits()
+    view = current_app.view_functions.get(request.endpoint or "")
+    large = request.method == "POST" and getattr(view, _MARK, False)
+    return limits.multipart if large else json_limit()
+
+
+def json_limit() -> int:
+    """Most that the present view takes where it does not say more, in bytes."""
+    view = current_app.view_functions.get(request.endpoint or "")
+    limit = face_limits().json
+    return min(limit, PUBLIC_JSON) if auth.is_public(view) else limit
+
+
+def face_limits() -> Limits:
+    """What the present face takes of a body."""
+    limits: Limits = current_app.extensions["rubrica.limits"]
+    return limits
+
+
+def hold_as(holders: Mapping[str, int]) -> None:
+    """Say who asks, once that is known: the present body counts as theirs.
+
+    Args:
+        holders: as `Budget.take` has them.
+    """
+    g.body_holders = holders
+
+
+def _held() -> Held:
+    """What the present request holds of its process's bytes."""
+    known: Held | None = g.get("body_held")
+    if known is None:
+        holders: Mapping[str, int] | None = g.get("body_holders")
+        signer: Signer | None = g.get("signer")
+        if not holders and signer is not None:
+            holders = {f"person {signer.person}": PARTY_PART}
+        elif not holders:
+            holders = {f"address {client_address()}": ADDRESS_PART, ANYONE: GROUP_PART}
+        budget: Budget = current_app.extensions["rubrica.budget"]
+        g.body_held = known = Held(budget, holders)
+    return known
+
+
+def release() -> None:
+    """Hold nothing of the present request any more."""
+    known: Held | None = g.get("body_held")
+    if known is not None:
+        known.release()

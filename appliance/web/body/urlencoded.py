@@ -61,7 +61,7 @@ async def read_pairs(limit_bytes: int, encoding: str) -> list[tuple[str, str]]:
         ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
     """
     check_type(_URLENCODED)
-    raw = b"".join([c async for c in chunks(limit_bytes, limit_bytes)])
+    raw = b"".join([c async for c in chunks(limit_bytes)])
     try:
         return parse_qsl(
             raw.decode(encoding),

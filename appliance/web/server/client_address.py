@@ -67,7 +67,7 @@ class Proxies:
             an address, it is itself the client.
         """
         address = parse(peer)
-        if self.trusts(peer):
+        if self._unix if address is None else self._is_ours(address):
             for hop in self._hops(headers):
                 said = parse(self._read(hop))
                 if said is None:
@@ -86,6 +86,15 @@ class Proxies:
         lines = [v.decode("latin-1") for n, v in headers if n.lower() == self._header]
         hops = ",".join(lines).rsplit(",", _HOPS_AT_MOST)
         return hops[::-1][:_HOPS_AT_MOST]
+
+
+def client_address() -> str:
+    """Where the present request came from, as attempts are counted by.
+
+    Behind trusted proxies it is whom they name. An IPv6 address stands for its /64:
+    one subscriber has all of it.
+    """
+    return counted(full_address())
 
 
 def full_address() -> str:

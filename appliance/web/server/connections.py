@@ -1,34 +1,36 @@
-"""The connections of one process: how many, of whom, and how long they may idle.
+"""The connections of one process: how many, of whom, what they speak and how long.
 
 Hypercorn takes whatever connects: when the process is out of descriptors the loop
 writes a traceback for each try, and nobody gets in while others hold half a request.
 Here connections are counted below the descriptors, by the client's address too, and
 where there is no place the one goes that keeps us waiting the longest: for its call,
 for its call's body or for room for the answer.
+
+They speak HTTP/1.1 alone: in clear text nobody needs HTTP/2, and its frames would
+pass by our limits.
 """
 
 import asyncio
 import contextlib
+import re
 import resource
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any, Final
 
-import structlog
-from hypercorn.asyncio.task_group import TaskGroup
+import h11
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.events import Closed, RawData, Updated
+from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import parse_socket_addr
 
 from appliance.core import metrics
 from appliance.domain.errors import ErrorCode
-from appliance.web.request_log import trace
 from appliance.web.responses import SLOWEST
-from appliance.web.server.bare_errors import bare_answer
+from appliance.web.server.bare_errors import bare, bare_answer
 from appliance.web.server.client_address import Proxies, counted
-from appliance.web.server.early_response import CONTINUE
-from appliance.web.server.http1 import Http1
+from appliance.web.server.exchange import CallGroup
 from appliance.web.server.rate_limited_log import Rarely
 
 HEAD_S: Final = 10.0
@@ -39,13 +41,15 @@ _ANSWER_S: Final = 60.0
 """Longest that nothing of an answer is taken, besides what its size needs."""
 _TAKEN_S: Final = 1.0
 """Least time over which the pace is measured at which an answer is taken."""
-_PIECES: Final = 2
-"""Pieces of a body between the connection and its call."""
 _READ_BYTES: Final = 65_536
 _USABLE: Final = 0.75
 """Part of the descriptors that connections may have."""
-_log = structlog.get_logger(__name__)
-_broken: Final = Rarely("call.connection_broken")
+_ABSOLUTE: Final = re.compile(
+    rb"https?://(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\])(?::[0-9]*)?"
+    rb"(/[^?]*)?(\?.*)?",
+    re.IGNORECASE,
+)
+_refused: Final = Rarely("call.refused_by_protocol")
 
 
 def places(wanted: int) -> int:
@@ -215,7 +219,8 @@ class Connection(TCPServer):
         socket = self.writer.get_extra_info("socket")
         server = parse_socket_addr(socket.family, socket.getsockname())
         client = (self.peer, 0) if self.peer else None
-        async with CallGroup(self.loop, self._go_on) as calls:
+        calls = CallGroup(self.loop)
+        async with calls:
             self._task_group = calls
             self._http = Http1(
                 self.app,
@@ -228,6 +233,7 @@ class Connection(TCPServer):
                 server,
                 self.protocol_send,
             )
+            calls.go_on = self._http.go_on
             self.protocol = self._http  # type: ignore[assignment]  # without its wrapper
             self._wait(HEAD_S)
             await self._read_data()
@@ -256,9 +262,6 @@ class Connection(TCPServer):
             # Nobody wants the rest.
             return self._call_began
         return self._body_due if self._reading and self._body_due <= now else None
-
-    async def _go_on(self) -> None:
-        await self._http.go_on()
 
     async def protocol_send(self, event: Any) -> None:
         """Do what the protocol asks for.
@@ -295,7 +298,14 @@ class Connection(TCPServer):
 
     async def _read_data(self) -> None:
         with contextlib.suppress(OSError):
-            while data := await self._read():
+            while True:
+                self._reading = True
+                try:
+                    data = await self.reader.read(_READ_BYTES)
+                finally:
+                    self._reading = False
+                if not data:
+                    break
                 if self.waits_since is not None and not self._began:
                     # The next head began: it has as long as the first one.
                     self._cancel()
@@ -307,13 +317,6 @@ class Connection(TCPServer):
                 # While its call did not want more, it was not the client that waited.
                 self._body_due += self.loop.time() - came
         await self.protocol.handle(Closed())
-
-    async def _read(self) -> bytes:
-        self._reading = True
-        try:
-            return await self.reader.read(_READ_BYTES)
-        finally:
-            self._reading = False
 
     def _wait(self, patience_s: float) -> None:
         """Wait for a head."""
@@ -346,83 +349,136 @@ class Connection(TCPServer):
                 self.drop()
 
 
-class CallGroup(TaskGroup):
-    """The call of one connection, which takes its body as it wants it.
+class _RefusedError(Exception):
+    """A call that is not made: its head asks for what no face has.
 
     Args:
-        loop: that runs.
-        go_on: tells the client to send its body, if it waits to be told.
+        status: HTTP status of the answer.
     """
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, go_on: Callable[[], Awaitable[None]]
-    ) -> None:
-        super().__init__(loop)
-        self._go_on = go_on
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
-    async def spawn_app(self, app: Any, config: Any, scope: Any, send: Any) -> Any:
-        """Begin a call.
+
+class _PatientH11(h11.Connection):
+    """Whose client is told to send its body when it is wanted, not before.
+
+    Source: RFC 9110, 10.1.1.
+    """
+
+    # What Hypercorn would answer to at once, before who asks is known.
+    they_are_waiting_for_100_continue = False
+
+
+class Http1(H11Protocol):
+    """HTTP/1.1 of one connection: no upgrade to HTTP/2 or its preface, no WebSocket.
+
+    Args:
+        arguments: those of Hypercorn's class.
+
+    Source: RFC 9113, 3.1 and 3.4.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._h11 = _PatientH11(
+            h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size
+        )
+        self.connection = self._h11
+        self._method = b""
+
+    @property
+    def is_receiving(self) -> bool:
+        """Whether the present call's body has not wholly come, and may."""
+        is_open = self._h11.their_state is h11.SEND_BODY
+        return is_open and not self._h11.client_is_waiting_for_100_continue
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether the present call's answer has begun."""
+        return self._h11.our_state is not h11.SEND_RESPONSE
+
+    async def handle(self, event: Any) -> None:
+        """Take what came.
 
         Args:
-            app: the face, as Hypercorn wraps it.
-            config: unused: Hypercorn's.
-            scope: of the call.
-            send: takes what the call answers, and None at its end.
-
-        Returns:
-            What gives the call a message.
+            event: bytes, or the connection's end.
         """
-        del config
-        scope["extensions"][CONTINUE] = self._go_on
-        inbox = _Inbox()
-        self.spawn(_call, app, scope, inbox, send)
-        return inbox.put
+        try:
+            await super().handle(event)
+        except _RefusedError as exc:
+            await self._send_error_response(exc.status)
+            await self.send(Closed())
+
+    async def go_on(self) -> None:
+        """Tell the client to send its body, if it waits to be told."""
+        if self._h11.client_is_waiting_for_100_continue:
+            await self._send_h11_event(
+                h11.InformationalResponse(status_code=100, headers=[])
+            )
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        """Let an upgrade to h2c be, which a server may do; refuse what is not ours.
+
+        Raises:
+            _RefusedError: it is no HTTP/1, asks for nothing that could be an
+                address, or for a WebSocket.
+        """
+        self._method = event.method
+        if event.http_version not in {b"1.0", b"1.1"}:
+            raise _RefusedError(HTTPStatus.BAD_REQUEST)
+        if origin_form(event.method, event.target) is None:
+            raise _RefusedError(HTTPStatus.BAD_REQUEST)
+        upgrades = [value for name, value in event.headers if name == b"upgrade"]
+        if any(value.strip().lower() == b"websocket" for value in upgrades):
+            raise _RefusedError(HTTPStatus.FORBIDDEN)
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        """Begin a call, whose target is its path and query."""
+        target = origin_form(request.method, request.target) or request.target
+        if target != request.target:
+            request = h11.Request(
+                method=request.method,
+                headers=request.headers.raw_items(),
+                target=target,
+                http_version=request.http_version,
+            )
+        await super()._create_stream(request)
+
+    async def _maybe_recycle(self) -> None:
+        self._method = b""
+        await super()._maybe_recycle()
+
+    async def _send_error_response(self, status_code: int) -> None:
+        """Answer what never became a call."""
+        _refused.tell(status=status_code)
+        headers, body = bare(ErrorCode.BAD_HEADER, status_code)
+        await self._send_h11_event(
+            h11.Response(status_code=status_code, headers=headers)
+        )
+        if self._method != b"HEAD":
+            await self._send_h11_event(h11.Data(data=body))
+        await self._send_h11_event(h11.EndOfMessage())
 
 
-async def _call(app: Any, scope: Any, inbox: "_Inbox", send: Any) -> None:
-    """Run a call to its end."""
-    try:
-        await app(scope, inbox.get, send, None, None)
-    except OSError:
-        _broken.tell()
-    except Exception as exc:  # noqa: BLE001 (its connection ends, not the process)
-        _log.error("call.failed", trace=trace(exc))
-    finally:
-        inbox.end()
-        await send(None)
+def origin_form(method: bytes, target: bytes) -> bytes | None:
+    """A request's target as path and query, as the framework expects it.
 
+    Args:
+        method: of the request.
+        target: as the client sent it: visible ASCII.
 
-class _Inbox:
-    """Messages for one call: pieces of its body wait for their turn.
+    Returns:
+        The target, of an absolute one its path and query; `*` for OPTIONS; None for
+        anything else.
 
-    Hypercorn's own queue keeps ten, and whoever puts an eleventh waits for ever for
-    a call that is over.
+    Source: RFC 9112, 3.2.
     """
-
-    def __init__(self) -> None:
-        self._queue: asyncio.Queue[Any] = asyncio.Queue()
-        self._room = asyncio.Event()
-        self._room.set()
-        self._over = False
-
-    async def put(self, message: Any) -> None:
-        """Give the call a message, when there is room for it."""
-        if message["type"] == "http.request":
-            await self._room.wait()
-        if self._over:
-            return
-        self._queue.put_nowait(message)
-        if self._queue.qsize() >= _PIECES:
-            self._room.clear()
-
-    async def get(self) -> Any:
-        """Take the next message."""
-        message = await self._queue.get()
-        self._room.set()
-        return message
-
-    def end(self) -> None:
-        """Take no message any more: the call is over."""
-        self._over = True
-        self._queue = asyncio.Queue()
-        self._room.set()
+    if target.startswith(b"/") or (method == b"OPTIONS" and target == b"*"):
+        return target
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is None:
+        return None
+    path, query = absolute.groups()
+    return (path or b"/") + (query or b"")

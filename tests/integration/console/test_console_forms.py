@@ -12,7 +12,7 @@ from appliance.bootstrap import open_admin
 from appliance.web import forms
 from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
 from appliance.web.server.client_address import Proxies
-from appliance.web.server.early_response import LingeringConnection
+from appliance.web.server.exchange import Exchange
 from tests.parts.console import ADMIN_URL, Answer, Site, open_site
 
 FORM = "application/x-www-form-urlencoded"
@@ -109,7 +109,7 @@ async def test_large_file_is_waited_for_by_its_size() -> None:
     app = Quart("forms")
     limits = Limits(json=1000, document=1_000_000, timeout_s=0.05)
     app.request_class = BoundedRequest
-    app.asgi_http_class = LingeringConnection
+    app.asgi_http_class = Exchange
     app.extensions["rubrica.limits"] = limits
     app.extensions["rubrica.budget"] = Budget(10_000_000, limits.multipart)
     app.extensions["rubrica.proxies"] = Proxies((), "forwarded")

@@ -12,8 +12,8 @@ from quart.typing import TestClientProtocol as Client
 from appliance.api.app import create_api
 from appliance.web.app import create_app
 from appliance.web.auth import public
-from appliance.web.body import Budget, read_object
-from appliance.web.body.flow_control import ArrivingBody
+from appliance.web.body import Budget, Held, read_object
+from appliance.web.server.exchange import ArrivingBody
 from tests.web_parts import Parts, make_settings
 
 JSON = {"Content-Type": "application/json"}
@@ -113,7 +113,7 @@ async def test_beyond_the_process_bytes(app: Quart, client: Client) -> None:
     """503 at once, with a time to come back; what is answered is given back."""
     budget = Budget(10_000, 5_000)
     app.extensions["rubrica.budget"] = budget
-    held = budget.open({"somebody else": 1})
+    held = Held(budget, {"somebody else": 1})
     held.grow(9_990)
     body = json.dumps({"usuario": "x", "password": "y"}).encode()
 

@@ -12,7 +12,7 @@ from appliance.web import body, forms
 from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
 from appliance.web.body.multipart_decoder import AROUND_BYTES, HEAD_BYTES
 from appliance.web.server.client_address import Proxies
-from appliance.web.server.early_response import LingeringConnection
+from appliance.web.server.exchange import Exchange
 from tests.parts.body_readers import UNENDING
 
 PIECE = 4_096
@@ -27,7 +27,7 @@ def app(request: pytest.FixtureRequest) -> Quart:
     """A face whose view reads multipart bodies, as the API or as the console."""
     made = Quart("multipart")
     made.request_class = BoundedRequest
-    made.asgi_http_class = LingeringConnection
+    made.asgi_http_class = Exchange
     made.extensions["rubrica.limits"] = Limits(1_000_000, 60_000_000, 60)
     made.extensions["rubrica.budget"] = Budget(200_000_000, 70_000_000)
     made.extensions["rubrica.proxies"] = Proxies((), "forwarded")
