@@ -16,8 +16,10 @@ blueprint = Blueprint("auth", __name__)
 @public
 async def login() -> Response:
     """`POST /auth/login`: user and password give a login token."""
-    given = requests.credentials(await body.read_object())
-    challenge = await core().login.login(given.user, given.password, client_address())
+    given = requests.Login.read(await body.read_object())
+    challenge = await core().login.login(
+        given.usuario, given.password, client_address()
+    )
     return json_response(
         {
             "loginToken": challenge.login_token,
@@ -31,8 +33,8 @@ async def login() -> Response:
 @public
 async def otp() -> Response:
     """`POST /auth/otp`: login token and code give an access token."""
-    login_token, code = requests.one_time_code(await body.read_object())
-    issued = await core().login.otp(login_token, code, client_address())
+    given = requests.OneTimeCode.read(await body.read_object())
+    issued = await core().login.otp(given.login_token, given.codigo, client_address())
     return json_response(
         {
             "access_token": issued.token,

@@ -19,6 +19,6 @@ async def change_password() -> Response:
     """`POST /credenciales/clave`: 204 once the new one holds for every key."""
     signer = await auth.signer()
     core().tokens.require_fresh(signer)
-    old, new = requests.password_change(await body.read_object())
-    await core().password_change.change(signer, old, new)
+    given = requests.PasswordChange.read(await body.read_object())
+    await core().password_change.change(signer, given.password, given.nueva)
     return Response(status=HTTPStatus.NO_CONTENT)

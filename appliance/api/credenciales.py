@@ -13,6 +13,7 @@ from quart import Blueprint, Response
 
 from appliance.api.core import core
 from appliance.api.wire import credentials as wire
+from appliance.api.wire.fields import Body
 from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId
@@ -54,7 +55,7 @@ async def download_certificate(credencial: str) -> Response:
 async def revoke(credencial: str) -> Response:
     """`POST /credenciales/{id}/revocar`: for good, from this moment on."""
     signer = await _fresh()
-    reason = wire.revocation(await body.read_object())
+    reason = wire.reason(wire.Revocation.read(await body.read_object()).motivo)
     credential = _id(credencial)
     await core().credentials.revoke(credential, reason, signer.actor, signer.person)
     view = await core().credentials.get(credential, signer.person)
@@ -65,8 +66,9 @@ async def revoke(credencial: str) -> Response:
 async def request_certificate(credencial: str) -> Response:
     """`POST /credenciales/{id}/csr`: what an outside CA is asked with, PKCS#10."""
     signer = await _fresh()
-    password = wire.password(await body.read_object())
-    task = await core().signing_requests.ask(signer, _id(credencial), password)
+    given = wire.Password.read(await body.read_object())
+    wanted = _id(credencial)
+    task = await core().signing_requests.ask(signer, wanted, given.password)
     output = await core().tasks.wait(task, _CSR_WAIT_S)
     pem = str(output["csr"]).encode()
     return file_response(pem, _CSR, f"solicitud-{credencial}.csr")
@@ -76,9 +78,9 @@ async def request_certificate(credencial: str) -> Response:
 async def import_chain(credencial: str) -> Response:
     """`POST /credenciales/{id}/cadena`: the chain that an outside CA issued."""
     signer = await _fresh()
-    pem = wire.chain(await body.read_object())
+    sent = wire.Chain.read(await body.read_object())
     view = await core().credentials.import_chain(
-        _id(credencial), pem, signer.actor, signer.person
+        _id(credencial), sent.cadena.encode(), signer.actor, signer.person
     )
     return json_response(wire.element(view, core().clock.now()))
 
@@ -87,7 +89,7 @@ async def import_chain(credencial: str) -> Response:
 async def new_pin() -> Response:
     """`POST /credenciales/pin-de-revocacion`: a new PIN; the earlier one is over."""
     signer = await _fresh()
-    wire.nothing(await body.read_object())
+    Body.read(await body.read_object())
     pin = await core().revocation_pins.renew(signer.person, signer.actor)
     return json_response({"pin": pin})
 

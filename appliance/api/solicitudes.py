@@ -118,8 +118,8 @@ async def reject(solicitud: str) -> Response:
     """`POST /solicitudes/{id}/rechazar`: the signer refuses, with a reason."""
     signer = await auth.signer()
     wanted = _request_id(solicitud)
-    reason = requests.rejection(await body.read_object())
-    view = await core().requests.reject(signer, wanted, reason)
+    asked = requests.Rejection.read(await body.read_object())
+    view = await core().requests.reject(signer, wanted, asked.motivo)
     return json_response(representations.detail(view, i18n.requested()))
 
 

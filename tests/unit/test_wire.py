@@ -176,7 +176,7 @@ def test_password_accepted_by_bytes(password: str) -> None:
 def test_password_never_shown() -> None:
     """Neither a refusal nor a repr shows a password."""
     error = refused({**LEAST, "password": "secreto\0secreto"})
-    credentials = requests.credentials({"usuario": "ana", "password": "secreto"})
+    credentials = requests.Login.read({"usuario": "ana", "password": "secreto"})
     command = requests.sign_command({**LEAST, "password": "secreto secreto"}, NOTHING)
 
     shown = f"{error} {error.extras} {credentials!r} {command!r}"
@@ -188,7 +188,7 @@ def test_password_never_shown() -> None:
 def test_reason_refused(motivo: object) -> None:
     """A reason is 1 to 500 characters without control characters."""
     with pytest.raises(ApplianceError) as caught:
-        requests.rejection({"motivo": motivo})
+        requests.Rejection.read({"motivo": motivo})
 
     assert caught.value.extras["field"] == "motivo"
 

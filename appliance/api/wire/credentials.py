@@ -1,10 +1,9 @@
 """The words of the REST API for credentials, in and out."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final
 
-from appliance.api.wire.fields import Fields
+from appliance.api.wire import fields
 from appliance.api.wire.representations import instant
 from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import FieldInvalidError
@@ -37,6 +36,24 @@ VOUCHED: Final = {
 """`acreditacion` (decisions "who may be certified")."""
 
 
+class Revocation(fields.Body):
+    """The body of revocar."""
+
+    motivo: Annotated[str, fields.text(40)]
+
+
+class Chain(fields.Body):
+    """The body of cadena."""
+
+    cadena: Annotated[str, fields.lines(BYTES_AT_MOST)]
+
+
+class Password(fields.Body):
+    """The body of csr."""
+
+    password: Annotated[bytes, fields.password()]
+
+
 def element(view: CredentialView, now: datetime) -> dict[str, object]:
     """An element of `GET /credenciales`.
 
@@ -67,21 +84,6 @@ def element(view: CredentialView, now: datetime) -> dict[str, object]:
     }
 
 
-def revocation(body: Mapping[str, object]) -> RevocationReason:
-    """Read the body of revocar.
-
-    Args:
-        body: the JSON object.
-
-    Raises:
-        FieldInvalidError: `motivo` is none of the words.
-        ApplianceError: `FIELD_UNKNOWN`.
-    """
-    fields = Fields(body)
-    fields.only(("motivo",))
-    return reason(fields.text("motivo", 40))
-
-
 def reason(word: str) -> RevocationReason:
     """Read `motivo`.
 
@@ -94,45 +96,3 @@ def reason(word: str) -> RevocationReason:
     if word not in REASONS:
         raise FieldInvalidError("motivo", list(REASONS))
     return REASONS[word]
-
-
-def chain(body: Mapping[str, object]) -> bytes:
-    """Read the body of cadena.
-
-    Args:
-        body: the JSON object.
-
-    Raises:
-        FieldInvalidError: `cadena` is no text, or longer than a chain may be.
-        ApplianceError: `FIELD_UNKNOWN`.
-    """
-    fields = Fields(body)
-    fields.only(("cadena",))
-    return fields.lines("cadena", BYTES_AT_MOST).encode()
-
-
-def password(body: Mapping[str, object]) -> bytes:
-    """Read the body of csr.
-
-    Args:
-        body: the JSON object.
-
-    Raises:
-        FieldInvalidError: `password` is none.
-        ApplianceError: `FIELD_UNKNOWN`.
-    """
-    fields = Fields(body)
-    fields.only(("password",))
-    return fields.password("password")
-
-
-def nothing(body: Mapping[str, object]) -> None:
-    """Read a body that has to be `{}`.
-
-    Args:
-        body: the JSON object.
-
-    Raises:
-        ApplianceError: `FIELD_UNKNOWN`.
-    """
-    Fields(body).only(())

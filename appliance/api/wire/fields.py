@@ -1,9 +1,25 @@
-"""JSON objects of bodies, read strictly: exact types, ranges, no unknown names."""
+"""JSON objects of bodies, read strictly: exact types, ranges, no unknown names.
+
+    class Rejection(Body):
+        motivo: Annotated[str, text(500)]
+
+    Rejection.read({"motivo": "no es mío"}).motivo
+
+pydantic checks the values, in the order of the fields; here stands what a field may
+be, and how an answer tells of one that is not. An annotation that allows None is of
+a field that may be left out: null is refused unless the rule takes it.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeVar
+from functools import cache
+from typing import Any, ClassVar, Final, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema, core_schema
 
 from appliance.domain.errors import (
     ApplianceError,
@@ -11,7 +27,6 @@ from appliance.domain.errors import (
     FieldInvalidError,
     FieldMissingError,
 )
-from appliance.domain.ids import MAX_REQUEST_ID
 from appliance.domain.text.unicode_nfc import nfc
 
 COLORS: Final = (
@@ -31,183 +46,174 @@ COLORS: Final = (
 )
 """The java.awt.Color names (decisions "fontColor")."""
 PASSWORD_BYTES: Final = (8, 1024)
-_STRING: Final = "string"
-_INTEGER: Final = "integer"
-_BOOLEAN: Final = "boolean"
-_ARRAY: Final = "array"
+TOGETHER: Final = "together"
+"""Type of the error of a field without its companion, whose `field` is missing."""
 _HEX_COLOR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
 _CONTROL = re.compile(r"[\0-\x1f\x7f-\x9f]")
-_Enum = TypeVar("_Enum", bound=StrEnum)
 
 
-class Fields:
-    """A JSON object being read: hands out values of exactly one type each.
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a field may be: how it is checked, and how that is told."""
 
-    Args:
-        values: the object.
-    """
+    schema: CoreSchema
+    kind: str
+    """What it must be in JSON: `string`, `integer`, `boolean`, `array`."""
+    allowed: tuple[str, ...]
 
-    def __init__(self, values: Mapping[str, object]) -> None:
-        self._values = values
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        """Be checked by this rule, whatever else the annotation says."""
+        del source, handler
+        return self.schema
 
-    def only(self, allowed: tuple[str, ...]) -> None:
-        """Refuse names that are not known here.
+
+class Body(BaseModel):
+    """A JSON object whose fields have rules. What is wrong with it first is told."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="ignore", hide_input_in_errors=True
+    )
+    KNOWN: ClassVar[tuple[str, ...]] = ()
+    """Names of its fields as an answer lists them; empty: in their own order."""
+
+    @classmethod
+    def read(cls, body: Mapping[str, object], *, lenient: bool = False) -> Self:
+        """Read an object.
+
+        Args:
+            body: the object.
+            lenient: leave unknown names aside.
 
         Raises:
-            ApplianceError: `FIELD_UNKNOWN`, naming the first.
+            FieldMissingError: a field is not there.
+            FieldInvalidError: it is of another type or out of its range.
+            ApplianceError: `FIELD_UNKNOWN`, which is told before all others.
         """
-        for name in self._values:
-            if name not in allowed:
+        rules = _rules(cls)
+        # Not by pydantic's `extra`, which makes an error of each of 100,000 names.
+        for name in () if lenient else body:
+            if name not in rules:
                 shown = name[:64]
                 raise ApplianceError(
                     ErrorCode.FIELD_UNKNOWN,
                     params={"field": shown},
-                    extras={"field": shown, "allowed": list(allowed)},
+                    extras={"field": shown, "allowed": [*(cls.KNOWN or rules)]},
                 )
+        try:
+            return cls.model_validate(body)
+        except ValidationError as exc:
+            fault = exc.errors(include_url=False, include_input=False)[0]
+        # Out of the handler: its error holds what was sent, passwords among it.
+        name = str(fault["loc"][0])
+        rule = rules[name]
+        if fault["type"] == TOGETHER:
+            raise FieldInvalidError(fault["ctx"]["field"], fault["msg"], rule.kind)
+        if fault["type"] == "missing":
+            raise FieldMissingError(name, rule.allowed, rule.kind)
+        raise FieldInvalidError(name, rule.allowed, rule.kind)
 
-    def integer(
-        self, name: str, low: int, high: int, default: int | None = None
-    ) -> int:
-        """A whole number in a range; required when there is no default.
+    def __repr__(self) -> str:
+        """Show nothing of what was sent: a password may be among it."""
+        return f"{type(self).__name__}(…)"
 
-        Raises:
-            FieldMissingError: it is not there.
-            FieldInvalidError: another type, out of range.
-        """
-        if default is None:
-            self._demand(name, f"{low}..{high}", _INTEGER)
-        value = self._values.get(name, default)
-        # bool is an int to Python, and 5.0 equals 5; neither is one here.
-        if type(value) is not int or not low <= value <= high:
-            raise FieldInvalidError(name, f"{low}..{high}", _INTEGER)
-        return value
+    __str__ = __repr__
 
-    def integers(self, name: str, low: int, high: int, most: int) -> tuple[int, ...]:
-        """A required list of whole numbers in a range, 1 to `most` of them.
 
-        Raises:
-            FieldMissingError: it is not there.
-            FieldInvalidError: another type, empty, too long, out of range.
-        """
-        allowed = f"1..{most} of {low}..{high}"
-        value = self._demand(name, allowed, _ARRAY)
-        if not isinstance(value, list) or not 1 <= len(value) <= most:
-            raise FieldInvalidError(name, allowed, _ARRAY)
-        for element in value:
-            if type(element) is not int or not low <= element <= high:
-                raise FieldInvalidError(name, allowed, _ARRAY)
-        return tuple(value)
+@cache
+def _rules(model: type[Body]) -> dict[str, Rule]:
+    """The rule of each field, by its name in JSON."""
+    return {
+        field.alias or own: rule
+        for own, field in model.model_fields.items()
+        for rule in field.metadata
+        if isinstance(rule, Rule)
+    }
 
-    def coordinate(self, name: str) -> int | None:
-        """A whole number of either sign, or None when absent or null.
 
-        Raises:
-            FieldInvalidError: another type, or beyond what JSON keeps exactly.
-        """
-        if self._values.get(name) is None:
-            return None
-        return self.integer(name, -MAX_REQUEST_ID, MAX_REQUEST_ID)
+def whole(low: int, high: int) -> Rule:
+    """A whole number in a range; neither 5.0 nor true is one."""
+    schema = core_schema.int_schema(strict=True, ge=low, le=high)
+    return Rule(schema, "integer", (f"{low}..{high}",))
 
-    def word(self, name: str, kind: type[_Enum], default: _Enum) -> _Enum:
-        """One of a closed list of words, in its exact case.
 
-        Raises:
-            FieldInvalidError: anything else, with the list.
-        """
-        value = self._values.get(name, default.value)
-        for word in kind:
-            if word.value == value:
-                return word
-        raise FieldInvalidError(name, [word.value for word in kind], _STRING)
+def whole_or_null(low: int, high: int) -> Rule:
+    """The same, or null, which is as if it were not there."""
+    rule = whole(low, high)
+    return Rule(core_schema.nullable_schema(rule.schema), rule.kind, rule.allowed)
 
-    def boolean(self, name: str, *, default: bool) -> bool:
-        """True or false.
 
-        Raises:
-            FieldInvalidError: another type.
-        """
-        value = self._values.get(name, default)
-        if not isinstance(value, bool):
-            raise FieldInvalidError(name, ["true", "false"], _BOOLEAN)
-        return value
+def wholes(low: int, high: int, most: int) -> Rule:
+    """A list of whole numbers in a range, 1 to `most` of them."""
+    schema = core_schema.list_schema(
+        whole(low, high).schema,
+        strict=True,
+        min_length=1,
+        max_length=most,
+        fail_fast=True,
+    )
+    return Rule(schema, "array", (f"1..{most} of {low}..{high}",))
 
-    def given(self, name: str) -> bool:
-        """Whether the field is there at all, be it null."""
-        return name in self._values
 
-    def text(self, name: str, most: int) -> str:
-        """A required string without control characters, trimmed.
+def word(kind: type[StrEnum]) -> Rule:
+    """One of a closed list of words, in its exact case."""
+    schema = core_schema.enum_schema(kind, [*kind], sub_type="str")
+    return Rule(schema, "string", tuple(each.value for each in kind))
 
-        Raises:
-            FieldMissingError: it is not there.
-            FieldInvalidError: another type, empty, too long.
-        """
-        allowed = f"1..{most} characters"
-        value = self._demand(name, allowed, _STRING)
-        if not isinstance(value, str) or _CONTROL.search(value):
-            raise FieldInvalidError(name, allowed, _STRING)
+
+def boolean() -> Rule:
+    """True or false."""
+    return Rule(core_schema.bool_schema(strict=True), "boolean", ("true", "false"))
+
+
+def text(most: int) -> Rule:
+    """A string of 1 to `most` characters without control characters, trimmed."""
+
+    def read(value: str) -> str:
         trimmed = value.strip()
-        if not 1 <= len(trimmed) <= most:
-            raise FieldInvalidError(name, allowed, _STRING)
+        if _CONTROL.search(value) or not 1 <= len(trimmed) <= most:
+            raise ValueError
         return trimmed
 
-    def optional_text(self, name: str, most: int) -> str | None:
-        """A string without control characters, trimmed, that may be left out.
+    return _string(read, f"1..{most} characters")
 
-        Raises:
-            FieldInvalidError: another type, empty, too long.
-        """
-        return self.text(name, most) if name in self._values else None
 
-    def lines(self, name: str, most: int) -> str:
-        """A required string of several lines.
+def lines(most: int) -> Rule:
+    """A string of several lines, of 1 to `most` characters."""
+    schema = core_schema.str_schema(strict=True, min_length=1, max_length=most)
+    return Rule(schema, "string", (f"1..{most} characters",))
 
-        Raises:
-            FieldMissingError: it is not there.
-            FieldInvalidError: another type, empty, too long.
-        """
-        allowed = f"1..{most} characters"
-        value = self._demand(name, allowed, _STRING)
-        if not isinstance(value, str) or not 1 <= len(value) <= most:
-            raise FieldInvalidError(name, allowed, _STRING)
-        return value
 
-    def password(self, name: str, least: int = PASSWORD_BYTES[0]) -> bytes:
-        """A password: UTF-8 of its NFC form. The error never shows it.
+def password(least: int = PASSWORD_BYTES[0]) -> Rule:
+    """A password, as UTF-8 of its NFC form: `bytes`, none of them NUL."""
+    most = PASSWORD_BYTES[1]
 
-        Raises:
-            FieldMissingError: it is not there.
-            FieldInvalidError: another type, too short, too long, NUL.
-        """
-        allowed = f"{least}..{PASSWORD_BYTES[1]} bytes"
-        value = self._demand(name, allowed, _STRING)
-        if not isinstance(value, str) or len(value) > PASSWORD_BYTES[1]:
-            raise FieldInvalidError(name, allowed, _STRING)
-        encoded = (nfc(value, PASSWORD_BYTES[1]) or "").encode()
-        if b"\0" in encoded or not least <= len(encoded) <= PASSWORD_BYTES[1]:
-            raise FieldInvalidError(name, allowed, _STRING)
+    def read(value: str) -> bytes:
+        if len(value) > most:
+            raise ValueError
+        encoded = (nfc(value, most) or "").encode()
+        if b"\0" in encoded or not least <= len(encoded) <= most:
+            raise ValueError
         return encoded
 
-    def color(self, name: str, default: str) -> str:
-        """A colour's name, or `#RRGGBB`, which becomes upper case.
+    return _string(read, f"{least}..{most} bytes")
 
-        Raises:
-            FieldInvalidError: anything else.
-        """
-        value = self._values.get(name, default)
-        if isinstance(value, str):
-            if value in COLORS:
-                return value
-            if _HEX_COLOR.fullmatch(value):
-                return value.upper()
-        raise FieldInvalidError(name, [*COLORS, "#RRGGBB"], _STRING)
 
-    def _demand(self, name: str, allowed: str, kind: str) -> object:
-        """The value of a field that must be there, be it null.
+def color() -> Rule:
+    """A colour's name, or `#RRGGBB`, which becomes upper case."""
 
-        Raises:
-            FieldMissingError: it is not.
-        """
-        if name not in self._values:
-            raise FieldMissingError(name, allowed, kind)
-        return self._values[name]
+    def read(value: str) -> str:
+        if value in COLORS:
+            return value
+        if not _HEX_COLOR.fullmatch(value):
+            raise ValueError
+        return value.upper()
+
+    return _string(read, *COLORS, "#RRGGBB")
+
+
+def _string(read: Callable[[str], str | bytes], *allowed: str) -> Rule:
+    """A string as a function reads it, which raises `ValueError` for a wrong one."""
+    schema = core_schema.str_schema(strict=True)
+    return Rule(
+        core_schema.no_info_after_validator_function(read, schema), "string", allowed
+    )

@@ -7,10 +7,24 @@ to the spec. What is read becomes the core's own types at once.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
-from appliance.api.wire.fields import Fields
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from appliance.api.wire.fields import (
+    TOGETHER,
+    Body,
+    boolean,
+    color,
+    password,
+    text,
+    whole,
+    whole_or_null,
+    wholes,
+    word,
+)
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import MAX_REQUEST_ID, BatchId, RequestId
 from appliance.domain.requests.batch import MOST_REQUESTS, SignBatch
 from appliance.domain.requests.request import SignCommand
@@ -32,6 +46,104 @@ _REQUEST_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 PARAMETER_FIELDS: Final = (*SignParameters().to_wire(), *OPTIONAL_FIELDS)
 SIGN_FIELDS: Final = ("solicitudId", *PARAMETER_FIELDS, "password")
 BATCH_FIELDS: Final = ("solicitudIds", *PARAMETER_FIELDS, "password")
+
+
+_Restriction = Annotated[Restriction | None, word(Restriction)]
+
+
+class Parameters(Body):
+    """The parameters of a signature; what was not given is `SignParameters`'s default.
+
+    In the order in which faults are told.
+    """
+
+    KNOWN = PARAMETER_FIELDS
+
+    x: Annotated[int | None, whole_or_null(-MAX_REQUEST_ID, MAX_REQUEST_ID)] = None
+    y: Annotated[int | None, whole_or_null(-MAX_REQUEST_ID, MAX_REQUEST_ID)] = Field(
+        None, validate_default=True
+    )
+    font_color: Annotated[str | None, color()] = None
+    font_name: Annotated[FontName | None, word(FontName)] = None
+    font_size: Annotated[int | None, whole(4, 72)] = None
+    font_style: Annotated[FontStyle | None, word(FontStyle)] = None
+    page: Annotated[int | None, whole(1, MAX_REQUEST_ID)] = None
+    zoom_percent: Annotated[int | None, whole(10, 400)] = None
+    restriction: _Restriction = Field(None, alias="restriccion")
+    visible: Annotated[bool | None, boolean()] = None
+    field: Annotated[str | None, text(NAME_LENGTH)] = Field(None, alias="campo")
+    reason: Annotated[str | None, text(REASON_LENGTH)] = Field(None, alias="motivo")
+    place: Annotated[str | None, text(PLACE_LENGTH)] = Field(None, alias="lugar")
+    cuil: Annotated[CuilDisplay | None, word(CuilDisplay)] = None
+    qr: Annotated[bool | None, boolean()] = None
+    logo: Annotated[bool | None, boolean()] = None
+
+    @field_validator("y")
+    @classmethod
+    def _has_its_x(cls, y: int | None, info: ValidationInfo) -> int | None:
+        """Have x and y come together; without a valid x, that one is told.
+
+        Raises:
+            PydanticCustomError: one of them is not there.
+        """
+        if "x" in info.data and (info.data["x"] is None) != (y is None):
+            missing = "y" if y is None else "x"
+            raise PydanticCustomError(
+                TOGETHER, "x and y come together", {"field": missing}
+            )
+        return y
+
+    def parameters(self) -> SignParameters:
+        """What was given, and the defaults of the rest."""
+        given = self.model_fields_set & Parameters.model_fields.keys()
+        return SignParameters(**{name: getattr(self, name) for name in given})
+
+
+class _OneRequest(Body):
+    solicitud_id: Annotated[int, whole(1, MAX_REQUEST_ID)]
+
+
+class _SeveralRequests(Body):
+    solicitud_ids: Annotated[list[int], wholes(1, MAX_REQUEST_ID, MOST_REQUESTS)]
+
+
+class _Sign(Parameters, _OneRequest):
+    # The fields of the last base come first.
+    KNOWN = SIGN_FIELDS
+    password: Annotated[bytes, password()]
+
+
+class _SignBatch(Parameters, _SeveralRequests):
+    KNOWN = BATCH_FIELDS
+    password: Annotated[bytes, password()]
+
+
+class Rejection(Body):
+    """The body of rechazar."""
+
+    motivo: Annotated[str, text(REJECTION_LENGTH)]
+
+
+class Login(Body):
+    """The body of `POST /auth/login` (decisions "login")."""
+
+    usuario: Annotated[str, text(LOGIN_LENGTH)]
+    # A short password is a wrong one here, told like any other.
+    password: Annotated[bytes, password(least=1)]
+
+
+class OneTimeCode(Body):
+    """The body of `POST /auth/otp`, its code as typed (decisions "login")."""
+
+    login_token: Annotated[str, text(256)]
+    codigo: Annotated[str, text(64)]
+
+
+class PasswordChange(Body):
+    """The body of `POST /credenciales/clave`: the signing password now and then."""
+
+    password: Annotated[bytes, password()]
+    nueva: Annotated[bytes, password()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +173,11 @@ def sign_command(
 
     Source: spec "Signing command body"; decisions "required fields of firmar".
     """
-    fields = Fields(body)
-    if not lenient:
-        fields.only(SIGN_FIELDS)
+    read = _Sign.read(body, lenient=lenient)
     return SignCommand(
-        request=RequestId(fields.integer("solicitudId", 1, MAX_REQUEST_ID)),
-        params=_sign_parameters(fields),
-        password=fields.password("password"),
+        request=RequestId(read.solicitud_id),
+        params=read.parameters(),
+        password=read.password,
         if_match=conditions.if_match,
         idempotency_key=conditions.idempotency_key,
     )
@@ -92,13 +202,11 @@ def sign_batch(body: Mapping[str, object], conditions: Conditions) -> SignBatch:
     """
     if conditions.if_match is not None:
         raise ApplianceError(ErrorCode.BAD_HEADER)
-    fields = Fields(body)
-    fields.only(BATCH_FIELDS)
-    wanted = fields.integers("solicitudIds", 1, MAX_REQUEST_ID, MOST_REQUESTS)
+    read = _SignBatch.read(body)
     return SignBatch(
-        requests=tuple(RequestId(request) for request in wanted),
-        params=_sign_parameters(fields),
-        password=fields.password("password"),
+        requests=tuple(RequestId(request) for request in read.solicitud_ids),
+        params=read.parameters(),
+        password=read.password,
         idempotency_key=conditions.idempotency_key,
     )
 
@@ -130,96 +238,7 @@ def preview_parameters(body: Mapping[str, object]) -> SignParameters:
 
     Source: decisions "seeing before signing".
     """
-    fields = Fields(body)
-    fields.only(PARAMETER_FIELDS)
-    return _sign_parameters(fields)
-
-
-def rejection(body: Mapping[str, object]) -> str:
-    """Read the body of rechazar.
-
-    Args:
-        body: the JSON object.
-
-    Returns:
-        `motivo`, trimmed, 1 to 500 characters.
-
-    Raises:
-        FieldInvalidError: missing, another type, too long.
-        ApplianceError: `FIELD_UNKNOWN`.
-    """
-    fields = Fields(body)
-    fields.only(("motivo",))
-    return fields.text("motivo", REJECTION_LENGTH)
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """The body of `POST /auth/login`."""
-
-    user: str
-    password: bytes
-
-    def __repr__(self) -> str:
-        """Show nothing of either."""
-        return "Credentials(…)"
-
-
-def credentials(body: Mapping[str, object]) -> Credentials:
-    """Read the body of `POST /auth/login`.
-
-    Args:
-        body: the JSON object.
-
-    Raises:
-        FieldInvalidError: a value of another type or length.
-        ApplianceError: `FIELD_UNKNOWN`.
-
-    Source: decisions "login".
-    """
-    fields = Fields(body)
-    fields.only(("usuario", "password"))
-    user = fields.text("usuario", LOGIN_LENGTH)
-    # A short password is a wrong one here, told like any other.
-    return Credentials(user, fields.password("password", least=1))
-
-
-def one_time_code(body: Mapping[str, object]) -> tuple[str, str]:
-    """Read the body of `POST /auth/otp`.
-
-    Args:
-        body: the JSON object.
-
-    Returns:
-        The login token and the code as typed, trimmed.
-
-    Raises:
-        FieldInvalidError: a value of another type or length.
-        ApplianceError: `FIELD_UNKNOWN`.
-
-    Source: decisions "login".
-    """
-    fields = Fields(body)
-    fields.only(("loginToken", "codigo"))
-    return fields.text("loginToken", 256), fields.text("codigo", 64)
-
-
-def password_change(body: Mapping[str, object]) -> tuple[bytes, bytes]:
-    """Read the body of `POST /credenciales/clave`.
-
-    Args:
-        body: the JSON object.
-
-    Returns:
-        The signing password as it is, and as it shall be.
-
-    Raises:
-        FieldInvalidError: a value of another type or length.
-        ApplianceError: `FIELD_UNKNOWN`.
-    """
-    fields = Fields(body)
-    fields.only(("password", "nueva"))
-    return fields.password("password"), fields.password("nueva")
+    return Parameters.read(body).parameters()
 
 
 def request_id(text: str) -> RequestId:
@@ -235,32 +254,3 @@ def request_id(text: str) -> RequestId:
     if not _REQUEST_ID.fullmatch(text) or int(text) > MAX_REQUEST_ID:
         raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
     return RequestId(int(text))
-
-
-def _sign_parameters(fields: Fields) -> SignParameters:
-    x, y = fields.coordinate("x"), fields.coordinate("y")
-    if (x is None) != (y is None):
-        missing = "x" if x is None else "y"
-        raise FieldInvalidError(missing, "x and y come together", "integer")
-    return SignParameters(
-        font_color=fields.color("fontColor", "BLACK"),
-        font_name=fields.word("fontName", FontName, FontName.SERIF),
-        font_size=fields.integer("fontSize", 4, 72, 12),
-        font_style=fields.word("fontStyle", FontStyle, FontStyle.PLAIN),
-        page=fields.integer("page", 1, MAX_REQUEST_ID, 1),
-        x=x,
-        y=y,
-        zoom_percent=fields.integer("zoomPercent", 10, 400, 100),
-        restriction=fields.word("restriccion", Restriction, Restriction.NO_VALUE),
-        visible=fields.boolean("visible", default=True),
-        field=fields.optional_text("campo", NAME_LENGTH),
-        reason=fields.optional_text("motivo", REASON_LENGTH),
-        place=fields.optional_text("lugar", PLACE_LENGTH),
-        cuil=(
-            fields.word("cuil", CuilDisplay, CuilDisplay.WHOLE)
-            if fields.given("cuil")
-            else None
-        ),
-        qr=fields.boolean("qr", default=True) if fields.given("qr") else None,
-        logo=fields.boolean("logo", default=True) if fields.given("logo") else None,
-    )
