@@ -44,12 +44,12 @@ class FairLimits:
     """What those are told who find no place."""
 
 
+@dataclass(slots=True, eq=False)
 class Place:
     """A place that is held until it is released, once."""
 
-    def __init__(self, queue: "FairQueue", owner: WorkOwner) -> None:
-        self._queue: FairQueue | None = queue
-        self._owner = owner
+    _queue: "FairQueue | None"
+    _owner: WorkOwner
 
     def release(self) -> None:
         """Give it back."""
@@ -77,6 +77,7 @@ class FairQueue:
         self._name = name
         metrics.watch_pool(name, self, FairQueue.state)
         self._running: Counter[WorkOwner] = Counter()
+        self._of_share: Counter[str] = Counter()
         # In the order they came.
         self._waiting: list[_Waiter] = []
         self._served: OrderedDict[str, int] = OrderedDict()
@@ -166,15 +167,13 @@ class FairQueue:
         limits = self._limits
         return (
             self._running.total() < limits.places
-            and self._of_share(owner.share) < limits.per_share
+            and self._of_share[owner.share] < limits.per_share
             and (not owner.party or self._running[owner] < limits.per_party)
         )
 
-    def _of_share(self, share: str) -> int:
-        return sum(n for each, n in self._running.items() if each.share == share)
-
     def _take(self, owner: WorkOwner) -> None:
         self._running[owner] += 1
+        self._of_share[owner.share] += 1
         self._turn += 1
         self._served[owner.share] = self._turn
         self._served.move_to_end(owner.share)
@@ -182,17 +181,14 @@ class FairQueue:
             self._served.popitem(last=False)
 
     def _give_back(self, owner: WorkOwner) -> None:
+        """Have a place free again, and give free places to those who wait."""
         self._running[owner] -= 1
+        self._of_share[owner.share] -= 1
         if not self._running[owner]:
             del self._running[owner]
-        self._grant()
-
-    def _grant(self) -> None:
-        """Give free places to those who wait."""
-        while True:
-            able = [each for each in self._waiting if self._may_run(each.owner)]
-            if not able:
-                return
+        if not self._of_share[owner.share]:
+            del self._of_share[owner.share]
+        while able := [each for each in self._waiting if self._may_run(each.owner)]:
             # `min` keeps the order in which they came among equals.
             chosen = min(able, key=lambda each: self._rank(each.owner.share))
             self._waiting.remove(chosen)
@@ -201,4 +197,4 @@ class FairQueue:
                 chosen.granted.set_result(None)
 
     def _rank(self, share: str) -> tuple[int, int]:
-        return self._of_share(share), self._served.get(share, 0)
+        return self._of_share[share], self._served.get(share, 0)

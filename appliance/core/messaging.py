@@ -8,10 +8,12 @@ the poll interval of a worker; news that is lost costs a front its next look.
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 from arq.connections import ArqRedis, RedisSettings
@@ -33,6 +35,7 @@ RING_JOB = "ring"
 """Name of the arq function."""
 
 _log = structlog.get_logger(__name__)
+_Client = TypeVar("_Client", bound=Redis)
 _AWAY = (RedisError, OSError, asyncio.TimeoutError)
 _CONNECT_S = 1
 """Longest that connecting may take, in seconds."""
@@ -81,34 +84,62 @@ def redis_settings(settings: Settings) -> RedisSettings:
     return found
 
 
-class _Sending:
-    """Words to Redis, for each of which its caller waits `_RING_S` at most.
+class _Link(Generic[_Client]):
+    """A client of Redis, asked for `_RING_S` at most and never in vain for long.
 
-    What is later is cancelled and comes to its end by itself: over a dead link the
-    client takes seconds more for letting go.
+    What is later than that is cancelled and comes to its end by itself: over a dead
+    link the client takes seconds more for letting go. A Redis that was away is left
+    alone for `_REST_S`.
+
+    Args:
+        connect: makes the client at its first use, and after a rest.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[_Client]]) -> None:
+        self._connect = connect
+        self._client: _Client | None = None
+        self._connecting = asyncio.Lock()
+        self._retry_at = 0.0
         self._running: set[asyncio.Future[None]] = set()
 
-    async def in_time(self, words: Coroutine[object, object, None]) -> bool:
-        """Whether Redis took them in time.
+    async def send(self, words: Callable[[_Client], Awaitable[None]]) -> None:
+        """Have Redis take words, if it is there; does not raise if it is not.
 
         A caller that leaves tears no connection that is in the middle of an answer.
+
+        Args:
+            words: say them to a client.
         """
-        sending = self.leave(words)
+        if self._client is None and _now() < self._retry_at:
+            return
+        sending = self._begin(self._send(words))
         await asyncio.wait({sending}, timeout=_RING_S)
         if not sending.done():
             sending.cancel()
-        if not sending.done() or sending.cancelled():
-            return False
-        error = sending.exception()
-        if error is not None and not isinstance(error, _AWAY):
-            raise error
-        return error is None
+        elif not sending.cancelled():
+            error = sending.exception()
+            if error is None:
+                return
+            if not isinstance(error, _AWAY):
+                raise error
+        self._rest()
 
-    def leave(self, words: Coroutine[object, object, None]) -> asyncio.Future[None]:
-        """Begin them, whether or not anybody waits."""
+    async def _send(self, words: Callable[[_Client], Awaitable[None]]) -> None:
+        async with self._connecting:
+            if self._client is None:
+                if _now() < self._retry_at:
+                    return
+                try:
+                    self._client = await self._connect()
+                except _AWAY:
+                    # Those that wait for this lock need not find it out again.
+                    self._rest()
+                    raise
+            client = self._client
+        await words(client)
+
+    def _begin(self, words: Coroutine[object, object, None]) -> asyncio.Future[None]:
+        """Begin something, whether or not anybody waits for it."""
         sending = asyncio.ensure_future(words)
         self._running.add(sending)
         sending.add_done_callback(self._ended)
@@ -119,8 +150,18 @@ class _Sending:
         if not sending.cancelled():
             sending.exception()
 
+    def _rest(self) -> None:
+        self._retry_at = _now() + _REST_S
+        self._drop()
+
+    def _drop(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            self._begin(_closed(client))
+
     async def close(self) -> None:
-        """Give what is under way a moment more."""
+        """Drop the connection, and give what is under way a moment more."""
+        self._drop()
         if self._running:
             _, late = await asyncio.wait([*self._running], timeout=_RING_S)
             for sending in late:
@@ -131,57 +172,22 @@ class RedisDoorbell:
     """A `Doorbell` over arq; never raises."""
 
     def __init__(self, settings: RedisSettings) -> None:
-        self._settings = settings
-        self._pool: ArqRedis | None = None
-        self._connecting = asyncio.Lock()
-        self._retry_at = 0.0
-        self._sending = _Sending()
+        self._link = _Link(partial(connect_queue, settings))
 
     async def ring(self, work: ActivationId | TaskId) -> None:
         """Tell any worker that there is work; never raises."""
-        if self._resting():
-            return
-        if not await self._sending.in_time(self._ring(work)):
-            self._rest()
 
-    def _resting(self) -> bool:
-        """Whether Redis was away a moment ago and is left alone for now."""
-        return self._pool is None and _now() < self._retry_at
+        async def tell(pool: ArqRedis) -> None:
+            await pool.enqueue_job(
+                RING_JOB, work, _job_id=f"{work}:1", _expires=timedelta(minutes=2)
+            )
+            await pool.publish(BELL, "")
 
-    def _rest(self) -> None:
-        self._retry_at = _now() + _REST_S
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            self._sending.leave(_closed(pool))
-
-    async def _ring(self, work: ActivationId | TaskId) -> None:
-        if (pool := await self._connected()) is None:
-            return
-        await pool.enqueue_job(
-            RING_JOB, work, _job_id=f"{work}:1", _expires=timedelta(minutes=2)
-        )
-        await pool.publish(BELL, "")
-
-    async def _connected(self) -> ArqRedis | None:
-        """The one pool, made by whoever rings first; None while resting."""
-        async with self._connecting:
-            if self._resting():
-                return None
-            if self._pool is None:
-                try:
-                    self._pool = await connect_queue(self._settings)
-                except _AWAY:
-                    # Those that wait for this lock need not find it out again.
-                    self._rest()
-                    raise
-            return self._pool
+        await self._link.send(tell)
 
     async def close(self) -> None:
         """Drop the connection."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            self._sending.leave(_closed(pool))
-        await self._sending.close()
+        await self._link.close()
 
 
 async def _closed(client: Redis) -> None:
@@ -193,20 +199,16 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
+@dataclass(slots=True, eq=False)
 class _Waiter:
-    """One caller waiting for news.
+    """One caller waiting for news."""
 
-    Args:
-        hears: whether news can come; without, a wait is a short one.
-    """
-
-    def __init__(self, hears: Callable[[], bool]) -> None:
-        self.event = asyncio.Event()
-        self._hears = hears
+    outcomes: "RedisOutcomes"
+    event: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait for news or the time-out; True for news."""
-        if not self._hears():
+        if not self.outcomes.hears:
             timeout_s = min(timeout_s, _DEAF_S)
         try:
             async with asyncio.timeout(timeout_s):
@@ -223,15 +225,14 @@ class RedisOutcomes:
     def __init__(self, settings: RedisSettings) -> None:
         self._settings = settings
         self._waiters: dict[str, set[_Waiter]] = {}
-        self._publisher: Redis | None = None
-        self._retry_at = 0.0
-        self._sending = _Sending()
-        self._hears = False
+        self._link = _Link(self._connect)
+        self.hears = False
+        """Whether news can come; without, a wait is a short one."""
 
     @asynccontextmanager
     async def expect(self, activation: ActivationId) -> AsyncIterator[_Waiter]:
         """Listen from now on; enter it before the work is committed."""
-        waiter = _Waiter(lambda: self._hears)
+        waiter = _Waiter(self)
         self._waiters.setdefault(activation, set()).add(waiter)
         try:
             yield waiter
@@ -243,22 +244,15 @@ class RedisOutcomes:
 
     async def announce(self, activation: ActivationId) -> None:
         """Wake whoever expects it; never raises."""
+
+        async def tell(client: Redis) -> None:
+            await client.publish(NEWS, activation)
+
         self._wake(activation)
-        if self._publisher is None and _now() < self._retry_at:
-            return
-        if not await self._sending.in_time(self._publish(activation)):
-            self._retry_at = _now() + _REST_S
-            self._drop()
+        await self._link.send(tell)
 
-    def _drop(self) -> None:
-        publisher, self._publisher = self._publisher, None
-        if publisher is not None:
-            self._sending.leave(_closed(publisher))
-
-    async def _publish(self, activation: ActivationId) -> None:
-        if self._publisher is None:
-            self._publisher = connect(self._settings)
-        await self._publisher.publish(NEWS, activation)
+    async def _connect(self) -> Redis:
+        return connect(self._settings)
 
     def _wake(self, activation: str) -> None:
         for waiter in self._waiters.get(activation, ()):
@@ -268,7 +262,7 @@ class RedisOutcomes:
         """Listen until cancelled; a Redis that is away is tried each second."""
 
         def tell(*, hears: bool) -> None:
-            self._hears = hears
+            self.hears = hears
 
         async for message in listen(self._settings, NEWS, tell):
             if message is None:
@@ -280,8 +274,7 @@ class RedisOutcomes:
 
     async def close(self) -> None:
         """Drop the connection."""
-        self._drop()
-        await self._sending.close()
+        await self._link.close()
 
 
 def connect(settings: RedisSettings) -> Redis:

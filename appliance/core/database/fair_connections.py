@@ -8,10 +8,11 @@ Of several connections no owner gets all, and who waits in vain is told `OVERLOA
 The installation's own work passes: a worker that holds a claim has to finish it.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import ContextVar
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import QueuePool
@@ -23,6 +24,9 @@ from appliance.core.work_owner import INSTALLATION, work_owner
 _WAITING: Final = 1_024
 _holds: ContextVar[bool] = ContextVar("rubrica.holds_connection", default=False)
 
+Turn: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
+"""Holds a place for a block, or raises `OVERLOADED`."""
+
 
 class ConnectionTurns:
     """Gives out the connections of one process.
@@ -32,29 +36,12 @@ class ConnectionTurns:
     """
 
     def __init__(self, engines: Engines) -> None:
-        self._readers = FairQueue(_limits(engines.reader), "database_turns")
+        readers = writers = FairQueue(_limits(engines.reader), "database_turns")
         # On PostgreSQL both are one pool.
-        is_one = engines.writer is engines.reader
-        self._writers = self._readers
-        if not is_one:
-            limits = _limits(engines.writer)
-            self._writers = FairQueue(limits, "database_write_turns")
-
-    def reading(self) -> AbstractAsyncContextManager[None]:
-        """Hold a place among the readers.
-
-        Raises:
-            ApplianceError: `OVERLOADED`.
-        """
-        return _turn(self._readers)
-
-    def writing(self) -> AbstractAsyncContextManager[None]:
-        """Hold a place among the writers.
-
-        Raises:
-            ApplianceError: `OVERLOADED`.
-        """
-        return _turn(self._writers)
+        if engines.writer is not engines.reader:
+            writers = FairQueue(_limits(engines.writer), "database_write_turns")
+        self.reading: Turn = partial(_turn, readers)
+        self.writing: Turn = partial(_turn, writers)
 
 
 def _limits(engine: AsyncEngine) -> FairLimits:

@@ -53,9 +53,6 @@ class FileTurn:
             # The thread waits on; the turn goes to whoever enters next, or back.
             coming.add_done_callback(self._give_back)
             raise
-        finally:
-            if coming.done():
-                self._forget(coming)
 
     async def __aexit__(self, *exc: object) -> None:
         """Leave it to the next."""
@@ -77,13 +74,8 @@ class FileTurn:
         ).start()
         return self._coming
 
-    def _forget(self, coming: asyncio.Future[int]) -> None:
-        if self._coming is coming:
-            self._coming = None
-
     def _give_back(self, coming: asyncio.Future[int]) -> None:
         """Leave a turn that came when nobody waited for it any more."""
-        self._forget(coming)
         if coming.exception() is None:
             os.close(coming.result())
 
@@ -92,24 +84,14 @@ def _queue_in_thread(
     path: Path, loop: asyncio.AbstractEventLoop, coming: asyncio.Future[int]
 ) -> None:
     """Take the lock, however long that takes, and tell the loop its descriptor."""
+    descriptor: int | None = None
     try:
-        descriptor = _locked(path)
-    except OSError as exc:
+        # Opened anew for each turn, so that descriptor and lock end together.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, _MODE)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        loop.call_soon_threadsafe(coming.set_result, descriptor)
+    except (OSError, RuntimeError) as exc:
+        if descriptor is not None:
+            os.close(descriptor)
         with suppress(RuntimeError):  # the loop ended meanwhile
             loop.call_soon_threadsafe(coming.set_exception, exc)
-        return
-    try:
-        loop.call_soon_threadsafe(coming.set_result, descriptor)
-    except RuntimeError:
-        os.close(descriptor)
-
-
-def _locked(path: Path) -> int:
-    """A descriptor that holds the lock; opened anew, so that both end together."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, _MODE)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor

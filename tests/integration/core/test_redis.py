@@ -243,10 +243,10 @@ async def test_many_rings_at_once_share_one_connection(
     """The first fifty calls of a front make one pool, not fifty."""
     async with doorbell(settings) as bell:
         await asyncio.gather(*(bell.ring(ActivationId(new_id())) for _ in range(50)))
-        first = bell._pool
+        first = bell._link._client
         await bell.ring(ID)
 
-        assert first is bell._pool
+        assert first is bell._link._client
     with Redis(unix_socket_path=str(redis_server.socket)) as client:
         queued: int = client.zcard("rubrica:ring")
         assert queued == 51
