@@ -132,7 +132,12 @@ async def sign() -> Response:
     command, document = await _command()
     request_log.note(solicitudId=command.request)
     outcome = await core().signing.sign(command, signer, document)
-    wants_pdf = _wants_pdf(multipart=document is not None)
+    # A call that brought its document wants the PDF (decisions "PDF in the answer").
+    wants_pdf = (
+        content_negotiation.prefers(PDF, over=JSON)
+        if document is None
+        else not content_negotiation.wants_only(JSON)
+    )
     if outcome.document is None:
         return _going_on(outcome.request, wants_pdf=wants_pdf)
     if wants_pdf:
@@ -150,13 +155,6 @@ async def _command() -> tuple[SignCommand, bytes | None]:
         return requests.sign_command(await body.read_object(), conditions), None
     form = await body.read_form()
     return requests.sign_command(form.options, conditions, lenient=True), form.file
-
-
-def _wants_pdf(*, multipart: bool) -> bool:
-    """Whether the signed PDF itself is the answer (decisions "PDF in the answer")."""
-    if multipart:
-        return not content_negotiation.wants_only(JSON)
-    return content_negotiation.prefers(PDF, over=JSON)
 
 
 def _going_on(wanted: RequestId, *, wants_pdf: bool) -> Response:

@@ -17,9 +17,9 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, ClassVar, Final, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
 from pydantic.alias_generators import to_camel
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from appliance.domain.errors import (
     ApplianceError,
@@ -46,8 +46,8 @@ COLORS: Final = (
 )
 """The java.awt.Color names (decisions "fontColor")."""
 PASSWORD_BYTES: Final = (8, 1024)
-TOGETHER: Final = "together"
-"""Type of the error of a field without its companion, whose `field` is missing."""
+_TOGETHER: Final = "together"
+"""Type of the error where one of two fields is missing."""
 _HEX_COLOR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
 _CONTROL = re.compile(r"[\0-\x1f\x7f-\x9f]")
 
@@ -106,8 +106,8 @@ class Body(BaseModel):
         # Out of the handler: its error holds what was sent, passwords among it.
         name = str(fault["loc"][0])
         rule = rules[name]
-        if fault["type"] == TOGETHER:
-            raise FieldInvalidError(fault["ctx"]["field"], fault["msg"], rule.kind)
+        if fault["type"] == _TOGETHER:
+            raise FieldInvalidError(fault["ctx"]["missing"], fault["msg"], rule.kind)
         if fault["type"] == "missing":
             raise FieldMissingError(name, rule.allowed, rule.kind)
         raise FieldInvalidError(name, rule.allowed, rule.kind)
@@ -136,10 +136,29 @@ def whole(low: int, high: int) -> Rule:
     return Rule(schema, "integer", (f"{low}..{high}",))
 
 
-def whole_or_null(low: int, high: int) -> Rule:
-    """The same, or null, which is as if it were not there."""
+def whole_or_null(low: int, high: int, along_with: str = "") -> Rule:
+    """The same, or null, which is as if it were not there.
+
+    Args:
+        low: least.
+        high: greatest.
+        along_with: the field before it that is there exactly when it is. Its default
+            is to be validated, and where that one is wrong, that one is told.
+    """
+
+    def check(value: int | None, info: ValidationInfo) -> int | None:
+        other: object = info.data.get(along_with, value)
+        if (other is None) is (value is None):
+            return value
+        context = {"missing": info.field_name if value is None else along_with}
+        told = f"{along_with} and {info.field_name} come together"
+        raise PydanticCustomError(_TOGETHER, told, context)
+
     rule = whole(low, high)
-    return Rule(core_schema.nullable_schema(rule.schema), rule.kind, rule.allowed)
+    schema: CoreSchema = core_schema.nullable_schema(rule.schema)
+    if along_with:
+        schema = core_schema.with_info_after_validator_function(check, schema)
+    return Rule(schema, rule.kind, rule.allowed)
 
 
 def wholes(low: int, high: int, most: int) -> Rule:

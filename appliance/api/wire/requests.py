@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from pydantic import Field, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from appliance.api.wire.fields import (
-    TOGETHER,
     Body,
     boolean,
     color,
@@ -48,6 +46,9 @@ SIGN_FIELDS: Final = ("solicitudId", *PARAMETER_FIELDS, "password")
 BATCH_FIELDS: Final = ("solicitudIds", *PARAMETER_FIELDS, "password")
 
 
+_Ordinate = Annotated[
+    int | None, whole_or_null(-MAX_REQUEST_ID, MAX_REQUEST_ID, along_with="x")
+]
 _Restriction = Annotated[Restriction | None, word(Restriction)]
 
 
@@ -60,9 +61,7 @@ class Parameters(Body):
     KNOWN = PARAMETER_FIELDS
 
     x: Annotated[int | None, whole_or_null(-MAX_REQUEST_ID, MAX_REQUEST_ID)] = None
-    y: Annotated[int | None, whole_or_null(-MAX_REQUEST_ID, MAX_REQUEST_ID)] = Field(
-        None, validate_default=True
-    )
+    y: _Ordinate = Field(None, validate_default=True)
     font_color: Annotated[str | None, color()] = None
     font_name: Annotated[FontName | None, word(FontName)] = None
     font_size: Annotated[int | None, whole(4, 72)] = None
@@ -77,21 +76,6 @@ class Parameters(Body):
     cuil: Annotated[CuilDisplay | None, word(CuilDisplay)] = None
     qr: Annotated[bool | None, boolean()] = None
     logo: Annotated[bool | None, boolean()] = None
-
-    @field_validator("y")
-    @classmethod
-    def _has_its_x(cls, y: int | None, info: ValidationInfo) -> int | None:
-        """Have x and y come together; without a valid x, that one is told.
-
-        Raises:
-            PydanticCustomError: one of them is not there.
-        """
-        if "x" in info.data and (info.data["x"] is None) != (y is None):
-            missing = "y" if y is None else "x"
-            raise PydanticCustomError(
-                TOGETHER, "x and y come together", {"field": missing}
-            )
-        return y
 
     def parameters(self) -> SignParameters:
         """What was given, and the defaults of the rest."""

@@ -6,15 +6,14 @@ from the connection only while a view reads it, which is after who asks was let 
 """
 
 from appliance.web.body.multipart import (
-    MULTIPART,
     Form,
     Part,
-    is_multipart,
     read_form,
     read_parts,
 )
 from appliance.web.body.reading import (
     GROUP_PART,
+    MULTIPART,
     PARTY_PART,
     BoundedRequest,
     Budget,
@@ -25,6 +24,7 @@ from appliance.web.body.reading import (
     discard,
     face_limits,
     hold_as,
+    is_multipart,
     json_limit,
     read_bytes,
     read_document,

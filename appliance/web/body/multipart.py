@@ -3,7 +3,7 @@
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from quart import request
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -24,6 +24,7 @@ from appliance.domain.errors import (
 )
 from appliance.web.body.multipart_decoder import BoundedDecoder, is_boundary
 from appliance.web.body.reading import (
+    MULTIPART,
     as_object,
     check_type,
     chunks,
@@ -31,7 +32,6 @@ from appliance.web.body.reading import (
     multipart_limit,
 )
 
-MULTIPART: Final = "multipart/form-data"
 _PARTS_AT_MOST = 16
 Part: TypeAlias = Field | File | Data
 """The head of a part, or more of what is in it."""
@@ -43,11 +43,6 @@ class Form:
 
     options: dict[str, object] = field(repr=False)
     file: bytes = field(repr=False)
-
-
-def is_multipart() -> bool:
-    """Tell whether the present request's body is multipart/form-data."""
-    return request.mimetype == MULTIPART
 
 
 async def read_form() -> Form:

@@ -37,6 +37,7 @@ ADDRESS_PART: Final = 16
 """One address of unknown callers."""
 PUBLIC_JSON: Final = 16_384
 """Largest JSON body of who has not said who they are, in bytes."""
+MULTIPART: Final = "multipart/form-data"
 _JSON: Final = "application/json"
 _MARK: Final = "__document__"
 _View = TypeVar("_View")
@@ -156,6 +157,11 @@ def brings_document(view: _View) -> _View:
     """
     setattr(view, _MARK, True)
     return view
+
+
+def is_multipart() -> bool:
+    """Tell whether the present request's body is multipart/form-data."""
+    return request.mimetype == MULTIPART
 
 
 async def read_object() -> dict[str, object]:
