@@ -18,7 +18,6 @@ from appliance.domain.ids import RequestId
 from appliance.domain.ports import DocumentStream
 from appliance.domain.requests.request import (
     RequestView,
-    SignCommand,
     SignedDocumentView,
 )
 from appliance.web import (
@@ -90,10 +89,14 @@ async def download_signed(solicitud: str) -> Response:
     fresh = content_negotiation.wants_only(JSON)
     clave = request.args.get("clave", "")
     linked = not fresh and await core().links.open(clave, wanted)
-    person = None if linked else (await auth.signer()).person
+    signer = None if linked else await auth.signer()
+    person = None if signer is None else signer.person
     view, pdf = await core().requests.signed(person, wanted, query.version())
-    if fresh:
-        return json_response(representations.signed(view, await _link(view)))
+    if fresh and signer is not None:
+        base_url = core().settings.web.base_url
+        clave = await core().links.mint(view.request, signer.actor)
+        url = representations.document_url(base_url, view.request, clave)
+        return json_response(representations.signed(view, url))
     if linked:
         # The page that was told this address may fetch it (decisions "CORS").
         cors.open_to(await core().sessions.origins(view.integrator))
@@ -129,7 +132,13 @@ async def sign() -> Response:
     """`POST /solicitudes/firmar`: the signing command."""
     signer = await auth.signer()
     core().tokens.require_fresh(signer)
-    command, document = await _command()
+    conditions, document = query.conditions(), None
+    if body.is_multipart():
+        form = await body.read_form()
+        command = requests.sign_command(form.options, conditions, lenient=True)
+        document = form.file
+    else:
+        command = requests.sign_command(await body.read_object(), conditions)
     request_log.note(solicitudId=command.request)
     outcome = await core().signing.sign(command, signer, document)
     # A call that brought its document wants the PDF (decisions "PDF in the answer").
@@ -143,18 +152,10 @@ async def sign() -> Response:
     if wants_pdf:
         view, pdf = await core().requests.signed(signer.person, outcome.request)
         return _signed_file(view, pdf)
-    return json_response(
-        representations.signed(outcome.document, await _link(outcome.document))
-    )
-
-
-async def _command() -> tuple[SignCommand, bytes | None]:
-    """The signing command, and the document when it came with the call."""
-    conditions = query.conditions()
-    if not body.is_multipart():
-        return requests.sign_command(await body.read_object(), conditions), None
-    form = await body.read_form()
-    return requests.sign_command(form.options, conditions, lenient=True), form.file
+    base_url = core().settings.web.base_url
+    clave = await core().links.mint(outcome.request, signer.actor)
+    url = representations.document_url(base_url, outcome.request, clave)
+    return json_response(representations.signed(outcome.document, url))
 
 
 def _going_on(wanted: RequestId, *, wants_pdf: bool) -> Response:
@@ -175,15 +176,6 @@ def _going_on(wanted: RequestId, *, wants_pdf: bool) -> Response:
     response.headers["Location"] = f"{pages.base_path()}/solicitudes/{wanted}"
     response.headers["Retry-After"] = str(_RETRY_S)
     return response
-
-
-async def _link(view: SignedDocumentView) -> str:
-    """A fresh download link."""
-    actor = (await auth.signer()).actor
-    clave = await core().links.mint(view.request, actor)
-    return representations.document_url(
-        core().settings.web.base_url, view.request, clave
-    )
 
 
 def _signed_file(view: SignedDocumentView, pdf: DocumentStream) -> Response:

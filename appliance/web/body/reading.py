@@ -117,18 +117,14 @@ class Budget:
                 del self._held[name]
 
 
+@dataclass(slots=True)
 class Held:
-    """What one request holds of its process's bytes.
+    """What one request holds of its process's bytes."""
 
-    Args:
-        budget: of the process.
-        holders: as `Budget.take` has them.
-    """
-
-    def __init__(self, budget: Budget, holders: Mapping[str, int]) -> None:
-        self._budget = budget
-        self._holders = dict(holders)
-        self._size = 0
+    budget: Budget
+    holders: Mapping[str, int]
+    """As `Budget.take` has them."""
+    size: int = 0
 
     def grow(self, size: int) -> None:
         """Hold that many bytes from now on, or as many as before if more.
@@ -139,14 +135,14 @@ class Held:
         Raises:
             ApplianceError: `OVERLOADED`.
         """
-        if size > self._size:
-            self._budget.take(self._holders, size - self._size)
-            self._size = size
+        if size > self.size:
+            self.budget.take(self.holders, size - self.size)
+            self.size = size
 
     def release(self) -> None:
         """Hold nothing any more."""
-        self._budget.take(self._holders, -self._size)
-        self._size = 0
+        self.budget.take(self.holders, -self.size)
+        self.size = 0
 
 
 def brings_document(view: _View) -> _View:

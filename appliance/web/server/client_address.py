@@ -10,7 +10,7 @@ Source: RFC 7239; decisions "behind a proxy".
 
 import ipaddress
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Final, TypeAlias
 
 from quart import current_app, g, request
@@ -103,7 +103,9 @@ def full_address() -> str:
     if known is None:
         proxies: Proxies = current_app.extensions["rubrica.proxies"]
         headers = tuple(request.scope["headers"])
-        known = proxies.client(peer_of(request.scope), headers)
+        client = request.scope.get("client")
+        # None where it has no address: a Unix socket.
+        known = proxies.client(str(client[0]) if client else "", headers)
         g.address = known
     return known
 
@@ -152,16 +154,6 @@ def counted(address: str) -> str:
         network = ipaddress.ip_network((parsed, _SUBSCRIBER_BITS), strict=False)
         return str(network)
     return address
-
-
-def peer_of(scope: Mapping[str, object]) -> str:
-    """The other end of a call's connection; empty where it has no address.
-
-    Args:
-        scope: of the call (ASGI).
-    """
-    client = scope.get("client")
-    return str(client[0]) if isinstance(client, (tuple, list)) and client else ""
 
 
 def _unscoped(address: ipaddress.IPv6Address) -> ipaddress.IPv6Address:

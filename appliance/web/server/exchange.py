@@ -169,11 +169,6 @@ class ArrivingBody(Body):
         self.room.set()
         return data
 
-    def abandon(self) -> None:
-        """Forget what was not read: the answer is on its way."""
-        self.clear()
-        self.room.set()
-
 
 class Pace:
     """So many bytes a second, for all who ask in turn.
@@ -254,7 +249,9 @@ class Exchange(ASGIHTTPConnection):
         """Send all of the answer, then end it when the body has arrived."""
         self._answered = True
         if self._body is not None:
-            self._body.abandon()
+            # Forget what was not read: the answer is on its way.
+            self._body.clear()
+            self._body.room.set()
         last = self._ambiguous or not self._arrived.is_set()
         if last and self.scope["http_version"].startswith(_HTTP_1):
             response.headers["Connection"] = "close"
