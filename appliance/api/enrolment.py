@@ -22,7 +22,7 @@ from appliance.domain.identity import Person, format_cuil
 from appliance.domain.ids import TaskId
 from appliance.domain.integrators.integrators import EnrolmentView
 from appliance.identity.enrolment import Choice, Fault, Issued
-from appliance.web import body
+from appliance.web import forms
 from appliance.web.auth import public
 from appliance.web.server.client_address import client_address
 
@@ -86,7 +86,7 @@ async def _again(code: str, person: Person) -> Response:
     Raises:
         ApplianceError: what the form cannot mend, for `refuse`.
     """
-    fields = await body.read_fields("signing_password")
+    fields = await forms.read_fields("signing_password")
     try:
         enrolled = await core().enrolment.again(code, fields["signing_password"])
     except FieldInvalidError:
@@ -110,7 +110,7 @@ async def _complete(code: str) -> Response:
     Raises:
         ApplianceError: what the form cannot mend, for `refuse`.
     """
-    fields = await body.read_fields(*_FIELDS, _OPENING)
+    fields = await forms.read_fields(*_FIELDS, _OPENING)
     view = await core().enrolment.look(code, fields[_OPENING])
     choice = Choice(
         fields["login_password"],

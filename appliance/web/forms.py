@@ -1,19 +1,28 @@
 """Forms of pages: `application/x-www-form-urlencoded`, or multipart with files.
 
-As strict as `appliance.web.body`: a field comes once, is text without control
-characters, and nothing is held beyond its limit. What fields a form has is
-for its page to say; a field that nobody asks for is never looked at.
+As strict as `appliance.web.body`: a field comes once, and nothing is held beyond its
+limit. `read` takes any fields, each of them text without control characters, and one
+that nobody asks for is never looked at; `read_fields` takes those of a form, all of
+them and no other.
 """
 
 import unicodedata
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import parse_qsl
 
 from werkzeug.sansio.multipart import Data, Field, File
 
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+    FieldMissingError,
+)
 from appliance.web import body
 
+_URLENCODED: Final = "application/x-www-form-urlencoded"
+_FORM_BYTES: Final = 65_536
 _FIELDS_AT_MOST: Final = 64
 _LINES: Final = frozenset("\r\n\t")
 
@@ -70,11 +79,68 @@ async def read(*, files: bool = False) -> Form:
         reader = _Reader(body.face_limits())
         await body.read_parts(reader.take, _FIELDS_AT_MOST)
         return reader.form
-    pairs = await body.read_pairs(body.json_limit(), "utf-8")
+    pairs = await _read_pairs(body.json_limit(), "utf-8")
     fields: dict[str, str] = {}
     for name, value in pairs:
         _keep(fields, name, value)
     return Form(fields)
+
+
+async def read_fields(*names: str) -> dict[str, str]:
+    """Read the present request's body, which must be a page's plain form.
+
+    Args:
+        names: the form's fields; each must be there once, and no other.
+
+    Raises:
+        FieldMissingError: a field is missing.
+        FieldInvalidError: a field is there twice, or the body is not UTF-8.
+        ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`,
+            `FIELD_UNKNOWN`.
+
+    Source: URL standard, application/x-www-form-urlencoded.
+    """
+    given = await _read_pairs(_FORM_BYTES, "ascii")
+    fields: dict[str, str] = {}
+    for name, value in given:
+        if name not in names:
+            shown = name[:64]
+            raise ApplianceError(
+                ErrorCode.FIELD_UNKNOWN,
+                params={"field": shown},
+                extras={"field": shown, "allowed": sorted(names)},
+            )
+        if name in fields:
+            raise FieldInvalidError(name)
+        fields[name] = value
+    for name in names:
+        if name not in fields:
+            raise FieldMissingError(name)
+    return fields
+
+
+async def _read_pairs(limit_bytes: int, encoding: str) -> list[tuple[str, str]]:
+    """Read the present request's body as names and values, as they come.
+
+    Args:
+        limit_bytes: largest body.
+        encoding: of what is not escaped.
+
+    Raises:
+        FieldInvalidError: the body is not in that encoding, or has too many fields.
+        ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
+    """
+    body.check_type(_URLENCODED)
+    raw = b"".join([c async for c in body.chunks(limit_bytes)])
+    try:
+        return parse_qsl(
+            raw.decode(encoding),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_FIELDS_AT_MOST,
+        )
+    except ValueError as exc:
+        raise FieldInvalidError("(body)", _URLENCODED) from exc
 
 
 def _keep(fields: dict[str, str], name: str, value: str) -> None:

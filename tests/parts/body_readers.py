@@ -82,7 +82,7 @@ UNENDING: Final[dict[str, Callable[[int], bytes]]] = {
 def _readers() -> Iterator[tuple[str, Reader]]:
     document = _reading(body.read_form, _FORM)
     console = _reading(lambda: forms.read(files=True), _FORM)
-    fields = _reading(lambda: body.read_fields("pin"), _URLENCODED)
+    fields = _reading(lambda: forms.read_fields("pin"), _URLENCODED)
     words = _reading(body.read_object, "application/json")
     for name, again in {
         "line ends": b"\r\n",

@@ -6,7 +6,7 @@ from the connection only while a view reads it, which is after who asks was let 
 """
 
 from appliance.web.body.multipart import (
-    Form,
+    DocumentForm,
     Part,
     read_form,
     read_parts,
@@ -21,6 +21,7 @@ from appliance.web.body.reading import (
     Limits,
     brings_document,
     check_type,
+    chunks,
     discard,
     face_limits,
     hold_as,
@@ -31,7 +32,6 @@ from appliance.web.body.reading import (
     read_object,
     release,
 )
-from appliance.web.body.urlencoded import read_fields, read_pairs
 
 __all__ = [
     "GROUP_PART",
@@ -39,12 +39,13 @@ __all__ = [
     "PARTY_PART",
     "BoundedRequest",
     "Budget",
-    "Form",
+    "DocumentForm",
     "Held",
     "Limits",
     "Part",
     "brings_document",
     "check_type",
+    "chunks",
     "discard",
     "face_limits",
     "hold_as",
@@ -52,10 +53,8 @@ __all__ = [
     "json_limit",
     "read_bytes",
     "read_document",
-    "read_fields",
     "read_form",
     "read_object",
-    "read_pairs",
     "read_parts",
     "release",
 ]

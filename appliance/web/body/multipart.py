@@ -38,14 +38,14 @@ Part: TypeAlias = Field | File | Data
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class DocumentForm:
     """A multipart body: a PDF and the JSON that goes with it."""
 
     options: dict[str, object] = field(repr=False)
     file: bytes = field(repr=False)
 
 
-async def read_form() -> Form:
+async def read_form() -> DocumentForm:
     """Read the present request's body, which must be parts `file` and `options`.
 
     Returns:
@@ -67,7 +67,7 @@ async def read_form() -> Form:
     file, options = parts.pick("file"), parts.pick("options")
     if not file:
         raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-    return Form(as_object(options), file)
+    return DocumentForm(as_object(options), file)
 
 
 async def read_parts(take: Callable[[Part], None], most: int) -> None:
