@@ -322,7 +322,10 @@ def read_token(token: str) -> ReadToken:
     if len(parts) != 3:  # noqa: PLR2004 (header, payload, signature)
         raise ApplianceError(_INVALID)
     raw_header, payload, _signature = (_decode(part) for part in parts)
-    header = _object(raw_header)
+    try:
+        header = strict_json.parse_object(raw_header)
+    except ApplianceError as exc:
+        raise ApplianceError(_INVALID) from exc
     kid = header.get("kid")
     if (
         header.keys() != _HEADER
@@ -353,8 +356,8 @@ def _check_claims(payload: bytes, issuer: str, audience: str, now: datetime) -> 
     # others, our audience among several, times with a fraction; and of an expired
     # token that is wrong besides it tells whichever claim comes first.
     try:
-        claims = _Claims.model_validate(_object(payload))
-    except ValidationError as exc:
+        claims = _Claims.model_validate(strict_json.parse_object(payload))
+    except (ApplianceError, ValidationError) as exc:
         raise ApplianceError(_INVALID) from exc
     latest = math.floor(now.timestamp()) + LEEWAY_S
     if (
@@ -385,18 +388,3 @@ def _decode(part: str) -> bytes:
     if not raw or base64.urlsafe_b64encode(raw).rstrip(b"=").decode() != part:
         raise ApplianceError(_INVALID)
     return raw
-
-
-def _object(raw: bytes) -> dict[str, object]:
-    """One JSON object, read as strictly as a body.
-
-    Raises:
-        ApplianceError: `TOKEN_INVALID`.
-    """
-    try:
-        value = strict_json.parse(raw)
-    except ApplianceError as exc:
-        raise ApplianceError(_INVALID) from exc
-    if not isinstance(value, dict):
-        raise ApplianceError(_INVALID)
-    return value

@@ -18,15 +18,6 @@ _METHODS = "GET, HEAD, POST"
 _MAX_AGE_S = 600
 
 
-def covers(path: str) -> bool:
-    """Tell whether pages of other origins may call an address at all.
-
-    Args:
-        path: of the request.
-    """
-    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in PATHS)
-
-
 def allow(request: Request, response: Response, origins: Collection[str]) -> None:
     """Put the CORS headers on an answer, where its origin is listed.
 
@@ -37,7 +28,8 @@ def allow(request: Request, response: Response, origins: Collection[str]) -> Non
 
     Source: Fetch standard, "CORS protocol"; decisions "CORS".
     """
-    if not covers(request.path):
+    path = request.path
+    if not any(path == one or path.startswith(f"{one}/") for one in PATHS):
         return
     response.headers.add("Vary", "Origin")
     origin = request.headers.get("Origin")

@@ -114,3 +114,21 @@ def test_json_never_fails_otherwise(raw: bytes) -> None:
         code = exc.code
 
     assert code in {None, ErrorCode.JSON_INVALID}
+
+
+@pytest.mark.parametrize("raw", [b"", b" \r\n\t", b"[]", b"1", b"null", b'"a"'])
+def test_object_is_told_from_other_values(raw: bytes) -> None:
+    """Nothing at all, or another value, has a code of its own."""
+    with pytest.raises(ApplianceError) as caught:
+        strict_json.parse_object(raw)
+
+    assert caught.value.code is ErrorCode.BODY_NOT_OBJECT
+
+
+def test_object_is_as_strict_as_any_value() -> None:
+    """It is the object, or refused as any value is."""
+    assert strict_json.parse_object(b' {"a":1}') == {"a": 1}
+    with pytest.raises(ApplianceError) as caught:
+        strict_json.parse_object(b'{"a":1,"a":1}')
+
+    assert caught.value.code is ErrorCode.JSON_INVALID

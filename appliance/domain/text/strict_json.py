@@ -59,6 +59,23 @@ def parse(raw: bytes) -> object:
     return value
 
 
+def parse_object(raw: bytes) -> dict[str, object]:
+    """Read one JSON object.
+
+    Args:
+        raw: as for `parse`.
+
+    Raises:
+        ApplianceError: `BODY_NOT_OBJECT`: nothing, or another value; `JSON_INVALID`.
+    """
+    if not raw.strip(b" \t\r\n"):
+        raise ApplianceError(ErrorCode.BODY_NOT_OBJECT)
+    value = parse(raw)
+    if not isinstance(value, dict):
+        raise ApplianceError(ErrorCode.BODY_NOT_OBJECT)
+    return value
+
+
 def _check_depth(text: str) -> None:
     """Refuse deep nesting before a recursive reader meets it.
 

@@ -22,10 +22,10 @@ from appliance.domain.errors import (
     FieldInvalidError,
     FieldMissingError,
 )
+from appliance.domain.text import strict_json
 from appliance.web.body.multipart_decoder import BoundedDecoder, is_boundary
 from appliance.web.body.reading import (
     MULTIPART,
-    as_object,
     check_type,
     chunks,
     face_limits,
@@ -67,7 +67,7 @@ async def read_form() -> DocumentForm:
     file, options = parts.pick("file"), parts.pick("options")
     if not file:
         raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-    return DocumentForm(as_object(options), file)
+    return DocumentForm(strict_json.parse_object(options), file)
 
 
 async def read_parts(take: Callable[[Part], None], most: int) -> None:

@@ -170,7 +170,8 @@ async def read_object() -> dict[str, object]:
     Source: decisions "errors", "Limits".
     """
     check_type(_JSON)
-    return as_object(b"".join([chunk async for chunk in chunks(json_limit())]))
+    raw = b"".join([chunk async for chunk in chunks(json_limit())])
+    return strict_json.parse_object(raw)
 
 
 async def read_document() -> bytes:
@@ -223,23 +224,6 @@ async def discard(limit: int) -> None:
     """
     async for _ in chunks(limit, keep=False):
         pass
-
-
-def as_object(raw: bytes) -> dict[str, object]:
-    """Read bytes that must be one JSON object.
-
-    Args:
-        raw: the bytes.
-
-    Raises:
-        ApplianceError: `BODY_NOT_OBJECT`, `JSON_INVALID`.
-    """
-    if not raw.strip(b" \t\r\n"):
-        raise ApplianceError(ErrorCode.BODY_NOT_OBJECT)
-    value = strict_json.parse(raw)
-    if not isinstance(value, dict):
-        raise ApplianceError(ErrorCode.BODY_NOT_OBJECT)
-    return value
 
 
 def check_type(expected: str) -> None:
