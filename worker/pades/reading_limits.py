@@ -94,8 +94,13 @@ class _Watch:
         self._is_idle = False
         threading.Thread(target=self._run, name="readings", daemon=True).start()
 
-    def begin(self, cpu_s: float) -> _Reading:
-        """Watch the calling thread."""
+    @contextmanager
+    def ended_after(self, cpu_s: float) -> Iterator[None]:
+        """Watch the calling thread, and raise in it when its time is used up.
+
+        Raises:
+            _OutOfTime: it is.
+        """
         thread = threading.get_ident()
         clock = time.pthread_getcpuclockid(thread)
         reading = _Reading(thread, clock, time.clock_gettime(clock) + cpu_s)
@@ -103,20 +108,20 @@ class _Watch:
             self._readings.add(reading)
             if self._is_idle:
                 self._changed.notify()
-        return reading
-
-    def end(self, reading: _Reading) -> None:
-        """Watch it no more, and take back what was not raised yet."""
-        while True:
-            try:
-                with self._changed:
-                    self._readings.discard(reading)
-                    if reading.is_over:
-                        _raise_in(ctypes.c_ulong(reading.thread), None)
-            except _OutOfTime:
-                # It was raised just here: the reading may be watched still.
-                continue
-            return
+        try:
+            yield
+        finally:
+            # Watched no more; what was not raised yet is taken back.
+            while True:
+                try:
+                    with self._changed:
+                        self._readings.discard(reading)
+                        if reading.is_over:
+                            _raise_in(ctypes.c_ulong(thread), None)
+                except _OutOfTime:
+                    # It was raised just here: the reading may be watched still.
+                    continue
+                break
 
     def _run(self) -> None:
         while True:
@@ -206,7 +211,7 @@ def bounded(cpu_s: float = CPU_S) -> Iterator[None]:
     """
     is_late = False
     try:
-        with _ended_after(cpu_s):
+        with _watch().ended_after(cpu_s):
             yield
     except _OutOfTime:
         is_late = True
@@ -214,21 +219,6 @@ def bounded(cpu_s: float = CPU_S) -> Iterator[None]:
         # Outside of `except`: the frames with all that was read go at once.
         reason = "reading it takes too long"
         raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, reason)
-
-
-@contextmanager
-def _ended_after(cpu_s: float) -> Iterator[None]:
-    """The same.
-
-    Raises:
-        _OutOfTime: its time is used up.
-    """
-    watch = _watch()
-    reading = watch.begin(cpu_s)
-    try:
-        yield
-    finally:
-        watch.end(reading)
 
 
 async def read_apart(work: Callable[..., _Result], *args: Any) -> _Result:
@@ -258,7 +248,7 @@ class _NotQuick:
 
 def _quick(work: Callable[..., _Result], args: tuple[Any, ...]) -> _Result | _NotQuick:
     try:
-        with _ended_after(_QUICK_S):
+        with _watch().ended_after(_QUICK_S):
             return work(*args)
     except _OutOfTime:
         return _NotQuick()
