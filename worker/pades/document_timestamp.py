@@ -14,11 +14,16 @@ from pyhanko.sign.fields import SignatureFormField
 from pyhanko.sign.signers.pdf_byterange import DocumentTimestamp
 
 from appliance.domain.keys import DigestAlgorithm
-from worker.pades.byte_range import reserve
+from worker.pades.byte_range import FileDigests
 from worker.pades.cms_embedding import fill_contents
-from worker.pades.pdf.revision import find_page, open_revision, refusing
-from worker.pades.prepare import declare_pades
-from worker.pades.signature_field import form_fields, hang, unique_name
+from worker.pades.pdf.document import (
+    declare_pades,
+    find_page,
+    form_fields,
+    hang,
+    unique_name,
+)
+from worker.pades.pdf.revision import open_revision, refusing
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +63,12 @@ def prepare_timestamp(
         )
         widget[pdf_name("/TU")] = TextStringObject("Sello de tiempo")
         hang(revision, widget, page, fields, revision.add_object(timestamp))
-        reserved = reserve(revision, pdf, timestamp, digest)
+        increment, start, end = revision.write_reserving(pdf, timestamp)
     return PreparedTimestamp(
-        increment=reserved.increment,
-        contents_at=reserved.contents_at,
-        contents_length=reserved.contents_length,
-        imprint=reserved.digest,
+        increment=increment,
+        contents_at=start + 1,
+        contents_length=end - start - 2,
+        imprint=FileDigests(pdf).covering(digest.value, increment, start, end),
     )
 
 

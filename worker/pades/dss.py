@@ -23,7 +23,8 @@ from pyhanko.pdf_utils.generic import (
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 
 from appliance.domain.requests.levels import ValidationData
-from worker.pades.pdf.revision import entry, open_revision, refusing, write_increment
+from worker.pades.pdf.document import entry
+from worker.pades.pdf.revision import open_revision, refusing
 
 _KINDS: Final = (
     # In the store, in a VRI entry.
@@ -77,7 +78,7 @@ def add_dss(pdf: bytes, validated: Sequence[Validated]) -> bytes:
             shelf.put()
         store[pdf_name("/VRI")] = entries
         revision.update_container(store)
-        return write_increment(revision, pdf)
+        return revision.write_tail(pdf).getvalue()
 
 
 def vri_key(contents: bytes) -> str:

@@ -6,7 +6,6 @@ from pyhanko.pdf_utils.generic import (
     ArrayObject,
     DictionaryObject,
     IndirectObject,
-    NumberObject,
     TextStringObject,
     pdf_name,
 )
@@ -23,10 +22,15 @@ from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm
 from worker.pades.appearance.fonts import StampFonts
-from worker.pades.appearance.form_xobject import write_stamp
+from worker.pades.appearance.form_xobject import show
+from worker.pades.pdf.document import (
+    entry,
+    find_page,
+    form_fields,
+    hang,
+    unique_name,
+)
 from worker.pades.pdf.form_fields import SignatureField, signature_fields, widget_rect
-from worker.pades.pdf.revision import add_annotation, entry, find_page
-from worker.pades.pdf.tagging import tag_widget
 
 _DIGEST_BIT = 64
 _NEAR_PT = 0.01
@@ -43,14 +47,15 @@ class FieldLook:
     picture: LogoPicture | None
     """The logo that the layout names."""
     spoken: str
+    """What has it read aloud, and shown by some readers, by more than its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldLock:
     """What signing a field locks, by its `/Lock`."""
 
-    policy: FieldMDPSpec
-    permission: MDPPerm | None
+    policy: FieldMDPSpec | None = None
+    permission: MDPPerm | None = None
     """P of the lock: what is permitted in the document from then on."""
 
 
@@ -71,8 +76,8 @@ def add_field(
         look: of the field.
         signature: reference of the signature dictionary.
     """
-    fields = form_fields(revision)
     layout = look.layout
+    fields = form_fields(revision)
     page = find_page(revision, layout.page if layout else 1)
     widget = SignatureFormField(
         unique_name(name, fields),
@@ -80,34 +85,9 @@ def add_field(
         include_on_page=page,
     )
     if layout:
-        _show(revision, widget, layout, look)
-    _say(widget, look)
+        show(revision, widget, layout, look.fonts, look.picture)
+    widget[pdf_name("/TU")] = TextStringObject(look.spoken)
     hang(revision, widget, page, fields, signature)
-
-
-def hang(
-    revision: IncrementalPdfFileWriter,
-    widget: SignatureFormField,
-    page: IndirectObject,
-    fields: ArrayObject,
-    value: IndirectObject,
-) -> None:
-    """Hang a new, filled field into the form and on its page.
-
-    Args:
-        revision: the open file.
-        widget: the field, which is its own widget.
-        page: from `find_page`.
-        fields: from `form_fields`.
-        value: the signature or document timestamp.
-    """
-    widget[pdf_name("/V")] = value
-    widget_ref = revision.add_object(widget)
-    tag_widget(revision, widget, widget_ref, page)
-    fields.append(widget_ref)
-    revision.update_container(fields)
-    add_annotation(revision, page, widget_ref)
-    ensure_sig_flags(revision)
 
 
 def fill_field(
@@ -116,7 +96,7 @@ def fill_field(
     look: FieldLook,
     signature: IndirectObject,
     digest: DigestAlgorithm,
-) -> FieldLock | None:
+) -> FieldLock:
     """Fill an empty signature field of the document.
 
     Args:
@@ -143,12 +123,12 @@ def fill_field(
     _check_digest(field, digest)
     if look.layout:
         widget = _widget_at(field, look.layout)
-        _show(revision, widget, look.layout, look)
+        show(revision, widget, look.layout, look.fonts, look.picture)
         revision.update_container(widget)
     # Earlier signatures would look broken: to validators this is a change of the form.
     is_first = all(each.value is None for each in fields)
     if is_first and "/TU" not in field.node:
-        _say(field.node, look)
+        field.node[pdf_name("/TU")] = TextStringObject(look.spoken)
     field.node[pdf_name("/V")] = signature
     revision.update_container(field.node)
     ensure_sig_flags(revision)
@@ -188,77 +168,15 @@ def _widget_at(field: SignatureField, layout: StampLayout) -> DictionaryObject:
     raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "the field's box is not there")
 
 
-def _show(
-    revision: IncrementalPdfFileWriter,
-    widget: DictionaryObject,
-    layout: StampLayout,
-    look: FieldLook,
-) -> None:
-    """Give a widget the stamp's appearance.
-
-    Raises:
-        TypeError: there are no fonts to draw it with.
-    """
-    if look.fonts is None:
-        msg = "a stamp needs fonts"
-        raise TypeError(msg)
-    stamp = write_stamp(revision, layout, look.fonts, look.picture)
-    widget[pdf_name("/AP")] = DictionaryObject({pdf_name("/N"): stamp})
-    if layout.rotate and "/MK" not in widget:
-        widget[pdf_name("/MK")] = DictionaryObject(
-            {pdf_name("/R"): NumberObject(layout.rotate)}
-        )
-
-
-def _say(node: DictionaryObject, look: FieldLook) -> None:
-    """Have a field read aloud, and shown by some readers, by more than its name."""
-    node[pdf_name("/TU")] = TextStringObject(look.spoken)
-
-
-def _lock(field: SignatureField) -> FieldLock | None:
+def _lock(field: SignatureField) -> FieldLock:
     """What the field's `/Lock` says.
 
     Source: ISO 32000-2, table 236.
     """
     lock = entry(field.node, "/Lock", DictionaryObject)
     if lock is None:
-        return None
+        return FieldLock()
     level = entry(lock, "/P", int)
     return FieldLock(
         FieldMDPSpec.from_pdf_object(lock), None if level is None else MDPPerm(level)
     )
-
-
-def form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
-    """The form's list of fields, made where it is missing or broken.
-
-    Args:
-        revision: the open file.
-    """
-    root = revision.root
-    form = entry(root, "/AcroForm", DictionaryObject)
-    if form is None:
-        form = DictionaryObject()
-        root[pdf_name("/AcroForm")] = revision.add_object(form)
-        revision.update_root()
-    fields = entry(form, "/Fields", ArrayObject)
-    if fields is None:
-        fields = form[pdf_name("/Fields")] = ArrayObject()
-        revision.update_container(form)
-    return fields
-
-
-def unique_name(wish: str, fields: ArrayObject) -> str:
-    """The name, with a number where a field of the form has it already.
-
-    Args:
-        wish: without dots.
-        fields: from `form_fields`.
-    """
-    objects = (fields[at] for at in range(len(fields)))
-    taken = {entry(found, "/T", str) for found in objects}
-    name, number = wish, 1
-    while name in taken:
-        number += 1
-        name = f"{wish}-{number}"
-    return name

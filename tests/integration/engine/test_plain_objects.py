@@ -22,11 +22,10 @@ from pyhanko.pdf_utils.generic import (
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.pdf_utils.xref import XRefSection
-from worker.pades.pdf.fast_writer import Tail, write_object
 
 from tests import pdfs
 from worker.pades.pdf.fast_reader import Reader
-from worker.pades.pdf.revision import open_revision
+from worker.pades.pdf.revision import Tail, open_revision, write_object
 
 CORPUS = Path(__file__).resolve().parents[3].parent / "shared" / "corpus"
 _MOST = 300

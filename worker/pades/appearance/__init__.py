@@ -1,1 +1,1 @@
-"""The visible signature, drawn: form XObject, fonts, graphics."""
+"""The visible signature, drawn: form XObject and fonts."""

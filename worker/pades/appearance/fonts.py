@@ -64,8 +64,11 @@ class EmbeddedFont:
     bbox: tuple[int, int, int, int]
     """In 1/1000 em."""
     italic_angle: float
+    ascent: int
+    """In 1/1000 em, as all heights."""
+    descent: int
+    """Negative: below the baseline."""
     cap_height: int
-    """In 1/1000 em."""
     flags: int
     stem_v: int
     cid_set: bytes
@@ -154,6 +157,8 @@ def _embedded(
             _thousandths(head.yMax),
         ),
         italic_angle=angle,
+        ascent=_thousandths(metrics.ascent),
+        descent=-_thousandths(metrics.descent),
         cap_height=_thousandths(cap_height),
         flags=flags,
         stem_v=140 if style in (FontStyle.BOLD, FontStyle.BOLD_ITALIC) else 80,

@@ -1,9 +1,13 @@
-"""The drawing of a stamp: a form XObject with all that it needs in itself."""
+"""The drawing of a stamp: a form XObject with all that it needs in itself.
 
-from collections.abc import Mapping
+Words, a QR code and a logo, and in which colours.
+"""
+
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
+import segno
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
     DictionaryObject,
@@ -17,28 +21,61 @@ from pyhanko.pdf_utils.generic import (
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 
-from appliance.domain.appearance.details import LogoPicture
+from appliance.domain.appearance.details import LogoPicture, qr_version
 from appliance.domain.appearance.font_metrics import UNITS_PER_EM
-from appliance.domain.appearance.stamp import LINE_HEIGHT, StampLayout
+from appliance.domain.appearance.stamp import (
+    LINE_HEIGHT,
+    QUIET_MODULES,
+    LogoFigure,
+    QrFigure,
+    StampLayout,
+)
 from worker.pades.appearance.fonts import EmbeddedFont, StampFonts
-from worker.pades.appearance.graphics import (
-    default_rgb,
-    logo_content,
-    qr_content,
-    write_logo,
-)
-from worker.pades.pdf.revision import (
-    add_annotation,
-    find_page,
-    open_revision,
-    refusing,
-    write_increment,
-)
+from worker.pades.pdf.document import add_annotation, find_page
+from worker.pades.pdf.revision import open_revision, refusing
 
 _BORDER: Final = 0.045  # line width as a share of the font size: half a point at 12
 _TINT: Final = 0.45  # how much of the text's colour the border has
 _PRINT: Final = 4  # annotation flag
 PDF_2_0: Final = (2, 0)
+# The primaries and the white of sRGB (IEC 61966-2-1), as CalRGB has them.
+_WHITE: Final = (0.9505, 1.0, 1.089)
+_GAMMA: Final = (2.2, 2.2, 2.2)
+_PRIMARIES: Final = (
+    (0.4124, 0.2126, 0.0193),
+    (0.3576, 0.7152, 0.1192),
+    (0.1805, 0.0722, 0.9505),
+)
+
+
+def show(
+    revision: IncrementalPdfFileWriter,
+    widget: DictionaryObject,
+    layout: StampLayout,
+    fonts: StampFonts | None,
+    picture: LogoPicture | None,
+) -> None:
+    """Give a widget the stamp's appearance.
+
+    Args:
+        revision: the open file.
+        widget: whose box the stamp was laid out for.
+        layout: from `appliance.domain.appearance.stamp.place`.
+        fonts: from `load_fonts`.
+        picture: the logo that the layout names, if it names one.
+
+    Raises:
+        TypeError: there are no fonts to draw it with.
+    """
+    if fonts is None:
+        msg = "a stamp needs fonts"
+        raise TypeError(msg)
+    stamp = write_stamp(revision, layout, fonts, picture)
+    widget[pdf_name("/AP")] = DictionaryObject({pdf_name("/N"): stamp})
+    if layout.rotate and "/MK" not in widget:
+        widget[pdf_name("/MK")] = DictionaryObject(
+            {pdf_name("/R"): NumberObject(layout.rotate)}
+        )
 
 
 def write_stamp(
@@ -70,10 +107,10 @@ def write_stamp(
     if named is not None and (picture is None or picture.logo.sha256 != named):
         raise ValueError(named)
     font = fonts[layout.font_name, layout.font_style]
-    resources = default_rgb(writer)
+    resources = _default_rgb(writer)
     if picture is not None and named is not None:
         resources[pdf_name("/XObject")] = DictionaryObject(
-            {pdf_name("/Logo"): write_logo(writer, picture)}
+            {pdf_name("/Logo"): _write_logo(writer, picture)}
         )
     if layout.lines:
         resources[pdf_name("/Font")] = DictionaryObject(
@@ -129,7 +166,7 @@ def draw_on_page(
             }
         )
         add_annotation(revision, page, revision.add_object(annotation))
-        return pdf + write_increment(revision, pdf)
+        return pdf + revision.write_tail(pdf).getvalue()
 
 
 def _dictionary(entries: Mapping[str, PdfObject]) -> DictionaryObject:
@@ -156,10 +193,8 @@ def _matrix(layout: StampLayout) -> tuple[float, float, float, float, float, flo
 
 
 def _content(layout: StampLayout, font: EmbeddedFont) -> bytes:
-    """The operators that draw border and text."""
-    size = layout.font_size_pt
-    pen = min(_BORDER * size, layout.width / 4, layout.height / 4)
-    red, green, blue = layout.color
+    """The operators that draw border, figures and text."""
+    pen = min(_BORDER * layout.font_size_pt, layout.width / 4, layout.height / 4)
     border = tuple(1 - _TINT * (1 - part) for part in layout.color)
     out = [
         "q",
@@ -167,34 +202,34 @@ def _content(layout: StampLayout, font: EmbeddedFont) -> bytes:
         # Wholly inside the box: readers clip what lies on its very edge.
         f"{pen:.3f} {pen:.3f}",
         f"{layout.width - 2 * pen:.3f} {layout.height - 2 * pen:.3f} re S",
-        *logo_content(layout),
-        *qr_content(layout),
     ]
+    if layout.logo is not None:
+        out += _logo_content(layout, layout.logo)
+    if layout.qr is not None:
+        out += _qr_content(layout, layout.qr)
     if layout.lines:
-        leading = LINE_HEIGHT * size
-        baseline = _first_baseline(layout, font)
-        out += [
-            f"BT /F1 {size:.3f} Tf {leading:.3f} TL",
-            f"{red:.3f} {green:.3f} {blue:.3f} rg",
-            f"{layout.text_x:.3f} {baseline:.3f} Td",
-            *(f"<{_glyphs(line, font)}> Tj T*" for line in layout.lines),
-            "ET",
-        ]
+        out += _text_content(layout, font)
     out.append("Q")
     return "\n".join(out).encode("ascii")
 
 
-def _first_baseline(layout: StampLayout, font: EmbeddedFont) -> float:
-    """Height of the first baseline; each line stands in the middle of its row."""
+def _text_content(layout: StampLayout, font: EmbeddedFont) -> list[str]:
+    """The operators that draw the lines, each in the middle of its row."""
+    size, leading = layout.font_size_pt, LINE_HEIGHT * layout.font_size_pt
     ascent = font.metrics.ascent / UNITS_PER_EM
     descent = font.metrics.descent / UNITS_PER_EM
     above = (LINE_HEIGHT - ascent - descent) / 2 + ascent
-    return layout.height - layout.text_y - above * layout.font_size_pt
-
-
-def _glyphs(line: str, font: EmbeddedFont) -> str:
-    """A line as glyph numbers, four hexadecimal digits each."""
-    return "".join(f"{font.glyphs[char]:04X}" for char in line)
+    baseline = layout.height - layout.text_y - above * size
+    red, green, blue = layout.color
+    # Glyph numbers, four hexadecimal digits each.
+    lines = ("".join([f"{font.glyphs[c]:04X}" for c in line]) for line in layout.lines)
+    return [
+        f"BT /F1 {size:.3f} Tf {leading:.3f} TL",
+        f"{red:.3f} {green:.3f} {blue:.3f} rg",
+        f"{layout.text_x:.3f} {baseline:.3f} Td",
+        *(f"<{line}> Tj T*" for line in lines),
+        "ET",
+    ]
 
 
 def _write_font(
@@ -258,8 +293,8 @@ def _descriptor(
             "/Flags": NumberObject(font.flags),
             "/FontBBox": ArrayObject(NumberObject(side) for side in font.bbox),
             "/ItalicAngle": FloatObject(font.italic_angle),
-            "/Ascent": NumberObject(_thousandths(font.metrics.ascent)),
-            "/Descent": NumberObject(-_thousandths(font.metrics.descent)),
+            "/Ascent": NumberObject(font.ascent),
+            "/Descent": NumberObject(font.descent),
             "/CapHeight": NumberObject(font.cap_height),
             "/StemV": NumberObject(font.stem_v),
             "/FontFile2": writer.add_object(program),
@@ -270,11 +305,6 @@ def _descriptor(
         glyphs = StreamObject(stream_data=font.cid_set)
         descriptor[pdf_name("/CIDSet")] = writer.add_object(glyphs)
     return descriptor
-
-
-def _thousandths(units: int) -> int:
-    """Font units as 1/1000 em."""
-    return round(units * 1000 / UNITS_PER_EM)
 
 
 def _widths(font: EmbeddedFont, layout: StampLayout) -> ArrayObject:
@@ -291,3 +321,100 @@ def _widths(font: EmbeddedFont, layout: StampLayout) -> ArrayObject:
 def _width(units: int) -> FloatObject:
     """A width in 1/1000 em; fonts have few, and decimals are slow to make."""
     return FloatObject(round(units * 1000 / UNITS_PER_EM, 2))
+
+
+def _default_rgb(writer: IncrementalPdfFileWriter) -> DictionaryObject:
+    """The resources that every stamp begins with.
+
+    A file with an output intent (PDF/A, PDF/X) may be made for paper, where RGB of a
+    device means nothing and costs the file its conformance: there the stamp's RGB is
+    that of sRGB. In other files its colours are as plain as those of the page.
+
+    Source: ISO 32000-2, 8.6.5.6; ISO 19005-2, 6.2.4.3.
+    """
+    if "/OutputIntents" not in writer.root:
+        return DictionaryObject()
+    parameters = DictionaryObject(
+        {
+            pdf_name("/WhitePoint"): _floats(_WHITE),
+            pdf_name("/Gamma"): _floats(_GAMMA),
+            pdf_name("/Matrix"): _floats(tuple(sum(_PRIMARIES, ()))),
+        }
+    )
+    space = ArrayObject([pdf_name("/CalRGB"), parameters])
+    spaces = DictionaryObject({pdf_name("/DefaultRGB"): space})
+    return DictionaryObject({pdf_name("/ColorSpace"): spaces})
+
+
+def _floats(values: tuple[float, ...]) -> ArrayObject:
+    return ArrayObject(FloatObject(value) for value in values)
+
+
+def _write_logo(
+    writer: IncrementalPdfFileWriter, picture: LogoPicture
+) -> IndirectObject:
+    """Add a logo's picture to a file.
+
+    Source: ISO 32000-2, 8.9.5.
+    """
+    entries = {
+        pdf_name("/Type"): pdf_name("/XObject"),
+        pdf_name("/Subtype"): pdf_name("/Image"),
+        pdf_name("/Width"): NumberObject(picture.logo.width_px),
+        pdf_name("/Height"): NumberObject(picture.logo.height_px),
+        pdf_name("/ColorSpace"): pdf_name("/DeviceRGB"),
+        pdf_name("/BitsPerComponent"): NumberObject(8),
+        pdf_name("/Filter"): pdf_name("/FlateDecode"),
+    }
+    return writer.add_object(StreamObject(entries, encoded_data=picture.deflated))
+
+
+def _logo_content(layout: StampLayout, logo: LogoFigure) -> list[str]:
+    """The operators that paint the logo."""
+    bottom = layout.height - logo.y - logo.height
+    return [
+        f"q {logo.width:.3f} 0 0 {logo.height:.3f} {logo.x:.3f} {bottom:.3f} cm",
+        "/Logo Do Q",
+    ]
+
+
+def _qr_content(layout: StampLayout, qr: QrFigure) -> list[str]:
+    """The operators that paint the QR code, black on white.
+
+    All its modules are one path: as paths of their own they would show seams.
+    """
+    rows = _rows(qr)
+    module = qr.side / (len(rows) + 2 * QUIET_MODULES)
+    top = layout.height - qr.y
+    out = [f"q 1 g {qr.x:.3f} {top - qr.side:.3f} {qr.side:.3f} {qr.side:.3f} re f 0 g"]
+    for at, row in enumerate(rows, QUIET_MODULES):
+        y = top - (at + 1) * module
+        out += [
+            f"{qr.x + (start + QUIET_MODULES) * module:.3f} {y:.3f} "
+            f"{length * module:.3f} {module:.3f} re"
+            for start, length in _runs(row)
+        ]
+    return [*out, "f Q"]
+
+
+def _rows(qr: QrFigure) -> list[bytes]:
+    """The code's modules, row by row, 1 for dark."""
+    made = segno.make_qr(
+        qr.content,
+        error="m",
+        version=qr_version(qr.content),
+        mode="byte",
+        boost_error=False,
+    )
+    return [bytes(row) for row in made.matrix]
+
+
+def _runs(row: bytes) -> Iterator[tuple[int, int]]:
+    """Start and length of each run of dark modules."""
+    start = None
+    for at, dark in enumerate([*row, 0]):
+        if dark and start is None:
+            start = at
+        elif not dark and start is not None:
+            yield start, at - start
+            start = None

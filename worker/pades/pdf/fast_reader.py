@@ -1,20 +1,31 @@
 """A pyHanko reader with short cuts for what is plain, in a file that is in memory.
 
-Each short cut reads what pyHanko would; where the file is odd it leaves all to
-pyHanko.
+pyHanko reads byte by byte. Most objects are plain: no comments, no escapes, no
+streams. Those are read here, token by token. Each short cut reads what pyHanko would;
+at anything else pyHanko reads the whole itself, so it alone decides what to make of
+what is odd.
 """
 
 import io
 import re
+from collections.abc import Callable, Mapping
 from typing import Final, TypeGuard
 
 from pyhanko.pdf_utils.decode_limits import DecodeContext, DecodeLimits, DecodePurpose
 from pyhanko.pdf_utils.generic import (
+    ArrayObject,
+    BooleanObject,
     DictionaryObject,
+    FloatObject,
+    IndirectObject,
+    NameObject,
+    NullObject,
+    NumberObject,
     PdfObject,
     Reference,
     StreamObject,
     TrailerReference,
+    pdf_string,
 )
 from pyhanko.pdf_utils.reader import (
     PdfFileReader,
@@ -31,19 +42,49 @@ from pyhanko.pdf_utils.xref import (
     XRefSectionType,
 )
 
-from worker.pades.pdf.plain_objects import SPACE, STOP, parse_plain
-
-_HEADER: Final = re.compile(rb"(\d{1,10}) (\d{1,5}) obj" + STOP)
-_END: Final = re.compile(SPACE + rb"*+endobj" + STOP)
+_DEEPEST: Final = 32
+"""Most containers within each other; pyHanko's own limit is Python's."""
+_SPACE: Final = rb"[ \n\r\t\f\0]"
+# What a token ends before. A number that a comma or sign follows is none of ours.
+_STOP: Final = rb"(?=[ \n\r\t\f\0()<>\[\]/%]|\Z)"
+_HEADER: Final = re.compile(rb"(\d{1,10}) (\d{1,5}) obj" + _STOP)
+_END: Final = re.compile(_SPACE + rb"*+endobj" + _STOP)
 _ROW_BYTES: Final = 20
 _ROWS: Final = re.compile(rb"(?:\d{10} \d{5} [nf](?: \n| \r|\r\n))*+")
-_ROWS_HEADER: Final = re.compile(SPACE + rb"*+(\d{1,9}) (\d{1,9})" + SPACE + rb"++")
-_TRAILER: Final = re.compile(SPACE + rb"*+trailer" + SPACE + rb"*+(?=<<)")
+_ROWS_HEADER: Final = re.compile(_SPACE + rb"*+(\d{1,9}) (\d{1,9})" + _SPACE + rb"++")
+_TRAILER: Final = re.compile(_SPACE + rb"*+trailer" + _SPACE + rb"*+(?=<<)")
 _HIGHEST_GENERATION: Final = 0xFFFF
 _LAST_BYTES: Final = 64
 _LAST_LINES: Final = re.compile(
     rb"[\r\n]startxref(?:\r?\n|\r)(\d{1,10})(?:\r?\n|\r)%%EOF(?:\r?\n|\r)?\Z"
 )
+_TOKEN: Final = re.compile(
+    _SPACE
+    + rb"*+(?:"
+    + rb"(?P<name>/[!\"$&'*-.0-;=?-Z\\^-z|~]*+)"
+    + _STOP
+    # Where pyHanko's own look-ahead sees all of it too.
+    + rb"|(?P<reference>([1-9]\d{0,8}) (\d{1,5}) R)"
+    + _STOP
+    + rb"(?!\Z)"
+    + rb"|(?P<integer>[+-]?\d{1,18})"
+    + _STOP
+    + rb"|(?P<real>[+-]?\d{1,18}\.\d{1,18})"
+    + _STOP
+    + rb"|(?P<open><<|\[)|(?P<close>>>|\])"
+    + rb"|<(?P<hex>(?:[0-9A-Fa-f]{2})*+)>"
+    + rb"|\((?P<text>[^()\\\r]*+)\)"
+    + rb"|(?P<word>true|false|null)"
+    + _STOP
+    + rb")"
+)
+_WORDS: Final[Mapping[bytes, Callable[[], PdfObject]]] = {
+    b"true": lambda: BooleanObject(value=True),
+    b"false": lambda: BooleanObject(value=False),
+    b"null": NullObject,
+}
+
+Container = Reference | TrailerReference
 
 
 class Reader(PdfFileReader):
@@ -237,21 +278,83 @@ def _plain_table(content: bytes, at: int) -> tuple[XRefSectionData, int] | None:
         at = start + count * _ROW_BYTES
         if at > len(content) or not _ROWS.fullmatch(content, start, at):
             return None
+        # From here as `XRefSectionData.process_entries` does.
         for number in range(first, first + count):
-            _add_row(data, number, content[start : start + _ROW_BYTES])
+            row = content[start : start + _ROW_BYTES]
             start += _ROW_BYTES
+            generation = int(row[11:16])
+            if number == 0 or generation > _HIGHEST_GENERATION:
+                continue
+            if row[17:18] == b"n":
+                data.standard_xrefs[number] = generation, int(row[:10])
+                data.explicit_refs_in_revision.add((number, generation))
+            else:
+                data.freed[number] = generation
+                data.explicit_refs_in_revision.add((number, generation - 1))
     trailer = _TRAILER.match(content, at)
     return None if trailer is None else (data, trailer.end())
 
 
-def _add_row(data: XRefSectionData, number: int, row: bytes) -> None:
-    """Take a row over, as `XRefSectionData.process_entries` does."""
-    generation = int(row[11:16])
-    if number == 0 or generation > _HIGHEST_GENERATION:
-        return
-    if row[17:18] == b"n":
-        data.standard_xrefs[number] = generation, int(row[:10])
-        data.explicit_refs_in_revision.add((number, generation))
-    else:
-        data.freed[number] = generation
-        data.explicit_refs_in_revision.add((number, generation - 1))
+def parse_plain(
+    content: bytes, at: int, container: Container
+) -> tuple[PdfObject, int] | None:
+    """Read one object.
+
+    Args:
+        content: where it stands.
+        at: where it starts, white space before it included.
+        container: what it is to be updated by.
+
+    Returns:
+        The object and the place after it; None when it is not plain.
+    """
+    outer: list[tuple[bytes, list[PdfObject]]] = []
+    while (token := _TOKEN.match(content, at)) is not None:
+        at = token.end()
+        kind = token.lastgroup or ""
+        if kind == "open":
+            if len(outer) == _DEEPEST:
+                return None
+            outer.append((token[kind], []))
+            continue
+        if kind == "close":
+            value = _closed(*outer.pop(), token[kind]) if outer else None
+        else:
+            value = _LEAVES[kind](token, container)
+        if value is None:
+            return None
+        value.container_ref = container
+        if not outer:
+            return value, at
+        outer[-1][1].append(value)
+    return None
+
+
+def _closed(opened: bytes, items: list[PdfObject], close: bytes) -> PdfObject | None:
+    """The container that a bracket closes; None for what is not one."""
+    if opened + close == b"[]":
+        return ArrayObject(items)
+    keys, values = items[::2], items[1::2]
+    if (
+        opened + close != b"<<>>"
+        or len(keys) != len(values)
+        or not all(isinstance(key, NameObject) for key in keys)
+        or len(set(keys)) != len(keys)
+    ):
+        return None
+    return DictionaryObject(dict(zip(keys, values, strict=True)))
+
+
+_LEAVES: Final[Mapping[str, Callable[[re.Match[bytes], Container], PdfObject]]] = {
+    "name": lambda token, _: NameObject(token["name"].decode("ascii")),
+    "reference": lambda token, container: IndirectObject(
+        int(token[3]),
+        int(token[4]),
+        container.get_pdf_handler(),  # type: ignore[no-untyped-call]
+    ),
+    "integer": lambda token, _: NumberObject(token["integer"]),
+    "real": lambda token, _: FloatObject(token["real"].decode("ascii")),
+    "hex": lambda token, _: pdf_string(bytes.fromhex(token["hex"].decode("ascii"))),
+    "text": lambda token, _: pdf_string(token["text"]),
+    "word": lambda token, _: _WORDS[token["word"]](),
+}

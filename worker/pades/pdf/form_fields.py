@@ -18,7 +18,7 @@ from pyhanko.pdf_utils.generic import (
 )
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from worker.pades.pdf.revision import entry
+from worker.pades.pdf.document import entry
 
 _STEPS: Final = 200_000
 _NAME_LENGTH: Final = 4096

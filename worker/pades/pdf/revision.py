@@ -1,14 +1,20 @@
-"""Opening a PDF to append a revision to it, and finding its pages.
+"""Opening a PDF to append a revision to it, and writing what the revision adds.
 
-Trusts nothing that a file says of itself: pages are found by walking the tree,
-and whatever pyHanko makes of a broken file becomes a refusal by name.
+    with open_revision(pdf) as revision, refusing():
+        …  # objects are added and changed
+        increment = revision.write_tail(pdf).getvalue()
+
+Whatever pyHanko makes of a broken file becomes a refusal by name. pyHanko writes names
+and strings byte by byte; what it would write is written here in one go, and what it
+does not know the bytes of beforehand (encrypted files, placeholders) it writes itself.
 """
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Self, TypeVar, cast
+from functools import lru_cache
+from typing import Any, Final, cast
 
 from pyhanko.pdf_utils.crypt import (
     AuthStatus,
@@ -18,42 +24,66 @@ from pyhanko.pdf_utils.crypt import (
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
     DictionaryObject,
+    FloatObject,
     IndirectObject,
     NameObject,
     NumberObject,
+    PdfObject,
+    StreamObject,
+    TextStringObject,
     pdf_name,
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.pdf_utils.xref import write_xref_table
+from pyhanko.sign.signers.pdf_byterange import PdfByteRangeDigest
 
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from worker.pades.pdf.fast_reader import Reader
-from worker.pades.pdf.fast_writer import Tail, write_object
 
-_Kind = TypeVar("_Kind")
-_ENDS_OF_LINE = (b"\n", b"\r")
+_ENDS_OF_LINE: Final = (b"\n", b"\r")
+_CACHED_NAME: Final = 40
+"""Longest name that is remembered, in characters: files choose names, and each
+signature has a VRI key of its own, which is longer."""
+_ESCAPED: Final = [
+    bytes([one]) if bytes([one]).isalnum() or one == ord(" ") else b"\\%03o" % one
+    for one in range(128)
+]
+"""ASCII as pyHanko writes it into a text string."""
+
+
+class Tail(io.BytesIO):
+    """What is appended to a file, by its places in the whole.
+
+    Args:
+        start: length of the file that it is appended to, in bytes.
+    """
+
+    def __init__(self, start: int) -> None:
+        super().__init__()
+        self._start = start
+
+    def tell(self) -> int:
+        """The place in the whole file."""
+        return self._start + super().tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a place in the whole file, by its offset from the beginning.
+
+        Raises:
+            ValueError: counted from elsewhere, or before the appended part.
+        """
+        if whence != io.SEEK_SET:
+            msg = "only places from the beginning"
+            raise ValueError(msg)
+        return self._start + super().seek(offset - self._start)
 
 
 class Revision(IncrementalPdfFileWriter):
-    """A revision that leaves the document's metadata alone, to be used in a `with`.
+    """A revision that leaves the document's metadata alone.
 
     pyHanko would name itself as producer, take the time from the machine's clock
     and rewrite the XMP packet, which it first has to parse.
     """
-
-    def __enter__(self) -> Self:
-        """It was opened when it was made."""
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        """Let go of the file and of all that was read of it; it is of no use then.
-
-        Objects refer to their file and it to them. Otherwise only the search for
-        cycles would free them: later than a large file can wait, and for small
-        ones it took a tenth of the time of a signature.
-        """
-        vars(self.prev).clear()
-        vars(self).clear()
 
     def _update_meta(self) -> None:
         """Change nothing."""
@@ -76,6 +106,27 @@ class Revision(IncrementalPdfFileWriter):
         self._prep_dom_for_writing()
         self._write_updated_section(tail)
         return tail
+
+    def write_reserving(
+        self, original: bytes, signature: PdfByteRangeDigest
+    ) -> tuple[bytes, int, int]:
+        """Write what the revision adds, with a place for a CMS.
+
+        Args:
+            original: the file that it was opened from.
+            signature: the dictionary in it whose ByteRange is set, and whose Contents
+                stays empty.
+
+        Returns:
+            What stands after the original's bytes, with zeros in Contents; where in
+            it Contents starts and where it ends, angle brackets included.
+
+        Source: ISO 32000-2, 12.8.1.
+        """
+        tail = self.write_tail(original)
+        start, end = signature.contents.offsets
+        signature.byte_range.fill_offsets(tail, start, end, tail.tell())
+        return tail.getvalue(), start - len(original), end - len(original)
 
     def _write(self, stream: io.BytesIO, skip_header: bool = False) -> None:  # noqa: FBT001, FBT002 (the parent's form)
         """Write objects, cross-references and trailer; as the parent does.
@@ -142,11 +193,15 @@ def refusing() -> Iterator[None]:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, reason) from exc
 
 
-def open_revision(pdf: bytes) -> Revision:
+@contextmanager
+def open_revision(pdf: bytes) -> Iterator[Revision]:
     """Open a PDF to append to it, tolerantly; with the empty password if need be.
 
     Args:
         pdf: the whole file.
+
+    Yields:
+        The revision, of use within the block alone.
 
     Raises:
         DocumentRefusedError: `PDF_MALFORMED`, `PDF_PASSWORD_NEEDED`, or
@@ -157,7 +212,14 @@ def open_revision(pdf: bytes) -> Revision:
         revision = Revision(reader.stream, prev=reader)
         if revision.prev.encrypted:
             _decrypt(revision)
-    return revision
+    try:
+        yield revision
+    finally:
+        # Objects refer to their file and it to them. Otherwise only the search for
+        # cycles would free them: later than a large file can wait, and for small
+        # ones it took a tenth of the time of a signature.
+        vars(revision.prev).clear()
+        vars(revision).clear()
 
 
 def demand_extensible(handler: object) -> StandardSecurityHandler:
@@ -201,92 +263,85 @@ def _decrypt(revision: IncrementalPdfFileWriter) -> None:
         raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "integrity by MAC")
 
 
-def entry(dictionary: object, key: str, kind: type[_Kind]) -> _Kind | None:
-    """The object under a key, references followed; None unless it is of the kind.
-
-    `dict.get` would give the reference itself.
-
-    Args:
-        dictionary: where to look; what is no dictionary has no entries.
-        key: with its slash.
-        kind: the class it must be of.
-    """
-    if not isinstance(dictionary, DictionaryObject):
-        return None
-    try:
-        value = dictionary[key]
-    except KeyError:  # absent, or null
-        return None
-    return value if isinstance(value, kind) else None
+_NAME, _NUMBER, _REFERENCE, _ARRAY, _DICTIONARY, _TEXT, _REAL, _STREAM = (
+    kind.write_to_stream
+    for kind in (
+        NameObject,
+        NumberObject,
+        IndirectObject,
+        ArrayObject,
+        DictionaryObject,
+        TextStringObject,
+        FloatObject,
+        StreamObject,
+    )
+)
 
 
-def find_page(revision: IncrementalPdfFileWriter, number: int) -> IndirectObject:
-    """Find a page by walking the tree; `/Count` is not asked.
+def write_object(out: io.BytesIO, value: Any) -> None:
+    """Write one object of a file that is not encrypted.
 
     Args:
-        revision: the open file.
-        number: 1-based.
-
-    Returns:
-        The reference to the page.
-
-    Raises:
-        DocumentRefusedError: `PDF_NO_PAGES` when there are fewer pages.
+        out: where to.
+        value: direct; what it contains is written with it.
     """
-    pages = _walk(revision.root.raw_get("/Pages"), set())
-    for at, page in enumerate(pages, 1):
-        if at == number:
-            return page
-    raise DocumentRefusedError(ErrorCode.PDF_NO_PAGES, f"page {number} is not there")
+    # By the method and not by the class: a subclass that writes otherwise does.
+    kind = type(value).write_to_stream
+    if kind is _NAME and len(value) <= _CACHED_NAME:
+        out.write(_name(value))
+    elif kind is _NUMBER:
+        out.write(b"%d" % value)
+    elif kind is _REFERENCE:
+        reference = value.reference
+        out.write(b"%d %d R" % (reference.idnum, reference.generation))
+    elif kind is _ARRAY:
+        out.write(b"[")
+        for item in value:
+            out.write(b" ")
+            write_object(out, item)
+        out.write(b" ]")
+    elif kind is _DICTIONARY:
+        _write_entries(out, value)
+    elif kind is _TEXT and _is_plain(value):
+        out.write(b"(%s)" % b"".join([_ESCAPED[one] for one in value.encode("ascii")]))
+    elif kind is _REAL:
+        # By its digits: numbers that are equal may be written differently.
+        out.write(_real(str(value)))
+    elif kind is _STREAM:
+        data = value.encoded_data
+        _write_entries(out, {**value, NameObject("/Length"): NumberObject(len(data))})
+        out.write(b"\nstream\n")
+        out.write(data)
+        out.write(b"\nendstream")
+    else:
+        value.write_to_stream(out)
 
 
-def _walk(root: object, seen: set[tuple[int, int]]) -> Iterator[IndirectObject]:
-    """The pages under a node, in order, each node once."""
-    stack = [root]
-    while stack:
-        ref = stack.pop()
-        if not isinstance(ref, IndirectObject):
-            continue
-        key = (ref.idnum, ref.generation)
-        node = ref.get_object()
-        if key in seen or not isinstance(node, DictionaryObject):
-            continue
-        seen.add(key)
-        kids = entry(node, "/Kids", ArrayObject)
-        if kids is not None:
-            stack += [kids.raw_get(i) for i in reversed(range(len(kids)))]
-        elif entry(node, "/Type", NameObject) in (None, "/Page"):
-            yield ref
+def _write_entries(out: io.BytesIO, entries: Mapping[NameObject, PdfObject]) -> None:
+    out.write(b"<<\n")
+    for key, value in entries.items():
+        if len(key) <= _CACHED_NAME:
+            out.write(_name(key))
+        else:
+            key.write_to_stream(out)
+        out.write(b" ")
+        write_object(out, value)
+        out.write(b"\n")
+    out.write(b">>")
 
 
-def add_annotation(
-    revision: IncrementalPdfFileWriter, page: IndirectObject, annotation: IndirectObject
-) -> None:
-    """Hang an annotation on a page, after those that it has.
-
-    Args:
-        revision: the open file.
-        page: from `find_page`.
-        annotation: the annotation's reference.
-    """
-    dictionary = page.get_object()
-    annotations = entry(dictionary, "/Annots", ArrayObject)
-    if annotations is not None:
-        annotations.append(annotation)
-        revision.update_container(annotations)
-    else:  # absent, null or broken
-        dictionary[pdf_name("/Annots")] = ArrayObject([annotation])
-        revision.update_container(dictionary)
+@lru_cache(maxsize=4096)
+def _name(value: NameObject) -> bytes:
+    out = io.BytesIO()
+    value.write_to_stream(out)
+    return out.getvalue()
 
 
-def write_increment(revision: Revision, original: bytes) -> bytes:
-    """Write what the revision adds.
+@lru_cache(maxsize=4096)
+def _real(digits: str) -> bytes:
+    return repr(FloatObject(digits)).encode("ascii")
 
-    Args:
-        revision: of `original`, changed.
-        original: the file it was opened from.
 
-    Returns:
-        The bytes to stand after the original's.
-    """
-    return revision.write_tail(original).getvalue()
+def _is_plain(value: TextStringObject) -> bool:
+    is_ours = value.isascii() and value.isprintable()
+    return is_ours and value.force_output_encoding is None

@@ -40,7 +40,8 @@ from worker.pades import (
     prepare_timestamp,
 )
 from worker.pades.incremental_file import GrowingFile
-from worker.pades.pdf.revision import find_page, open_revision
+from worker.pades.pdf.document import find_page
+from worker.pades.pdf.revision import open_revision
 from worker.sandbox.inspect.pages import Page, walk_pages
 from worker.sandbox.inspect.pdf_objects import key_of
 from worker.sandbox.inspect.trial_signer import trial_signer
