@@ -47,7 +47,7 @@ from tests.parts.long_term import LongTermPki, SoftwareTsa
 from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan
 from worker.pades import CheckedSignature, SignatureMethod, assemble, check, prepare
 from worker.pades.appearance.fonts import StampFonts
-from worker.pades.cms_embedding import token_fits
+from worker.pades.cms import token_fits
 from worker.signing.level_extension import Levels, Reached
 from worker.signing.level_maintenance import LevelUpkeep
 

@@ -204,6 +204,24 @@ def methods_of_key(key: PublicKey) -> tuple[SignatureMethod, ...]:
     return _RSA_METHODS if isinstance(key, rsa.RSAPublicKey) else _EC_METHODS
 
 
+def method_named(certificate: bytes, algorithm: bytes) -> SignatureMethod:
+    """The method that a signature's AlgorithmIdentifier names.
+
+    Args:
+        certificate: DER.
+        algorithm: the AlgorithmIdentifier, DER.
+
+    Raises:
+        ValueError: none by which the certificate's key signs.
+        ApplianceError: `CERTIFICATE_NOT_USABLE`, see `key_of`.
+    """
+    for method in methods_of_key(key_of(certificate)):
+        if method.signature_identifier() == algorithm:
+            return method
+    msg = "its algorithm is not one of the certificate's key"
+    raise ValueError(msg)
+
+
 def longest_value(certificate: bytes) -> int:
     """Bytes of the longest signature value that a certificate's key makes.
 

@@ -1,24 +1,19 @@
-"""The CMS SignedData of a PAdES signature, put together from DER.
+"""The CMS SignedData of a PAdES signature: put together from DER, and put in its place.
 
 What a certificate fixes is encoded once; per signature only the message digest,
 the order of the attributes and the signature value remain. Building it anew
 with asn1crypto costs ten times the rest of a signature; so does reading it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from asn1crypto import cms, x509
 from pyhanko.sign.general import as_signing_certificate_v2, simple_cms_attribute
 
-from worker.pades.algorithms import (
-    SignatureMethod,
-    key_of,
-    longest_value,
-    methods_of_key,
-)
-from worker.pades.der import Value, children, encode, read
+from appliance.domain.errors import ApplianceError, ErrorCode
+from worker.pades.algorithms import SignatureMethod, longest_value
+from worker.pades.der import encode
 
 _SEQUENCE, _SET, _OCTETS, _CONTEXT_0, _CONTEXT_1 = 0x30, 0x31, 0x04, 0xA0, 0xA1
 _DATA = cms.ContentType("data").dump()
@@ -177,81 +172,76 @@ def longest_signed_data(parts: SignerParts, token_bytes: int = 0) -> int:
     return len(signed_data(parts, attributes, value, token))
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSignature:
-    """A signature as a CMS carries it, not yet verified."""
-
-    method: SignatureMethod
-    attributes: bytes = field(repr=False)
-    """The signed attributes, as they are hashed."""
-    value: bytes = field(repr=False)
-    token: bytes | None = field(repr=False)
-    """TimeStampToken, DER, as little verified."""
-
-
-def read_signature(
-    content: bytes, certificate: bytes, document_digest: Callable[[str], bytes]
-) -> ReadSignature:
-    """Take the signature out of a CMS that says just what it must.
-
-    The certificates, the algorithms, the value and the token are read; with them
-    the CMS is made again, and has to be the same to the byte.
+def assemble(
+    increment: bytes,
+    *,
+    contents_at: int,
+    contents_length: int,
+    signed_attributes: bytes,
+    signature: bytes,
+    method: SignatureMethod,
+    certificate: bytes,
+    chain: tuple[bytes, ...],
+    token: bytes | None = None,
+) -> bytes:
+    """Complete an increment; the result has the same length.
 
     Args:
-        content: the CMS, and the zeros that fill its place.
-        certificate: the one that must have signed, DER.
-        document_digest: what the message digest must be, by the digest's name.
+        increment: of a `PreparedSignature`, like the next three.
+        contents_at: where the digits of Contents start.
+        contents_length: how many there are.
+        signed_attributes: DER of SET OF.
+        signature: value over the digest of `signed_attributes`: RSA's octets, or
+            DER of Ecdsa-Sig-Value.
+        method: how it was made (`method_of` tells).
+        certificate: the one that `prepare` was given.
+        chain: likewise.
+        token: TimeStampToken over `signature`, DER; within the plan's `token_bytes`.
 
     Raises:
-        ApplianceError: `CERTIFICATE_NOT_USABLE`, see `signer_parts`.
-        ValueError: it is not DER, or not the CMS of this document and certificate.
-
-    Source: RFC 5652 5; EN 319 142-1 6.3.
+        ApplianceError: `SIGNING_FAILED`: the CMS is longer than its place, or the
+            place is not that of an empty Contents.
     """
-    whole, padding = read(content)
-    _, wrapped = children(whole.body)
-    _, _, _, certificates, signers = children(read(wrapped.body)[0].body)
-    (signer,) = children(signers.body)
-    algorithm, value, token = _with_token(children(signer.body))
-    method = _method_named(certificate, algorithm.whole)
-    carried = tuple(one.whole for one in children(certificates.body))
-    if certificate not in carried:
-        msg = "it does not carry the certificate"
-        raise ValueError(msg)
-    parts = signer_parts(certificate, carried, method)
-    attributes = signed_attributes(parts, document_digest(method.digest.value))
-    expected = signed_data(parts, attributes, value.body, token)
-    if whole.whole != expected or padding.strip(b"\0"):
-        msg = "it is not that of this document and certificate"
-        raise ValueError(msg)
-    return ReadSignature(method, attributes, value.body, token)
+    parts = signer_parts(certificate, chain, method)
+    content = signed_data(parts, signed_attributes, signature, token)
+    return fill_contents(increment, contents_at, contents_length, content)
 
 
-def _with_token(fields: list[Value]) -> tuple[Value, Value, bytes | None]:
-    """Algorithm, value and token of a SignerInfo.
+def token_fits(
+    contents_length: int,
+    *,
+    signed_attributes: bytes,
+    signature: bytes,
+    method: SignatureMethod,
+    certificate: bytes,
+    chain: tuple[bytes, ...],
+    token: bytes,
+) -> bool:
+    """Whether `assemble` could put a token in, of the same arguments."""
+    parts = signer_parts(certificate, chain, method)
+    content = signed_data(parts, signed_attributes, signature, token)
+    return 2 * len(content) <= contents_length
+
+
+def fill_contents(
+    increment: bytes, contents_at: int, contents_length: int, content: bytes
+) -> bytes:
+    """Write a CMS into an empty Contents; the result has the same length.
+
+    Args:
+        increment: with zeros in Contents.
+        contents_at: where its digits start.
+        contents_length: how many there are.
+        content: DER.
 
     Raises:
-        ValueError: its unsigned attributes are more than a token.
+        ApplianceError: `SIGNING_FAILED`, as `assemble`.
     """
-    token = None
-    if fields and fields[-1].tag == _CONTEXT_1:
-        *fields, unsigned = fields
-        (attribute,) = children(unsigned.body)
-        _, tokens = children(attribute.body)
-        (value,) = children(tokens.body)
-        token = value.whole
-    *_, algorithm, signature = fields
-    return algorithm, signature, token
-
-
-def _method_named(certificate: bytes, algorithm: bytes) -> SignatureMethod:
-    """The method that a signature's AlgorithmIdentifier names.
-
-    Raises:
-        ValueError: none by which the certificate's key signs.
-    """
-    for method in methods_of_key(key_of(certificate)):
-        if method.signature_identifier() == algorithm:
-            return method
-    msg = "its algorithm is not one of the certificate's key"
-    raise ValueError(msg)
+    digits = content.hex().encode("ascii")
+    end = contents_at + contents_length
+    place = increment[contents_at - 1 : end + 1]
+    empty = b"<%s>" % (b"0" * contents_length)
+    if contents_at < 1 or len(digits) > contents_length or place != empty:
+        raise ApplianceError(ErrorCode.SIGNING_FAILED)
+    filled = digits.ljust(contents_length, b"0")
+    return increment[:contents_at] + filled + increment[end:]

@@ -15,7 +15,7 @@ from pyhanko.sign.signers.pdf_byterange import DocumentTimestamp
 
 from appliance.domain.keys import DigestAlgorithm
 from worker.pades.byte_range import FileDigests
-from worker.pades.cms_embedding import fill_contents
+from worker.pades.cms import fill_contents
 from worker.pades.pdf.document import (
     declare_pades,
     find_page,

@@ -8,16 +8,25 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from worker.pades.algorithms import SignatureMethod, key_of, methods_of_key
+from worker.pades.algorithms import (
+    SignatureMethod,
+    key_of,
+    method_named,
+    methods_of_key,
+)
 from worker.pades.byte_range import FileDigests
-from worker.pades.cms import read_signature
+from worker.pades.cms import signed_attributes, signed_data, signer_parts
+from worker.pades.der import children, read
 from worker.pades.timestamp_token import TimestampToken, read_token
 
 _BYTE_RANGE = re.compile(rb"/ByteRange\s*\[\s*0\s+(\d+)\s+(\d+)\s+(\d+)\s*\]")
 _END = re.compile(rb"startxref\s+(\d+)\s+%%EOF\s*", re.ASCII)
 _TAIL_BYTES = 64
+_UNSIGNED_ATTRIBUTES = 0xA1
+"""Tag of `unsignedAttrs` in a SignerInfo."""
 
 
 class SignatureCheckError(ApplianceError):
@@ -73,10 +82,15 @@ def check(
     """
     check_end(original, increment)
     start, end = _contents(original, increment)
-    covered = _covered(FileDigests.of(original, digests), increment, start, end)
+    covered = partial(
+        FileDigests.of(original, digests).covering,
+        increment=increment,
+        start=start,
+        end=end,
+    )
     try:
         contents = bytes.fromhex(increment[start + 1 : end - 1].decode("ascii"))
-        signature = read_signature(contents, certificate, covered)
+        signature = _read_signature(contents, certificate, covered)
         token = None if signature.token is None else read_token(signature.token)
     except ValueError as exc:
         raise SignatureCheckError(f"the CMS is wrong: {exc}") from exc
@@ -106,13 +120,13 @@ def check_timestamp(pdf: bytes, increment: bytes) -> CheckedSignature:
     """
     check_end(pdf, increment)
     start, end = _contents(pdf, increment)
-    covered = _covered(FileDigests(pdf), increment, start, end)
     try:
         contents = bytes.fromhex(increment[start + 1 : end - 1].decode("ascii"))
         token = read_token(contents)
     except ValueError as exc:
         raise SignatureCheckError(f"the timestamp is wrong: {exc}") from exc
-    if not token.stamps(covered(token.digest.value)):
+    digests = FileDigests(pdf)
+    if not token.stamps(digests.covering(token.digest.value, increment, start, end)):
         raise SignatureCheckError("the timestamp is of other bytes")
     return CheckedSignature(contents, token)
 
@@ -136,17 +150,6 @@ def method_of(certificate: bytes, attributes: bytes, value: bytes) -> SignatureM
         if method.verifies(certificate, method.hash(attributes), value):
             return method
     raise SignatureCheckError("the value was not made by the certificate's key")
-
-
-def _covered(
-    digests: FileDigests, increment: bytes, start: int, end: int
-) -> Callable[[str], bytes]:
-    """Digests, by algorithm, of all but Contents."""
-
-    def covered(algorithm: str) -> bytes:
-        return digests.covering(algorithm, increment, start, end)
-
-    return covered
 
 
 def check_end(original: bytes, increment: bytes) -> None:
@@ -189,3 +192,90 @@ def _contents(original: bytes, increment: bytes) -> tuple[int, int]:
     if increment[start : start + 1] != b"<" or increment[end - 1 : end] != b">":
         raise SignatureCheckError("the ByteRange leaves out more than Contents")
     return start, end
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """What a CMS carries, nothing of it believed yet."""
+
+    whole: bytes
+    padding: bytes
+    certificates: tuple[bytes, ...]
+    algorithm: bytes
+    """The signature's AlgorithmIdentifier."""
+    value: bytes
+    token: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """A signature as a CMS carries it, not yet verified."""
+
+    method: SignatureMethod
+    attributes: bytes
+    """The signed attributes, as they are hashed."""
+    value: bytes
+    token: bytes | None
+    """TimeStampToken, DER, as little verified."""
+
+
+def _read_signature(
+    content: bytes, certificate: bytes, document_digest: Callable[[str], bytes]
+) -> _Signature:
+    """Take the signature out of a CMS that says just what it must.
+
+    The certificates, the algorithms, the value and the token are read; with them
+    the CMS is made again, and has to be the same to the byte.
+
+    Args:
+        content: the CMS, and the zeros that fill its place.
+        certificate: the one that must have signed, DER.
+        document_digest: what the message digest must be, by the digest's name.
+
+    Raises:
+        ApplianceError: `CERTIFICATE_NOT_USABLE`, see `signer_parts`.
+        ValueError: it is not DER, or not the CMS of this document and certificate.
+
+    Source: RFC 5652 5; EN 319 142-1 6.3.
+    """
+    carried = _taken_apart(content)
+    method = method_named(certificate, carried.algorithm)
+    if certificate not in carried.certificates:
+        msg = "it does not carry the certificate"
+        raise ValueError(msg)
+    parts = signer_parts(certificate, carried.certificates, method)
+    attributes = signed_attributes(parts, document_digest(method.digest.value))
+    expected = signed_data(parts, attributes, carried.value, carried.token)
+    if carried.whole != expected or carried.padding.strip(b"\0"):
+        msg = "it is not that of this document and certificate"
+        raise ValueError(msg)
+    return _Signature(method, attributes, carried.value, carried.token)
+
+
+def _taken_apart(content: bytes) -> _Carried:
+    """The parts of a CMS with one signer.
+
+    Raises:
+        ValueError: it is not DER or not built so; its unsigned attributes are more
+            than a token.
+    """
+    whole, padding = read(content)
+    _, wrapped = children(whole.body)
+    _, _, _, certificates, signers = children(read(wrapped.body)[0].body)
+    (signer,) = children(signers.body)
+    fields, token = children(signer.body), None
+    if fields and fields[-1].tag == _UNSIGNED_ATTRIBUTES:
+        *fields, unsigned = fields
+        (attribute,) = children(unsigned.body)
+        _, tokens = children(attribute.body)
+        (only,) = children(tokens.body)
+        token = only.whole
+    *_, algorithm, value = fields
+    return _Carried(
+        whole=whole.whole,
+        padding=padding,
+        certificates=tuple(one.whole for one in children(certificates.body)),
+        algorithm=algorithm.whole,
+        value=value.body,
+        token=token,
+    )

@@ -26,7 +26,7 @@ from appliance.signing.signing_order import Turns
 from worker.failpoints import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
 from worker.pades.algorithms import SignatureMethod
 from worker.pades.byte_range import FileDigests
-from worker.pades.cms_embedding import assemble, token_fits
+from worker.pades.cms import assemble, token_fits
 from worker.pades.self_check import CheckedSignature, check, method_of
 from worker.signing.level_extension import Levels, Reached
 from worker.stage_timings import Stages
