@@ -28,7 +28,7 @@ from worker.signing.document_signer import (
     OriginalUnreadableError,
     UsableKey,
 )
-from worker.signing.level_revisions import AWAY
+from worker.signing.level_extension import AWAY
 
 _log = structlog.get_logger(__name__)
 

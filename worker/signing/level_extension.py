@@ -1,16 +1,24 @@
 """Takes a signature to the level that its profile asks for, as far as that goes now.
 
-    made = await levels.timestamp(value, profile)
+    made = await levels.token(value, digest, profile)
     reached = await levels.complete(signed, checked, certificate, chain, profile)
 
-No user's key is needed: any worker may do it, any number of times. What cannot be
-had now is waited for (`required`) or comes later (`preferred`), by an appended
-revision: what was published is the beginning of what follows.
+A level is reached by appended revisions, in order: a document timestamp where the
+signature has none, validation data (DSS), a document timestamp over these. No user's
+key is needed: any worker may do it, any number of times. What cannot be had now is
+waited for (`required`) or comes later (`preferred`), by one more revision: what was
+published is the beginning of what follows.
 
-Source: EN 319 142-1, 6.3; reliability F22, F24; docs/levels.md.
+What was revoked since leaves a document as good as it was: the data of before is in
+the store, and a document timestamp is followed by another one. Nobody answers any
+more for what has ended.
+
+Source: EN 319 142-1, 5.4 and 6.3; reliability F22, F24; docs/levels.md.
 """
 
+import asyncio
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -26,28 +34,40 @@ from appliance.domain.requests.levels import (
     INTERNAL,
     SignatureProfile,
     Upkeep,
+    ValidationData,
     reaches,
 )
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from appliance.pki.validation.validation_material import ValidationSource
+from worker.pades.document_timestamp import (
+    fill_timestamp,
+    prepare_timestamp,
+)
+from worker.pades.dss import Validated, add_dss
 from worker.pades.existing_signatures import Embedded, embedded
 from worker.pades.incremental_file import GrowingFile
 from worker.pades.reading_limits import read_apart
-from worker.pades.self_check import CheckedSignature
-from worker.pades.timestamp_token import TimestampToken
-from worker.signing.level_revisions import (
-    AWAY,
-    TOKEN_BYTES,
-    Aim,
-    Authorities,
-    Partly,
-    Raiser,
-    own_from,
+from worker.pades.self_check import (
+    CheckedSignature,
+    SignatureCheckError,
+    check_end,
+    check_timestamp,
 )
+from worker.pades.timestamp_token import TimestampToken
 
 _log = structlog.get_logger(__name__)
 _L = SignatureLevel
 _SOON: Final = timedelta(seconds=30)
+_TOKEN_BYTES: Final = 10_240
+"""Room for the token of a TSA of which none was seen yet."""
+_SPARE_BYTES: Final = 64
+"""What one token may be longer than another of the same TSA: serial number, time."""
+AWAY: Final = frozenset({ErrorCode.TSA_UNAVAILABLE, ErrorCode.REVOCATION_UNAVAILABLE})
+"""What a later try may do for."""
+_UNPROVEN: Final = AWAY | {ErrorCode.CERTIFICATE_NOT_USABLE}
+"""What validation data can be missing for."""
+Authorities = Callable[[tuple[str, ...]], TimestampAuthority]
+"""Gives the authority that asks those of these names, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +79,33 @@ class Reached:
     level: SignatureLevel
     upkeep: Upkeep | None
     """What is due later."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What a document is to be raised to, and how."""
+
+    wanted: SignatureLevel
+    digest: DigestAlgorithm
+    tsa: tuple[str, ...]
+    """Names of the authorities to ask."""
+    is_kept: bool = False
+    """Whether it is a published document: outside CAs are then asked for data that
+    is younger than what it proves. At once it is what can be had."""
+
+
+class _PartialExtensionError(Exception):
+    """Not all could be had.
+
+    Args:
+        cause: why.
+        reached: the level reached; what takes the file there was appended.
+    """
+
+    def __init__(self, cause: ApplianceError, reached: SignatureLevel) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.reached = reached
 
 
 class Levels:
@@ -84,12 +131,14 @@ class Levels:
         renewal: timedelta,
         outside: Authorities | None = None,
     ) -> None:
-        self._raiser = Raiser(tsa, source, clock, outside)
-        self._has_network = outside is not None
+        self._tsa = tsa
         self._source = source
         self._clock = clock
         self._settles = settles
         self._renewal = renewal
+        self._outside = outside
+        self._seen_bytes: dict[DigestAlgorithm, int] = {}
+        """Room that the internal TSA's tokens take, once one was seen."""
 
     def must_go_out(self, certificate: bytes, profile: SignatureProfile) -> bool:
         """Whether something is wanted that only a role with a network can have.
@@ -98,7 +147,7 @@ class Levels:
             certificate: the signer's, DER.
             profile: of the signature.
         """
-        return not self._has_network and self._is_outside(certificate, profile)
+        return self._outside is None and self._is_outside(certificate, profile)
 
     def _is_outside(self, certificate: bytes, profile: SignatureProfile) -> bool:
         return profile.has_outside_tsa or (
@@ -122,15 +171,13 @@ class Levels:
         if profile.level is _L.B_B:
             return 0
         if profile.has_outside_tsa:
-            return TOKEN_BYTES
-        known = self._raiser.token_bytes.get(digest)
-        if known is None:
+            return _TOKEN_BYTES
+        if digest not in self._seen_bytes:
             try:
-                await self._raiser.stamp(INTERNAL, bytes(digest.size_bytes), digest)
+                await self._stamp(INTERNAL, bytes(digest.size_bytes), digest)
             except ApplianceError:
-                return TOKEN_BYTES
-            known = self._raiser.token_bytes[digest]
-        return known
+                return _TOKEN_BYTES
+        return self._seen_bytes[digest]
 
     async def token(
         self, value: bytes, digest: DigestAlgorithm, profile: SignatureProfile
@@ -152,7 +199,7 @@ class Levels:
             return None
         try:
             imprint = hashlib.new(digest.value, value).digest()
-            return await self._raiser.stamp(profile.tsa, imprint, digest)
+            return await self._stamp(profile.tsa, imprint, digest)
         except ApplianceError as exc:
             _pass_over(exc, profile.timestamp_policy)
             return None
@@ -185,16 +232,17 @@ class Levels:
             return Reached(b"", reached, None)
         file = GrowingFile(*signed)
         try:
-            aim = Aim(profile.level, profile.digest, profile.tsa)
-            reached = await self._raiser.raise_to(file, [one], reached, aim)
-        except Partly as exc:
+            target = _Target(profile.level, profile.digest, profile.tsa)
+            reached = await self._extend(file, [one], reached, target)
+        except _PartialExtensionError as exc:
             _pass_over(exc.cause, profile.timestamp_policy)
             reached = exc.reached
+        appended = file.appended
         upkeep = self._following(reached, profile.level)
         if upkeep is not None:
             is_outside = self._is_outside(certificate, profile)
             upkeep = replace(upkeep, tsa=profile.tsa, outside=is_outside)
-        return Reached(file.appended, reached, upkeep)
+        return Reached(appended, reached, upkeep)
 
     async def keep(
         self, pdf: bytes, wanted: SignatureLevel, tsa: tuple[str, ...] = INTERNAL
@@ -211,15 +259,15 @@ class Levels:
         """
         found = await read_apart(embedded, pdf)
         # An earlier signature's timestamp says nothing of this document's own.
-        own = found[own_from(found) :]
+        own = found[_own_from(found) :]
         tokens = [each.token for each in own if each.token is not None]
         reached = _L.B_T if tokens else _L.B_B
         digest = tokens[-1].digest if tokens else DigestAlgorithm.SHA256
         file = GrowingFile(pdf)
         try:
-            aim = Aim(wanted, digest, tsa, is_kept=True)
-            reached = await self._raiser.raise_to(file, found, reached, aim)
-        except Partly as exc:
+            target = _Target(wanted, digest, tsa, is_kept=True)
+            reached = await self._extend(file, found, reached, target)
+        except _PartialExtensionError as exc:
             if not file.appended:
                 raise exc.cause from exc
             upkeep = self._following(exc.reached, wanted)
@@ -227,6 +275,182 @@ class Levels:
         newest = await read_apart(embedded, file.content)
         self._refuse_no_gain(found, newest)
         return Reached(file.appended, reached, self._renewal_of(newest, wanted))
+
+    async def _stamp(
+        self, tsa: tuple[str, ...], imprint: bytes, digest: DigestAlgorithm
+    ) -> bytes:
+        """A token of the authorities of these names.
+
+        Args:
+            tsa: names, in the order to ask them.
+            imprint: digest of what is stamped.
+            digest: what made the imprint.
+
+        Raises:
+            ApplianceError: `TSA_UNAVAILABLE`.
+        """
+        if tsa == INTERNAL:
+            token = await self._tsa.stamp(imprint, digest)
+            # With a new certificate it may make longer ones than before.
+            needed = len(token) + _SPARE_BYTES
+            self._seen_bytes[digest] = max(needed, self._seen_bytes.get(digest, 0))
+            return token
+        if self._outside is None:
+            raise ApplianceError(ErrorCode.TSA_UNAVAILABLE)
+        return await self._outside(tsa).stamp(imprint, digest)
+
+    async def _extend(
+        self,
+        file: GrowingFile,
+        found: list[Embedded],
+        reached: SignatureLevel,
+        target: _Target,
+    ) -> SignatureLevel:
+        """Append what is missing, in order.
+
+        Args:
+            file: grows by it.
+            found: its signatures and timestamps.
+            reached: its level.
+            target: what it is to have.
+
+        Returns:
+            The level reached.
+
+        Raises:
+            _PartialExtensionError: something cannot be had now; with what was reached.
+            ApplianceError: `CERTIFICATE_NOT_USABLE`, as `complete`.
+        """
+        try:
+            if not reaches(reached, _L.B_T):
+                stamp = await self._add_timestamp(file, target)
+                found, reached = [*found, stamp], _L.B_T
+            if reaches(target.wanted, _L.B_LT):
+                await self._add_data(file, found, target)
+                reached = _L.B_LT
+            if target.wanted is _L.B_LTA:
+                stamp = await self._add_timestamp(file, target)
+                reached = _L.B_LTA
+                await self._add_data_of_newest(file, found, stamp, target)
+        except ApplianceError as exc:
+            if exc.code not in AWAY:
+                raise
+            raise _PartialExtensionError(exc, reached) from exc
+        return reached
+
+    async def _add_data(
+        self, file: GrowingFile, found: list[Embedded], target: _Target
+    ) -> None:
+        """Append the validation data of signatures and timestamps.
+
+        What the document brought along may be of anybody: data of that is welcome
+        and not waited for.
+
+        Raises:
+            ApplianceError: as `ValidationSource.of`.
+        """
+        validated = []
+        own = _own_from(found)
+        for place, each in enumerate(found):
+            try:
+                data = await self._needed_data(each, is_kept=target.is_kept)
+            except ApplianceError as exc:
+                if place >= own or exc.code not in _UNPROVEN:
+                    raise
+                continue
+            if data is not None:
+                validated.append(Validated(each.contents, data))
+        increment = await read_apart(add_dss, file.content, validated)
+        if increment:
+            check_end(file.content, increment)
+        file.append(increment)
+
+    async def _needed_data(
+        self, one: Embedded, *, is_kept: bool
+    ) -> ValidationData | None:
+        """What one of them needs; None for what has ended and was kept in time.
+
+        Args:
+            one: a signature or timestamp.
+            is_kept: whether it stands in a published document: data is then asked for
+                that is younger than what it proves.
+
+        Raises:
+            ApplianceError: as `ValidationSource.of`; `TSA_UNAVAILABLE`: the
+                certificate of the TSA is revoked, and another one is to stamp.
+        """
+        now, token, data = self._clock.now(), one.token, ValidationData()
+        since = token.at if is_kept and token is not None else None
+        asked = [(one.certificate, one.others)]
+        if token is not None and token.certificate != one.certificate:
+            asked.append((token.certificate, token.certificates))
+        certificate = one.certificate
+        try:
+            for certificate, others in asked:
+                if _is_alive(certificate, now):
+                    found = await self._source.of(certificate, others, since)
+                    data = data.with_more(found)
+        except ApplianceError as exc:
+            is_away = exc.code is ErrorCode.REVOCATION_UNAVAILABLE
+            if not is_away and (one.has_data or one.is_timestamp):
+                return None
+            is_revoked = exc.code is ErrorCode.CERTIFICATE_NOT_USABLE
+            if is_revoked and certificate != one.certificate:
+                raise ApplianceError(ErrorCode.TSA_UNAVAILABLE) from exc
+            raise
+        return data if data.certificates else None
+
+    async def _add_data_of_newest(
+        self, file: GrowingFile, found: list[Embedded], stamp: Embedded, target: _Target
+    ) -> None:
+        """Append data of a TSA's certificate that the file did not have yet.
+
+        Without it the newest timestamp is good for nobody who asks no network. What
+        cannot be had now comes with the next renewal: the level is reached.
+        """
+        tokens = [each.token for each in found if each.token is not None]
+        if stamp.certificate in [token.certificate for token in tokens]:
+            return
+        try:
+            await self._add_data(file, [stamp], target)
+        except ApplianceError as exc:
+            if exc.code not in _UNPROVEN:
+                raise
+            _log.info("level.newest_without_data", code=exc.code.value)
+
+    async def _add_timestamp(self, file: GrowingFile, target: _Target) -> Embedded:
+        """Append a document timestamp.
+
+        Raises:
+            ApplianceError: `TSA_UNAVAILABLE`.
+        """
+        room = _TOKEN_BYTES
+        if target.tsa == INTERNAL:
+            room = self._seen_bytes.get(target.digest, _TOKEN_BYTES)
+        prepared = await read_apart(
+            prepare_timestamp, file.content, target.digest, room
+        )
+        token = await self._stamp(target.tsa, prepared.imprint, target.digest)
+        if len(token) > room:
+            room = len(token) + _SPARE_BYTES
+            prepared = await read_apart(
+                prepare_timestamp, file.content, target.digest, room
+            )
+            token = await self._stamp(target.tsa, prepared.imprint, target.digest)
+        increment = fill_timestamp(prepared, token)
+        checked = await asyncio.to_thread(check_timestamp, file.content, increment)
+        stamp = checked.token
+        if stamp is None:
+            msg = "a document timestamp is one"
+            raise SignatureCheckError(msg)
+        file.append(increment)
+        return Embedded(
+            checked.contents,
+            stamp.certificate,
+            stamp.certificates,
+            stamp,
+            is_timestamp=True,
+        )
 
     def _refuse_no_gain(self, before: list[Embedded], after: list[Embedded]) -> None:
         """Refuse a renewal by the certificate that is about to end.
@@ -236,7 +460,7 @@ class Levels:
         Raises:
             TsaUnavailableError: the TSA has no other one yet.
         """
-        own = before[own_from(before) :]
+        own = before[_own_from(before) :]
         former = next((each.token for each in reversed(own) if each.is_timestamp), None)
         if former is None or _end_of(former) - self._renewal > self._clock.now():
             return
@@ -282,3 +506,14 @@ def _pass_over(exc: ApplianceError, policy: TimestampPolicy) -> None:
 
 def _end_of(token: TimestampToken) -> datetime:
     return x509.load_der_x509_certificate(token.certificate).not_valid_after_utc
+
+
+def _own_from(found: list[Embedded]) -> int:
+    """Where what this appliance made last begins: with the last signature."""
+    places = [place for place, each in enumerate(found) if not each.is_timestamp]
+    return places[-1] if places else 0
+
+
+def _is_alive(certificate: bytes, now: datetime) -> bool:
+    """Whether somebody still answers for a certificate."""
+    return x509.load_der_x509_certificate(certificate).not_valid_after_utc > now

@@ -25,7 +25,7 @@ from appliance.signing.activations.claimed_activation import Work
 from appliance.signing.claims import Claiming
 from worker.leases import end_items, holding
 from worker.signing.completion import FencedOffError, ItemFinisher
-from worker.signing.level_revisions import AWAY
+from worker.signing.level_extension import AWAY
 
 _log = structlog.get_logger(__name__)
 _REST_MOST: Final = timedelta(seconds=60)
