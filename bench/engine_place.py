@@ -37,7 +37,6 @@ from hsm_config.provisioning.init import provision
 from tests.fakes import MovingClock
 from tests.parts.hsm import HsmInstallation
 from tests.parts.long_term import LongTermPki
-from worker.hsm import wrapped_keys
 from worker.hsm.connection import HsmConnection
 from worker.hsm.tokens import make_connections
 from worker.pades import (
@@ -92,7 +91,7 @@ class EnginePlace:
         algorithm = KeyAlgorithm.RSA_2048
         objects.generate(self.session, _RESIDENT.cka_id, "bench", algorithm)
         self.resident = self._certified(_RESIDENT, self._public_key(_RESIDENT))
-        wrapped = wrapped_keys.generate(links[TokenRole.FIRMA], algorithm)
+        wrapped = links[TokenRole.FIRMA].generate_wrapped(algorithm)
         self.wrapped = self._certified(wrapped, load_spki(wrapped.spki))
         self._token_bytes = len(self._stamp(b"")) + _SPARE_BYTES
 
@@ -194,11 +193,9 @@ class EnginePlace:
         digest: bytes,
         scheme: SignatureScheme = SignatureScheme.RSA_PKCS1,
     ) -> bytes:
-        """Have the HSM sign a SHA-256 digest, as `HsmCalls.sign` does."""
+        """Have the HSM sign a SHA-256 digest, as `HsmSession.sign` does."""
         role = key.token if isinstance(key, KeyReference) else TokenRole.FIRMA
-        return self._links[role].run(
-            lambda link: wrapped_keys.sign(link, key, digest, scheme)
-        )
+        return self._links[role].run(lambda link: link.sign(key, digest, scheme))
 
 
 def stamp() -> StampLayout:

@@ -121,7 +121,7 @@ def order(
     Raises:
         HsmRefusedError: a digest of another length, or a scheme of other keys.
     """
-    if len(digest) != digest_algorithm.size_bytes:
+    if len(digest) != _HASHES[digest_algorithm].digest_size:
         msg = f"that is no {digest_algorithm} digest: {len(digest)} bytes"
         raise HsmRefusedError(msg, ErrorCode.INTERNAL)
     if is_ec is not (scheme is SignatureScheme.ECDSA):
@@ -134,7 +134,7 @@ def order(
         return Order(mechanism, None, _DIGEST_INFO[digest_algorithm] + digest)
     if scheme is SignatureScheme.RSA_PSS:
         # CK_RSA_PKCS_PSS_PARAMS. Source: PKCS#11 v2.40 current mechanisms, 2.1.8.
-        params = (*_PSS_HASHES[digest_algorithm], digest_algorithm.size_bytes)
+        params = (*_PSS_HASHES[digest_algorithm], len(digest))
         return Order(mechanism, struct.pack("@3L", *params), digest)
     if len(digest) != min(_ORDER_BYTES.values()):
         # The leftmost bytes, as many as the order has: some tokens cut by
@@ -158,7 +158,7 @@ def order_for(
         digest,
         scheme,
         digest_algorithm,
-        is_ec=algorithm.is_ec,
+        is_ec=algorithm in EC_PARAMS,
         order_bytes=lambda: _ORDER_BYTES[algorithm],
     )
 

@@ -14,6 +14,7 @@ from pkcs11.types import UnwrapMixin
 from appliance.domain.errors import ErrorCode, HsmRefusedError
 from appliance.domain.keys import (
     DigestAlgorithm,
+    KeyAlgorithm,
     SignatureScheme,
     WrapMethod,
     WrappedKey,
@@ -33,9 +34,13 @@ def _packed(kind: ObjectClass, key_type: KeyType, template: Template) -> PackedT
 
 
 _W: Final = _packed(ObjectClass.SECRET_KEY, KeyType.AES, templates.UNWRAPPED_W)
+_KINDS: Final = {
+    algorithm: KeyType.EC if algorithm.is_ec else KeyType.RSA
+    for algorithm in KeyAlgorithm
+}
 _PRIVATE: Final = {
-    key_type: _packed(ObjectClass.PRIVATE_KEY, key_type, templates.UNWRAPPED_PRIVATE)
-    for key_type in (KeyType.RSA, KeyType.EC)
+    algorithm: _packed(ObjectClass.PRIVATE_KEY, kind, templates.UNWRAPPED_PRIVATE)
+    for algorithm, kind in _KINDS.items()
 }
 
 
@@ -98,10 +103,10 @@ class OneUse:
         return signatures.value_of(raw, scheme)
 
     def _template(self, key: WrappedKey) -> PackedTemplate:
-        kind = KeyType.EC if key.algorithm.is_ec else KeyType.RSA
+        kind = _KINDS[key.algorithm]
+        if kind is KeyType.RSA or self._quirks.ec_unwrap_point is None:
+            return _PRIVATE[key.algorithm]
         template = private_template(key, self._quirks)
-        if template is templates.UNWRAPPED_PRIVATE:
-            return _PRIVATE[kind]
         return _packed(ObjectClass.PRIVATE_KEY, kind, template)
 
     def _unwrap(

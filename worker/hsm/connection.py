@@ -7,7 +7,8 @@ in another thread.
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -23,11 +24,20 @@ from appliance.domain.errors import (
     HsmUnavailableError,
     KeyNotFoundError,
 )
-from appliance.domain.keys import KeyReference, SignatureScheme, TokenRole
+from appliance.domain.keys import (
+    DigestAlgorithm,
+    KeyAlgorithm,
+    KeyReference,
+    SignatureScheme,
+    TokenRole,
+    WrapMethod,
+    WrappedKey,
+)
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import HsmSettings
 from hsm_config.pkcs11 import objects, signatures
 from hsm_config.pkcs11.errors import HsmFault, classify
+from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError, Wrapping
 from hsm_config.pkcs11.master_keys import Masters
 from hsm_config.pkcs11.module import (
     PinRefusedError,
@@ -38,6 +48,8 @@ from hsm_config.pkcs11.module import (
     starting,
 )
 from hsm_config.pkcs11.pin import Pin
+from hsm_config.pkcs11.raw_pkcs11 import SessionCalls
+from hsm_config.pkcs11.unwrap_and_sign import OneUse
 from hsm_config.profile import HsmProfile
 from worker.hsm.module import HsmModule
 
@@ -101,6 +113,7 @@ class HsmConnection:
         self._session: pkcs11.Session | None = None
         self._keys: dict[KeyReference, pkcs11.PrivateKey] = {}
         self._masters: Masters | None = None
+        self._one_use: OneUse | None = None
         module.join(self)
         self.status = HsmStatus.UNAVAILABLE
         """Of its breaker; `HsmThread` sets it by `mark`."""
@@ -231,6 +244,7 @@ class HsmConnection:
         """Let go of session and handles."""
         self._keys.clear()
         self._masters = None
+        self._one_use = None
         self._session = None
 
     def run(self, work: Callable[["HsmConnection"], _T]) -> _T:
@@ -251,6 +265,97 @@ class HsmConnection:
         if fault is HsmFault.REFUSED:
             raise HsmRefusedError(reason, ErrorCode.SIGNING_FAILED)
         raise SessionLostError(reason, fault)
+
+    def sign(
+        self,
+        key: KeyReference | WrappedKey,
+        digest: bytes,
+        scheme: SignatureScheme,
+        digest_algorithm: DigestAlgorithm = DigestAlgorithm.SHA256,
+    ) -> bytes:
+        """Sign a digest with a key, wherever the key is kept.
+
+        Args:
+            key: which.
+            digest: as long as its algorithm says.
+            scheme: how.
+            digest_algorithm: what made the digest.
+
+        Returns:
+            As `signatures.sign`.
+
+        Raises:
+            KeyNotFoundError: there is no such key, or no such master key.
+            HsmRefusedError: there are twins, a blob that does not open, or a key
+                that may not sign so.
+            PKCS11Error: the token failed.
+        """
+        if isinstance(key, KeyReference):
+            private = self.private_key(key)
+            return signatures.sign(private, digest, scheme, digest_algorithm)
+        master = self.masters.get(key.master)
+        if self._one_use is None:
+            calls = SessionCalls(self.module.running, self.session(TokenRole.FIRMA))
+            self._one_use = OneUse(calls, self.token.profile)
+        with self._told_apart():
+            return self._one_use.sign(key, master, digest, scheme, digest_algorithm)
+
+    def generate_wrapped(self, algorithm: KeyAlgorithm) -> WrappedKey:
+        """Make a pair, wrapped, under the newest master key.
+
+        Raises:
+            KeyNotFoundError: there is no master key.
+            HsmRefusedError: the make wraps no keys, or the key can be read.
+            PKCS11Error: the token failed.
+        """
+        session = self.session(TokenRole.FIRMA)
+        version = self.masters.newest()
+        master = version, self.masters.get(version)
+        wrapping = Wrapping(self.token.profile)
+        method = wrapping.methods.pick(session.token.slot.get_mechanisms())
+        return wrapping.generate(session, algorithm, master, method)
+
+    def rewrap(
+        self,
+        wrapped: tuple[bytes, WrapMethod],
+        old: int,
+        new: int,
+        method: WrapMethod | None,
+    ) -> tuple[bytes, WrapMethod]:
+        """Wrap W by another master key, or by another method.
+
+        Args:
+            wrapped: W as a master key wraps it, and how.
+            old: version of that master key.
+            new: version of the one that shall.
+            method: by which it shall; the make's own unless told.
+
+        Raises:
+            KeyNotFoundError: there is no such master key.
+            HsmRefusedError: the blob does not open.
+            PKCS11Error: the token failed.
+        """
+        wrapping = Wrapping(self.token.profile)
+        if method is None:
+            slot = self.session(TokenRole.FIRMA).token.slot
+            method = wrapping.methods.pick(slot.get_mechanisms())
+        keys = self.masters.get(old), self.masters.get(new)
+        with self._told_apart():
+            return wrapping.rewrap(*wrapped, *keys, method), method
+
+    @contextmanager
+    def _told_apart(self) -> Iterator[None]:
+        """Tell a bad blob from a token in trouble: a healthy token still signs.
+
+        Raises:
+            HsmRefusedError: the blob does not open.
+            PKCS11Error: the token failed.
+        """
+        try:
+            yield
+        except DoesNotUnwrapError:
+            self.exercise()
+            raise
 
     def session(self, role: TokenRole) -> pkcs11.Session:
         """The token's session.

@@ -12,7 +12,7 @@ from appliance.domain.ids import CredentialId
 from appliance.domain.keys import WrapMethod
 from appliance.domain.master_keys import MasterWrapped
 from appliance.keys.master_key_rotation import MasterRotation
-from worker.hsm.calls import HsmCalls
+from worker.hsm.session import HsmSession
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Moved:
 
 
 async def move_keys(
-    session: HsmCalls,
+    session: HsmSession,
     rotation: MasterRotation,
     version: int,
     progress: Callable[[int], None],
@@ -57,7 +57,7 @@ async def move_keys(
 
 
 async def _pass(
-    session: HsmCalls,
+    session: HsmSession,
     rotation: MasterRotation,
     wanted: tuple[int, WrapMethod | None],
     moved: Moved,
@@ -78,7 +78,7 @@ async def _pass(
 
 
 async def _rewrap(
-    session: HsmCalls,
+    session: HsmSession,
     old: MasterWrapped,
     version: int,
     method: WrapMethod | None,

@@ -2,20 +2,29 @@
 
 Each closes the breaker of its token or opens it. Tokens that share a module are
 disconnected by its new start, and are connected again with it.
+
+A token is left alone for a while after a call to it hung. Each further hang costs the
+whole process, and with it the tokens that work; so the next start begins without that
+one, as long as another can serve.
 """
 
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 from appliance.core import metrics
 from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
+from appliance.domain.keys import TokenRole
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import SettingsError
 from hsm_config.pkcs11.errors import HsmFault
 from hsm_config.pkcs11.module import PinRefusedError
 from worker.hsm.connection import HsmConnection, HsmStatus
-from worker.hsm.token_backoff import rests
+
+_REST_S: Final = 60.0
+"""After the first hang, in seconds; it doubles with each further one."""
+_MOST_REST_S: Final = 900.0
 
 
 class HsmStarts:
@@ -54,8 +63,32 @@ class HsmStarts:
             hung.inc(self._watch.ever(one.token.number))
 
     def rests(self, one: HsmConnection) -> bool:
-        """Whether a token is left alone for now, after calls to it hung."""
-        return rests(one, self._connections, self._watch)
+        """Whether a token is left alone for now, after calls to it hung.
+
+        Args:
+            one: the token; hangs of earlier starts count too.
+
+        Returns:
+            False where no other token could serve: then there is nothing to lose.
+        """
+        peers = [
+            peer
+            for peer in self._connections
+            if peer.token.role is TokenRole.FIRMA
+            and peer is not one
+            and peer.status is not HsmStatus.PIN
+        ]
+        if not peers:
+            return False
+        hangs, at_s = self._watch.hangs(one.token.number)
+        rest_s = min(_REST_S * 2.0 ** (hangs - 1), _MOST_REST_S)
+        if not hangs or time.monotonic() - at_s >= rest_s:
+            return False
+        # Of members that all hung, the one that hung first is tried first.
+        of_peers = [self._watch.hangs(peer.token.number) for peer in peers]
+        return one.token.role is TokenRole.PKI or any(
+            not times or before_s < at_s for times, before_s in of_peers
+        )
 
     def connect(self, one: HsmConnection, tries: int, *, anew: bool) -> None:
         """Connect a token, and close its breaker or open it.

@@ -7,16 +7,32 @@ One thread makes every PKCS#11 call, with one session a token; how a lost sessio
 heals, and when callers are told that the HSM is away, is `worker.hsm.executor`.
 """
 
+import hashlib
 from collections.abc import Callable
+from functools import partial
 from typing import Self, TypeVar
 
-from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.keys import TokenRole
+import pkcs11
+
+from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
+from appliance.domain.generation import Generation
+from appliance.domain.keys import (
+    DigestAlgorithm,
+    KeyAlgorithm,
+    KeyReference,
+    SignatureScheme,
+    TokenRole,
+    WrapMethod,
+    WrappedKey,
+)
 from appliance.domain.vocab import Environment
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import HsmSettings
+from hsm_config.pkcs11 import objects, signatures
+from hsm_config.pkcs11.key_pairs import spki
 from hsm_config.profile import HsmProfile
-from worker.hsm.calls import HsmCalls
+from hsm_config.provisioning import generation, tsa_keys
+from hsm_config.provisioning.ca_certificates import HsmRsaPrivateKey, private_key_of
 from worker.hsm.connection import HsmConnection, HsmStatus
 from worker.hsm.executor import PROBE_S, HsmThread
 from worker.hsm.tokens import make_connections
@@ -24,8 +40,11 @@ from worker.hsm.tokens import make_connections
 _T = TypeVar("_T")
 
 
-class HsmSession(HsmCalls):
-    """The HSM's tokens, opened: see `HsmCalls` for what they do.
+class HsmSession:
+    """The HSM's tokens, opened: signs, and keeps keys in them.
+
+    What a call takes and returns is plain data: no handle of the binding leaves the
+    HSM's thread.
 
     Args:
         hsm: the installation's HSM.
@@ -113,17 +132,299 @@ class HsmSession(HsmCalls):
             await self._thread.stop()
             self._thread = None
 
+    async def sign(
+        self,
+        key: KeyReference | WrappedKey,
+        digest: bytes,
+        scheme: SignatureScheme,
+        digest_algorithm: DigestAlgorithm = DigestAlgorithm.SHA256,
+    ) -> bytes:
+        """Sign a digest with a resident key, or with a wrapped one.
+
+        A wrapped key is unwrapped, used once and destroyed.
+
+        Args:
+            key: which, of the kind that the scheme is for.
+            digest: as long as its algorithm says.
+            scheme: how.
+            digest_algorithm: what made the digest.
+
+        Returns:
+            RSA: the value, as long as the modulus. ECDSA: DER `Ecdsa-Sig-Value`.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            KeyNotFoundError: a healthy HSM has no such key, or no such master key.
+            HsmRefusedError: twins, a blob that does not open, or a key that may
+                not sign so.
+        """
+        work = partial(
+            HsmConnection.sign,
+            key=key,
+            digest=digest,
+            scheme=scheme,
+            digest_algorithm=digest_algorithm,
+        )
+        role = key.token if isinstance(key, KeyReference) else TokenRole.FIRMA
+        return await self._call(work, role)
+
+    async def generate_wrapped(self, algorithm: KeyAlgorithm) -> WrappedKey:
+        """Make a pair that leaves nothing in the HSM; it has signed once.
+
+        Args:
+            algorithm: its kind.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            KeyNotFoundError: a healthy HSM has no master key.
+            HsmRefusedError: this HSM wraps no keys, makes no such keys, or lets
+                an unwrapped key be read.
+        """
+        return await self._call(lambda link: link.generate_wrapped(algorithm))
+
+    async def rewrap(
+        self,
+        blob_w: bytes,
+        method_w: WrapMethod,
+        old: int,
+        new: int,
+        method: WrapMethod | None = None,
+    ) -> tuple[bytes, WrapMethod]:
+        """Wrap a credential's W by another master key; no password is needed.
+
+        Args:
+            blob_w: W, wrapped by the old master key.
+            method_w: how it is wrapped.
+            old: version of the master key that wraps it.
+            new: version of the one that shall.
+            method: by which it shall; the make's own unless told.
+
+        Returns:
+            The new blob and how it is wrapped.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            KeyNotFoundError: a healthy HSM lacks one of the master keys.
+            HsmRefusedError: the blob does not open.
+        """
+        return await self._call(
+            lambda link: link.rewrap((blob_w, method_w), old, new, method)
+        )
+
+    async def master_versions(self) -> tuple[int, ...]:
+        """Versions of the master keys on the token, ascending.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+        """
+        return await self._call(lambda link: link.masters.versions())
+
+    async def generation(self) -> Generation:
+        """The last take-over; `NONE` when there was none.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            HsmRefusedError: a pair that is labelled as one is of no take-over.
+        """
+        return await self._call(
+            lambda link: generation.read(link.session(TokenRole.FIRMA))
+        )
+
+    async def generate(self, ref: KeyReference, algorithm: KeyAlgorithm) -> bytes:
+        """Generate a resident key pair: sensitive, not extractable, sign only.
+
+        Args:
+            ref: a CKA_ID on the firma token that nothing has yet.
+            algorithm: its kind.
+
+        Returns:
+            The public key, SubjectPublicKeyInfo in DER.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            HsmRefusedError: the CKA_ID is taken, is ours, or on the pki token.
+        """
+        _refuse_reserved(ref)
+        begun = False
+
+        def work(link: HsmConnection) -> bytes:
+            nonlocal begun
+            session = link.session(ref.token)
+            link.forget(ref)
+            if begun:
+                # The session was lost under our own generation: what stands
+                # under this id now, complete or not, is of that try.
+                objects.destroy(session, ref.cka_id)
+            objects.refuse_taken(session, ref.cka_id)
+            begun = True
+            label = f"rubrica-{ref.cka_id.hex()}"
+            return objects.generate(session, ref.cka_id, label, algorithm)
+
+        return await self._call(work)
+
+    async def destroy(self, ref: KeyReference) -> int:
+        """Destroy all that has this CKA_ID; nothing there is no error.
+
+        Args:
+            ref: a key on the firma token.
+
+        Returns:
+            How many objects there were.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            HsmRefusedError: the key is ours, or on the pki token.
+        """
+        _refuse_reserved(ref)
+
+        def work(link: HsmConnection) -> int:
+            session = link.session(ref.token)
+            link.forget(ref)
+            count = objects.destroy(session, ref.cka_id)
+            if not count:
+                # A token that is away looks empty; this key never is.
+                objects.private_key(session, objects.KEEP_ALIVE_KEY.cka_id)
+            return count
+
+        return await self._call(work)
+
+    async def public_key(self, ref: KeyReference) -> bytes:
+        """The public key, SubjectPublicKeyInfo in DER.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            KeyNotFoundError: a healthy HSM has no such key.
+            HsmRefusedError: there are twins.
+        """
+        return await self._call(
+            lambda link: spki(objects.public_key(link.session(ref.token), ref.cka_id)),
+            ref.token,
+        )
+
+    async def self_test(self, ref: KeyReference) -> None:
+        """Sign something random and verify it with the public key.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            KeyNotFoundError: a healthy HSM lacks one half of the pair.
+            HsmRefusedError: twins, or the halves do not fit.
+        """
+        await self._call(
+            lambda link: objects.self_test(link.session(ref.token), ref.cka_id),
+            ref.token,
+        )
+
+    async def identity_statement(self, message: bytes) -> tuple[bytes, bytes]:
+        """Sign a statement by a worker identity key, over its SHA-256.
+
+        Each member of the logical HSM has an identity of its own, and work may go
+        from one to another between two calls: so it is told which one signed.
+
+        Args:
+            message: of any length.
+
+        Returns:
+            The public key of the member that signed, SubjectPublicKeyInfo in DER,
+            and the signature; EC: ECDSA, DER `Ecdsa-Sig-Value`; RSA: PKCS#1 v1.5.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            KeyNotFoundError: a healthy HSM has no identity key.
+        """
+        digest = hashlib.sha256(message).digest()
+        ref = objects.IDENTITY_KEY
+
+        def work(link: HsmConnection) -> tuple[bytes, bytes]:
+            private = link.private_key(ref)
+            is_ec = private.key_type is pkcs11.KeyType.EC
+            scheme = SignatureScheme.ECDSA if is_ec else SignatureScheme.RSA_PKCS1
+            public = objects.public_key(link.session(ref.token), ref.cka_id)
+            return spki(public), signatures.sign(private, digest, scheme)
+
+        return await self._call(work)
+
+    async def with_private_key(
+        self, ref: KeyReference, use: Callable[[HsmRsaPrivateKey], _T]
+    ) -> _T:
+        """Hand a key to one of pyca's builders, in the HSM thread.
+
+        Args:
+            ref: the key.
+            use: short, without side effects (it may run twice).
+
+        Returns:
+            What `use` returns.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            KeyNotFoundError: a healthy HSM has no such key.
+            HsmRefusedError: twins, or a key that may not sign.
+        """
+
+        def work(link: HsmConnection) -> _T:
+            private = link.private_key(ref)
+            public = objects.public_key(link.session(ref.token), ref.cka_id)
+            return use(private_key_of(public, private))
+
+        return await self._call(work, ref.token)
+
+    async def tsa_key(self, public: bytes | None = None) -> KeyReference:
+        """Where a key of the internal TSA is.
+
+        Args:
+            public: its public half, SubjectPublicKeyInfo in DER; the newest one's
+                unless told.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            KeyNotFoundError: a healthy HSM has none, or not that one.
+        """
+
+        def work(link: HsmConnection) -> KeyReference:
+            session = link.session(TokenRole.PKI)
+            if public is None:
+                return tsa_keys.newest(session)
+            return tsa_keys.of_key(session, public)
+
+        return await self._call(work, TokenRole.PKI)
+
+    async def keep_alive(self) -> None:
+        """Make a test signature; the session does so by itself when idle.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            KeyNotFoundError: a healthy HSM lacks the installation's own keys.
+        """
+        for role in TokenRole:
+            await self._call(HsmConnection.exercise, role)
+
     async def _call(
         self,
         work: Callable[[HsmConnection], _T],
         role: TokenRole = TokenRole.FIRMA,
     ) -> _T:
-        """Do some work in the HSM thread.
+        """Do some work in the HSM thread; it may run twice, or on another member.
+
+        Args:
+            work: on a connection to a token of that role.
+            role: which token it is for.
 
         Raises:
-            HsmUnavailableError: not opened.
+            HsmUnavailableError: the HSM cannot be used now, or was not opened.
+            ApplianceError: what the work raises.
         """
         if self._thread is None:
             msg = "not opened"
             raise HsmUnavailableError(msg)
         return await self._thread.call(work, role)
+
+
+def _refuse_reserved(ref: KeyReference) -> None:
+    """Keep the installation's own keys out of reach of the run time.
+
+    Raises:
+        HsmRefusedError: the key is on the pki token, or one of our own.
+    """
+    if ref.token is not TokenRole.FIRMA or ref in objects.OWN_KEYS:
+        msg = "the installation's own keys are made by `rubrica hsm init` alone"
+        raise HsmRefusedError(msg)
