@@ -78,6 +78,7 @@ class InternalTsa:
         self._clock = clock
         self._accuracy_s = accuracy_s
         self._ca_id = key_identifier(authority.certificate)
+        self._ca_ends = authority.certificate.not_valid_after_utc
         self._stamper: _Stamper | None = None
         self._certifying = asyncio.Lock()
 
@@ -130,32 +131,32 @@ class InternalTsa:
 
     async def _ready(self) -> _Stamper:
         """The certificate to stamp by; read, or made, when its time has come."""
-        held = self._usable()
-        if held is None or not await self._is_in_force(held):
+        held = await self._in_force()
+        if held is None:
             async with self._certifying:
-                held = self._usable()
-                if held is None or not await self._is_in_force(held):
-                    held = await self._certified()
-                    self._stamper = held
+                held = await self._in_force()
+                if held is None:
+                    held = self._stamper = await self._certified()
         return held
 
-    async def _is_in_force(self, held: _Stamper) -> bool:
-        """Whether the record still has no other one: it may be revoked."""
-        newest = await self._publishing.own(CertificateKind.TSA, self._ca_id)
-        return newest is not None and newest.der == held.certificate
+    async def _in_force(self) -> _Stamper | None:
+        """The certificate stamped by so far, if it still is to be.
 
-    def _usable(self) -> _Stamper | None:
+        Its time is right, and the record still has no other one: it may be revoked.
+        """
         held = self._stamper
-        good = held is not None and self._is_good(held.not_before, held.not_after)
-        return held if good else None
+        if held is None or not self._is_good(held.not_before, held.not_after):
+            return None
+        newest = await self._publishing.own(CertificateKind.TSA, self._ca_id)
+        is_newest = newest is not None and newest.der == held.certificate
+        return held if is_newest else None
 
     def _is_good(self, not_before: datetime, not_after: datetime) -> bool:
         """Whether a certificate's time is right, and enough of it is left."""
         now = self._clock.now()
         # A new one ends no later than the CA.
-        latest = self._authority.certificate.not_valid_after_utc
         return not_before <= now < not_after and (
-            not_after - now > TSA_LEAST or not_after >= latest
+            not_after - now > TSA_LEAST or not_after >= self._ca_ends
         )
 
     async def certify(self) -> tuple[KeyReference, CertificateRecord]:

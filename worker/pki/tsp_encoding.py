@@ -55,12 +55,18 @@ def tst_info(
 
     Source: RFC 3161, 2.4.2 (TSTInfo).
     """
+    parameters = _NULL if question.null_parameters else b""
+    imprint = encode(
+        _SEQUENCE,
+        encode(_SEQUENCE, _digest_oid(question.digest), parameters),
+        encode(_OCTETS, question.imprint),
+    )
     optional = () if question.nonce is None else (_integer(question.nonce),)
     return encode(
         _SEQUENCE,
         _VERSION_1,
         _POLICY,
-        _imprint(question),
+        imprint,
         _integer(serial),
         encode(_GENERALIZED_TIME, _generalized(time)),
         encode(_SEQUENCE, _integer(accuracy_s)),
@@ -97,15 +103,6 @@ def token(
         encode(_SET, signer_info(parts, attributes, signature)),
     )
     return content_info(content)
-
-
-def _imprint(question: TimestampQuestion) -> bytes:
-    parameters = _NULL if question.null_parameters else b""
-    return encode(
-        _SEQUENCE,
-        encode(_SEQUENCE, _digest_oid(question.digest), parameters),
-        encode(_OCTETS, question.imprint),
-    )
 
 
 @lru_cache
