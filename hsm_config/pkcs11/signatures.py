@@ -89,7 +89,7 @@ def sign(
     value = key.sign(
         asked.data, mechanism=asked.mechanism, mechanism_param=asked.parameter
     )
-    return value_of(bytes(value), scheme)
+    return ecdsa_value(value) if scheme is SignatureScheme.ECDSA else bytes(value)
 
 
 class Order(NamedTuple):
@@ -163,15 +163,12 @@ def order_for(
     )
 
 
-def value_of(raw: bytes, scheme: SignatureScheme) -> bytes:
-    """What a token made, as CMS has it: ECDSA's two integers in DER.
+def ecdsa_value(raw: bytes) -> bytes:
+    """An ECDSA value as CMS has it: DER of Ecdsa-Sig-Value. Source: RFC 3279, 2.2.3.
 
     Args:
-        raw: from the token.
-        scheme: how it was made.
+        raw: from the token: r and s, each as long as the curve's order.
     """
-    if scheme is not SignatureScheme.ECDSA:
-        return raw
     half = len(raw) // 2
     return utils.encode_dss_signature(
         int.from_bytes(raw[:half]), int.from_bytes(raw[half:])

@@ -100,7 +100,8 @@ class OneUse:
                 self._calls.destroy(private)
         finally:
             self._calls.destroy(w)
-        return signatures.value_of(raw, scheme)
+        is_ecdsa = scheme is SignatureScheme.ECDSA
+        return signatures.ecdsa_value(raw) if is_ecdsa else raw
 
     def _template(self, key: WrappedKey) -> PackedTemplate:
         kind = _KINDS[key.algorithm]

@@ -7,8 +7,7 @@ in another thread.
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -297,8 +296,11 @@ class HsmConnection:
         if self._one_use is None:
             calls = SessionCalls(self.module.running, self.session(TokenRole.FIRMA))
             self._one_use = OneUse(calls, self.token.profile)
-        with self._told_apart():
+        try:
             return self._one_use.sign(key, master, digest, scheme, digest_algorithm)
+        except DoesNotUnwrapError:
+            self.exercise()  # a bad blob, or a token in trouble: a healthy one signs
+            raise
 
     def generate_wrapped(self, algorithm: KeyAlgorithm) -> WrappedKey:
         """Make a pair, wrapped, under the newest master key.
@@ -340,21 +342,10 @@ class HsmConnection:
             slot = self.session(TokenRole.FIRMA).token.slot
             method = wrapping.methods.pick(slot.get_mechanisms())
         keys = self.masters.get(old), self.masters.get(new)
-        with self._told_apart():
-            return wrapping.rewrap(*wrapped, *keys, method), method
-
-    @contextmanager
-    def _told_apart(self) -> Iterator[None]:
-        """Tell a bad blob from a token in trouble: a healthy token still signs.
-
-        Raises:
-            HsmRefusedError: the blob does not open.
-            PKCS11Error: the token failed.
-        """
         try:
-            yield
+            return wrapping.rewrap(*wrapped, *keys, method), method
         except DoesNotUnwrapError:
-            self.exercise()
+            self.exercise()  # as in `sign`
             raise
 
     def session(self, role: TokenRole) -> pkcs11.Session:

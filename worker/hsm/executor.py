@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final, TypeVar
 
 from appliance.core import metrics
@@ -127,7 +128,7 @@ class HsmThread:
             metrics.HSM_OPERATIONS.labels(role.value, "unavailable").inc()
             raise HsmUnavailableError(self.reason(role))
         with _measured(role):
-            return await self._in_thread(lambda: self._attempt(work, role))
+            return await self._in_thread(partial(self._attempt, work, role))
 
     def _look_at(self) -> None:
         """Show how the tokens are in `/metrics`."""

@@ -86,39 +86,23 @@ def _verifies(
     method: SignatureMethod, certificate: bytes, digest: bytes, value: bytes
 ) -> bool:
     """See `SignatureMethod.verifies`."""
-    key = key_of(certificate)
-    hashed = utils.Prehashed(_HASHES[method.digest])
+    key, hashing = key_of(certificate), _HASHES[method.digest]
+    hashed = utils.Prehashed(hashing)
     try:
-        if isinstance(key, rsa.RSAPublicKey):
-            return _verify_rsa(method, key, hashed, digest, value)
-        if method.scheme is SignatureScheme.ECDSA:
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            if method.scheme is not SignatureScheme.ECDSA:
+                return False
             key.verify(value, digest, ec.ECDSA(hashed))
-            return True
+        elif method.scheme is SignatureScheme.RSA_PKCS1:
+            key.verify(value, digest, padding.PKCS1v15(), hashed)
+        elif method.scheme is SignatureScheme.RSA_PSS:
+            pss = padding.PSS(padding.MGF1(hashing), hashing.digest_size)
+            key.verify(value, digest, pss, hashed)
+        else:
+            return False
     except InvalidSignature:
         return False
-    return False
-
-
-def _verify_rsa(
-    method: SignatureMethod,
-    key: rsa.RSAPublicKey,
-    hashed: utils.Prehashed,
-    digest: bytes,
-    value: bytes,
-) -> bool:
-    """Verify by an RSA scheme; False when the method's is none.
-
-    Raises:
-        InvalidSignature: the value is not right.
-    """
-    if method.scheme is SignatureScheme.RSA_PKCS1:
-        key.verify(value, digest, padding.PKCS1v15(), hashed)
-        return True
-    if method.scheme is SignatureScheme.RSA_PSS:
-        mask = padding.MGF1(_HASHES[method.digest])
-        key.verify(value, digest, padding.PSS(mask, method.digest.size_bytes), hashed)
-        return True
-    return False
+    return True
 
 
 def _by(*schemes: SignatureScheme) -> tuple[SignatureMethod, ...]:

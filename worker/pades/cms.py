@@ -131,9 +131,12 @@ def signer_info(
 ) -> bytes:
     """The SignerInfo, of the same arguments as `signed_data`.
 
-    Source: RFC 5652 5.3.
+    Source: RFC 5652 5.3; 11 (unsigned attributes: one, with one token).
     """
-    unsigned = () if token is None else (_timestamp_attribute(token),)
+    unsigned: tuple[bytes, ...] = ()
+    if token is not None:
+        attribute = encode(_SEQUENCE, _TIMESTAMP_TOKEN, encode(_SET, token))
+        unsigned = (encode(_CONTEXT_1, attribute),)
     return encode(
         _SEQUENCE,
         _VERSION_1,
@@ -150,12 +153,6 @@ def signer_info(
 def content_info(signed: bytes) -> bytes:
     """The ContentInfo around a SignedData. Source: RFC 5652 3."""
     return encode(_SEQUENCE, _SIGNED_DATA, encode(_CONTEXT_0, signed))
-
-
-def _timestamp_attribute(token: bytes) -> bytes:
-    """The unsigned attributes: one, with one token. Source: RFC 5652, 5.3, 11."""
-    attribute = encode(_SEQUENCE, _TIMESTAMP_TOKEN, encode(_SET, token))
-    return encode(_CONTEXT_1, attribute)
 
 
 @lru_cache(maxsize=256)

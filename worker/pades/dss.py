@@ -109,7 +109,7 @@ class _Shelf:
         present = entry(store, key, ArrayObject) or ArrayObject()
         self._references = [present.raw_get(at) for at in range(len(present))]
         self._by_digest = {
-            _digest(ref.get_object().data): ref
+            hashlib.sha256(ref.get_object().data).digest(): ref
             for ref in self._references
             if isinstance(ref, IndirectObject)
             and isinstance(ref.get_object(), StreamObject)
@@ -117,7 +117,7 @@ class _Shelf:
 
     def reference(self, content: bytes) -> IndirectObject:
         """Where a piece stands, put there if it did not."""
-        digest = _digest(content)
+        digest = hashlib.sha256(content).digest()
         found = self._by_digest.get(digest)
         if found is None:
             found = self._revision.add_object(StreamObject(stream_data=content))
@@ -130,10 +130,6 @@ class _Shelf:
         """Write the array into the store."""
         if self._references:
             self._store[pdf_name(self._key)] = ArrayObject(self._references)
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest()
 
 
 def _entries(store: DictionaryObject) -> DictionaryObject:

@@ -96,7 +96,7 @@ class Reader(PdfFileReader):
     """
 
     def __init__(self, stream: io.BytesIO, content: bytes) -> None:
-        self._content = content
+        self.content = content
         self._object_streams: dict[int, _ObjectStream] = {}
         # The parent's, which takes no other builder of cross-references.
         self._security_handler = None
@@ -107,7 +107,8 @@ class Reader(PdfFileReader):
         self._input_version = None
         self._historical_resolver_cache = {}
         self.stream = stream
-        sections = _Sections(self, stream, content, _newest_section(stream, content))
+        newest = _newest_section(stream, content)
+        sections = _Sections(self, stream, strict=False, last_startxref=newest)
         self.xrefs = XRefCache(self, sections.read_xrefs())  # type: ignore[no-untyped-call]
         self.last_startxref = sections.last_startxref
         self.trailer = sections.trailer
@@ -134,15 +135,15 @@ class Reader(PdfFileReader):
 
     def _plain_at(self, ref: Reference, place: int) -> PdfObject | None:
         """The object that starts at a place of the file, if it is a plain one."""
-        header = _HEADER.match(self._content, place)
+        header = _HEADER.match(self.content, place)
         if header is None or (int(header[1]), int(header[2])) != (
             ref.idnum,
             ref.generation,
         ):
             return None
         container = Reference(ref.idnum, ref.generation, self)
-        parsed = parse_plain(self._content, header.end(), container)
-        if parsed is None or not _END.match(self._content, parsed[1]):
+        parsed = parse_plain(self.content, header.end(), container)
+        if parsed is None or not _END.match(self.content, parsed[1]):
             return None
         return parsed[0]
 
@@ -205,20 +206,9 @@ class _ObjectStream:
 
 
 class _Sections(XRefBuilder):
-    """Reads a file's cross-references.
+    """Reads a file's cross-references."""
 
-    Args:
-        reader: of the file.
-        stream: the file.
-        content: the same, as bytes.
-        startxref: where the newest section starts.
-    """
-
-    def __init__(
-        self, reader: Reader, stream: io.BytesIO, content: bytes, startxref: int
-    ) -> None:
-        super().__init__(reader, stream, strict=False, last_startxref=startxref)
-        self._content = content
+    handler: Reader
 
     def _read_xref_table(self, declared_startxref: int) -> int | None:
         """Read the table at hand and its trailer; as the parent does.
@@ -227,10 +217,11 @@ class _Sections(XRefBuilder):
             Where the section before starts.
         """
         start: int = self.stream.tell()
-        found = _plain_table(self._content, start)
+        content = self.handler.content
+        found = _plain_table(content, start)
         if found is not None:
             data, end = found
-            parsed = parse_plain(self._content, end, TrailerReference(self.handler))
+            parsed = parse_plain(content, end, TrailerReference(self.handler))
             trailer = parsed[0] if parsed else None
             if _is_plain_trailer(trailer):
                 meta = XRefSectionMetaInfo(
