@@ -8,22 +8,17 @@ Source: ISO 32000-2, 12.8.5; EN 319 142-1, 5.4.3.
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
-from pyhanko.pdf_utils.generic import TextStringObject, pdf_name
-from pyhanko.sign.fields import SignatureFormField
 from pyhanko.sign.signers.pdf_byterange import DocumentTimestamp
 
 from appliance.domain.keys import DigestAlgorithm
 from worker.pades.byte_range import FileDigests
 from worker.pades.cms import fill_contents
-from worker.pades.pdf.document import (
-    declare_pades,
-    find_page,
-    form_fields,
-    hang,
-    unique_name,
-)
+from worker.pades.pdf.document import FieldLook, add_field, declare_pades
 from worker.pades.pdf.revision import open_revision, refusing
+
+_LOOK: Final = FieldLook("Sello de tiempo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +51,8 @@ def prepare_timestamp(
     timestamp = DocumentTimestamp(bytes_reserved=2 * token_bytes)
     with open_revision(pdf) as revision, refusing():
         declare_pades(revision)
-        fields = form_fields(revision)
-        page = find_page(revision, 1)
-        widget = SignatureFormField(
-            unique_name("Sello-de-tiempo", fields), include_on_page=page
-        )
-        widget[pdf_name("/TU")] = TextStringObject("Sello de tiempo")
-        hang(revision, widget, page, fields, revision.add_object(timestamp))
+        reference = revision.add_object(timestamp)
+        add_field(revision, "Sello-de-tiempo", _LOOK, reference)
         increment, start, end = revision.write_reserving(pdf, timestamp)
     return PreparedTimestamp(
         increment=increment,

@@ -11,6 +11,7 @@ The original bytes are never changed. Nothing here needs a key.
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from pyhanko.sign.fields import MDPPerm, SigSeedSubFilter
 from pyhanko.sign.signers.cms_embedder import SigMDPSetup
@@ -21,6 +22,7 @@ from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.vocab import Restriction
 from worker.pades.algorithms import SignatureMethod
 from worker.pades.appearance.fonts import StampFonts
+from worker.pades.appearance.form_xobject import show
 from worker.pades.byte_range import FileDigests
 from worker.pades.cms import (
     SignerParts,
@@ -28,9 +30,14 @@ from worker.pades.cms import (
     signed_attributes,
     signer_parts,
 )
-from worker.pades.pdf.document import declare_pades, refuse_if_closed
+from worker.pades.pdf.document import (
+    FieldLook,
+    add_field,
+    declare_pades,
+    refuse_if_closed,
+)
 from worker.pades.pdf.revision import open_revision, refusing
-from worker.pades.signature_field import FieldLock, FieldLook, add_field, fill_field
+from worker.pades.signature_field import FieldLock, fill_field
 
 _PERMISSIONS = {
     Restriction.NO_CHANGES_ALLOWED: MDPPerm.NO_CHANGES,
@@ -116,8 +123,7 @@ def prepare(
     digest = plan.method.digest
     parts = signer_parts(plan.certificate, plan.chain, plan.method)
     signature = _dictionary(plan, parts)
-    spoken = plan.spoken or plan.signer_name
-    look = FieldLook(plan.layout, fonts, plan.picture, spoken)
+    look = _look(plan, fonts)
     with open_revision(original) as revision, refusing():
         refuse_if_closed(revision, plan.restriction)
         declare_pades(revision)
@@ -159,3 +165,12 @@ def _dictionary(plan: SignaturePlan, parts: SignerParts) -> SignatureObject:
         reason=plan.reason,
         bytes_reserved=2 * longest_signed_data(parts, plan.token_bytes),
     )
+
+
+def _look(plan: SignaturePlan, fonts: StampFonts | None) -> FieldLook:
+    """How the field is seen and heard."""
+    spoken, layout = plan.spoken or plan.signer_name, plan.layout
+    if layout is None:
+        return FieldLook(spoken)
+    draw = partial(show, layout, fonts, plan.picture)
+    return FieldLook(spoken, layout.page, layout.rect, draw)

@@ -1,4 +1,7 @@
-"""The signature field of a new signature: a new one, or one of the document's own."""
+"""Fills a signature field of the document's own, as its seed values and lock have it.
+
+Source: ISO 32000-2, 12.7.5.5.
+"""
 
 from dataclasses import dataclass
 
@@ -13,41 +16,16 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign.fields import (
     FieldMDPSpec,
     MDPPerm,
-    SignatureFormField,
     ensure_sig_flags,
 )
 
-from appliance.domain.appearance.details import LogoPicture
-from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm
-from worker.pades.appearance.fonts import StampFonts
-from worker.pades.appearance.form_xobject import show
-from worker.pades.pdf.document import (
-    entry,
-    find_page,
-    form_fields,
-    hang,
-    unique_name,
-)
+from worker.pades.pdf.document import FieldLook, entry
 from worker.pades.pdf.form_fields import SignatureField, signature_fields, widget_rect
 
 _DIGEST_BIT = 64
 _NEAR_PT = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class FieldLook:
-    """How a signature's field is seen, and what is said of it where it is heard."""
-
-    layout: StampLayout | None
-    """The stamp, in the box of one of its widgets; None to show nothing."""
-    fonts: StampFonts | None
-    """For the stamp; None where none is shown."""
-    picture: LogoPicture | None
-    """The logo that the layout names."""
-    spoken: str
-    """What has it read aloud, and shown by some readers, by more than its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,37 +35,6 @@ class FieldLock:
     policy: FieldMDPSpec | None = None
     permission: MDPPerm | None = None
     """P of the lock: what is permitted in the document from then on."""
-
-
-def add_field(
-    revision: IncrementalPdfFileWriter,
-    name: str,
-    look: FieldLook,
-    signature: IndirectObject,
-) -> None:
-    """Add a signature field, which is its own widget, and fill it.
-
-    pyHanko's own way to add a field finds the page by `/Count`, which files lie
-    about; so the field is hung up here, and the rest is pyHanko's.
-
-    Args:
-        revision: the open file.
-        name: wished, without dots; made unique.
-        look: of the field.
-        signature: reference of the signature dictionary.
-    """
-    layout = look.layout
-    fields = form_fields(revision)
-    page = find_page(revision, layout.page if layout else 1)
-    widget = SignatureFormField(
-        unique_name(name, fields),
-        box=layout.rect if layout else None,
-        include_on_page=page,
-    )
-    if layout:
-        show(revision, widget, layout, look.fonts, look.picture)
-    widget[pdf_name("/TU")] = TextStringObject(look.spoken)
-    hang(revision, widget, page, fields, signature)
 
 
 def fill_field(
@@ -121,9 +68,9 @@ def fill_field(
     if field is None:
         raise DocumentRefusedError(ErrorCode.SIGNATURE_FIELD_FILLED)
     _check_digest(field, digest)
-    if look.layout:
-        widget = _widget_at(field, look.layout)
-        show(revision, widget, look.layout, look.fonts, look.picture)
+    if look.box is not None and look.draw is not None:
+        widget = _widget_at(field, look.box)
+        look.draw(revision, widget)
         revision.update_container(widget)
     # Earlier signatures would look broken: to validators this is a change of the form.
     is_first = all(each.value is None for each in fields)
@@ -152,7 +99,9 @@ def _check_digest(field: SignatureField, digest: DigestAlgorithm) -> None:
         )
 
 
-def _widget_at(field: SignatureField, layout: StampLayout) -> DictionaryObject:
+def _widget_at(
+    field: SignatureField, box: tuple[float, float, float, float]
+) -> DictionaryObject:
     """The widget whose box the stamp was laid out for.
 
     Raises:
@@ -161,8 +110,7 @@ def _widget_at(field: SignatureField, layout: StampLayout) -> DictionaryObject:
     for widget in field.widgets:
         rect = widget_rect(widget)
         if rect is not None and all(
-            abs(one - other) < _NEAR_PT
-            for one, other in zip(rect, layout.rect, strict=True)
+            abs(one - other) < _NEAR_PT for one, other in zip(rect, box, strict=True)
         ):
             return widget
     raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "the field's box is not there")

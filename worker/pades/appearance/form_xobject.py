@@ -49,20 +49,20 @@ _PRIMARIES: Final = (
 
 
 def show(
-    revision: IncrementalPdfFileWriter,
-    widget: DictionaryObject,
     layout: StampLayout,
     fonts: StampFonts | None,
     picture: LogoPicture | None,
+    revision: IncrementalPdfFileWriter,
+    widget: DictionaryObject,
 ) -> None:
     """Give a widget the stamp's appearance.
 
     Args:
-        revision: the open file.
-        widget: whose box the stamp was laid out for.
         layout: from `appliance.domain.appearance.stamp.place`.
         fonts: from `load_fonts`.
         picture: the logo that the layout names, if it names one.
+        revision: the open file.
+        widget: whose box the stamp was laid out for.
 
     Raises:
         TypeError: there are no fonts to draw it with.

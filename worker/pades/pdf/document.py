@@ -8,7 +8,7 @@ Source: ISO 32000-2, 7.7.3 (pages), 12.5 (annotations), 12.7 (forms), 14.7 and
 14.8.4.7 (structure; Form); ISO 14289-1, 7.18.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -19,6 +19,7 @@ from pyhanko.pdf_utils.generic import (
     IndirectObject,
     NameObject,
     NumberObject,
+    TextStringObject,
     pdf_name,
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
@@ -39,6 +40,20 @@ _Kind = TypeVar("_Kind")
 _PDF_2_0: Final = (2, 0)
 _DEPTH: Final = 32
 """Levels of a number tree that are walked down."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLook:
+    """How a signature's field is seen, and what is said of it where it is heard."""
+
+    spoken: str
+    """What has it read aloud, and shown by some readers, by more than its name."""
+    page: int = 1
+    """Of the stamp, 1-based."""
+    box: tuple[float, float, float, float] | None = None
+    """Where the stamp is shown, x0, y0, x1, y1 in user space; None: nothing is."""
+    draw: Callable[[IncrementalPdfFileWriter, DictionaryObject], None] | None = None
+    """Gives a widget the stamp's appearance."""
 
 
 def entry(dictionary: object, key: str, kind: type[_Kind]) -> _Kind | None:
@@ -147,12 +162,45 @@ def _walk(root: object, seen: set[tuple[int, int]]) -> Iterator[IndirectObject]:
             yield ref
 
 
-def form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
-    """The form's list of fields, made where it is missing or broken.
+def add_field(
+    revision: IncrementalPdfFileWriter,
+    name: str,
+    look: FieldLook,
+    value: IndirectObject,
+) -> None:
+    """Add a signature field, which is its own widget, and fill it.
+
+    pyHanko's own way to add a field finds the page by `/Count`, which files lie
+    about; so the field is hung up here, and the rest is pyHanko's.
 
     Args:
         revision: the open file.
+        name: wished, without dots; made unique.
+        look: of the field.
+        value: reference of the signature or document timestamp.
+
+    Raises:
+        DocumentRefusedError: `PDF_NO_PAGES` when there are fewer pages.
     """
+    fields = _form_fields(revision)
+    page_ref = find_page(revision, look.page)
+    widget = SignatureFormField(
+        _unique(name, fields), box=look.box, include_on_page=page_ref
+    )
+    if look.draw is not None:
+        look.draw(revision, widget)
+    widget[pdf_name("/TU")] = TextStringObject(look.spoken)
+    widget[pdf_name("/V")] = value
+    widget_ref = revision.add_object(widget)
+    _tag(revision, widget, widget_ref, page_ref)
+    fields.append(widget_ref)
+    revision.update_container(fields)
+    add_annotation(revision, page_ref, widget_ref)
+    ensure_sig_flags(revision)
+
+
+def _form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
+    """The form's list of fields, made where it is missing or broken."""
     root = revision.root
     form = entry(root, "/AcroForm", DictionaryObject)
     if form is None:
@@ -166,13 +214,8 @@ def form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
     return fields
 
 
-def unique_name(wish: str, fields: ArrayObject) -> str:
-    """The name, with a number where a field of the form has it already.
-
-    Args:
-        wish: without dots.
-        fields: from `form_fields`.
-    """
+def _unique(wish: str, fields: ArrayObject) -> str:
+    """The name, with a number where a field of the form has it already."""
     objects = (fields[at] for at in range(len(fields)))
     taken = {entry(found, "/T", str) for found in objects}
     name, number = wish, 1
@@ -180,31 +223,6 @@ def unique_name(wish: str, fields: ArrayObject) -> str:
         number += 1
         name = f"{wish}-{number}"
     return name
-
-
-def hang(
-    revision: IncrementalPdfFileWriter,
-    widget: SignatureFormField,
-    page: IndirectObject,
-    fields: ArrayObject,
-    value: IndirectObject,
-) -> None:
-    """Hang a new, filled field into the form and on its page.
-
-    Args:
-        revision: the open file.
-        widget: the field, which is its own widget.
-        page: from `find_page`.
-        fields: from `form_fields`.
-        value: the signature or document timestamp.
-    """
-    widget[pdf_name("/V")] = value
-    widget_ref = revision.add_object(widget)
-    tag_widget(revision, widget, widget_ref, page)
-    fields.append(widget_ref)
-    revision.update_container(fields)
-    add_annotation(revision, page, widget_ref)
-    ensure_sig_flags(revision)
 
 
 def add_annotation(
@@ -228,7 +246,7 @@ def add_annotation(
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _StructurePlace:
     """Where an element goes, as it was found."""
 
     root: DictionaryObject
@@ -243,7 +261,7 @@ class _Place:
     """Limits of the nodes down to that leaf."""
 
 
-def tag_widget(
+def _tag(
     revision: IncrementalPdfFileWriter,
     widget: DictionaryObject,
     widget_ref: IndirectObject,
@@ -262,7 +280,7 @@ def tag_widget(
     """
     try:
         with refusing():
-            place = _find(revision)
+            place = _structure_place(revision)
     except DocumentRefusedError:
         return
     if place is None:
@@ -284,15 +302,15 @@ def tag_widget(
     )
     element_ref = revision.add_object(element)
     widget[pdf_name("/StructParent")] = NumberObject(place.key)
-    _append(revision, place.parent, element_ref)
-    _index(revision, place, element_ref)
+    _append_kid(revision, place.parent, element_ref)
+    _index_in_parent_tree(revision, place, element_ref)
     dictionary = page.get_object()
     if "/Tabs" not in dictionary:
         dictionary[pdf_name("/Tabs")] = pdf_name("/S")
         revision.update_container(dictionary)
 
 
-def _find(revision: IncrementalPdfFileWriter) -> _Place | None:
+def _structure_place(revision: IncrementalPdfFileWriter) -> _StructurePlace | None:
     """Look where the element goes; None where it goes nowhere."""
     root = entry(revision.root, "/StructTreeRoot", DictionaryObject)
     if root is None or "/K" not in root:
@@ -301,7 +319,7 @@ def _find(revision: IncrementalPdfFileWriter) -> _Place | None:
     signed = next(enumerate_sig_fields(revision, filled_status=True), None)
     if signed is not None or not isinstance(root_ref, IndirectObject):
         return None
-    parent, parent_ref = _document(root) or (root, root_ref)
+    parent, parent_ref = _document_element(root) or (root, root_ref)
     tree = entry(root, "/ParentTree", DictionaryObject)
     limits: list[ArrayObject] = []
     leaf = None if tree is None else _last_leaf(tree, limits)
@@ -314,10 +332,10 @@ def _find(revision: IncrementalPdfFileWriter) -> _Place | None:
             return None
         last = int(number)
     key = max(entry(root, "/ParentTreeNextKey", int) or 0, last + 1)
-    return _Place(root, parent, parent_ref, key, leaf, limits)
+    return _StructurePlace(root, parent, parent_ref, key, leaf, limits)
 
 
-def _document(
+def _document_element(
     root: DictionaryObject,
 ) -> tuple[DictionaryObject, IndirectObject] | None:
     """The Document element at the top of the tree, if there is one."""
@@ -355,7 +373,7 @@ def _last_leaf(tree: DictionaryObject, limits: list[ArrayObject]) -> ArrayObject
     return None
 
 
-def _append(
+def _append_kid(
     revision: IncrementalPdfFileWriter,
     parent: DictionaryObject,
     element_ref: IndirectObject,
@@ -371,8 +389,10 @@ def _append(
     revision.update_container(parent)
 
 
-def _index(
-    revision: IncrementalPdfFileWriter, place: _Place, element_ref: IndirectObject
+def _index_in_parent_tree(
+    revision: IncrementalPdfFileWriter,
+    place: _StructurePlace,
+    element_ref: IndirectObject,
 ) -> None:
     """Enter the element into the parent tree, by the widget's key."""
     pair = [NumberObject(place.key), element_ref]
