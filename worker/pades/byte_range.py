@@ -1,22 +1,20 @@
 """Digests what a ByteRange covers: a file and its increment, but for Contents."""
 
 import hashlib
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hashlib import _Hash
 
 
+@dataclass(slots=True, eq=False)
 class FileDigests:
-    """Digests of a file with something appended, the file itself hashed once.
+    """Digests of a file with something appended, the file itself hashed once."""
 
-    Args:
-        content: the file as it stands.
-    """
-
-    def __init__(self, content: bytes) -> None:
-        self.content = content
-        self._running: dict[str, _Hash] = {}
+    content: bytes = field(repr=False)
+    """The file as it stands."""
+    _running: "dict[str, _Hash]" = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, content: bytes, made: "FileDigests | None") -> "FileDigests":

@@ -1,23 +1,21 @@
 """A file that revisions are appended to, held in memory as few times as can be."""
 
+from dataclasses import dataclass, field
 
+
+@dataclass(slots=True, eq=False)
 class GrowingFile:
-    """A file in parts; they are joined where its bytes are read, and only then.
+    """A file in parts; they are joined where its bytes are read, and only then."""
 
-    Args:
-        parts: what it begins with, one after the other. Whoever gives them holds
-            them anyway.
-    """
-
-    def __init__(self, *parts: bytes) -> None:
-        self._parts = parts
-        self._appended: tuple[bytes, ...] = ()
-        self._joined: bytes | None = None
+    parts: tuple[bytes, ...] = field(repr=False)
+    """What it begins with, in order. Whoever gives them holds them anyway."""
+    _appended: tuple[bytes, ...] = field(default=(), init=False, repr=False)
+    _joined: bytes | None = field(default=None, init=False, repr=False)
 
     @property
     def content(self) -> bytes:
         """All of it; not to be kept beyond what it is read for."""
-        parts = (*self._parts, *self._appended)
+        parts = (*self.parts, *self._appended)
         if len(parts) == 1:
             return parts[0]
         if self._joined is None:

@@ -230,7 +230,7 @@ class Levels:
         if reaches(reached, profile.level):
             # Nothing is to be appended: the file is not joined for it.
             return Reached(b"", reached, None)
-        file = GrowingFile(*signed)
+        file = GrowingFile(signed)
         try:
             target = _Target(profile.level, profile.digest, profile.tsa)
             reached = await self._extend(file, [one], reached, target)
@@ -263,7 +263,7 @@ class Levels:
         tokens = [each.token for each in own if each.token is not None]
         reached = _L.B_T if tokens else _L.B_B
         digest = tokens[-1].digest if tokens else DigestAlgorithm.SHA256
-        file = GrowingFile(pdf)
+        file = GrowingFile((pdf,))
         try:
             target = _Target(wanted, digest, tsa, is_kept=True)
             reached = await self._extend(file, found, reached, target)

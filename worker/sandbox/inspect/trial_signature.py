@@ -120,7 +120,7 @@ def _signed(pdf: bytes, name: str) -> bytes:
     contents = bytes.fromhex(
         increment[start : start + prepared.contents_length].decode("ascii")
     )
-    file = GrowingFile(pdf)
+    file = GrowingFile((pdf,))
     file.append(increment)
     data = ValidationData(certificates=(signer.certificate,))
     file.append(add_dss(file.content, [Validated(contents, data)]))
