@@ -48,7 +48,7 @@ from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan
 from worker.pades import CheckedSignature, SignatureMethod, assemble, check, prepare
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.cms import token_fits
-from worker.signing.level_extension import Levels, Reached
+from worker.signing.level_extension import ExtensionResult, Levels
 from worker.signing.level_maintenance import LevelUpkeep
 
 L = SignatureLevel
@@ -166,7 +166,7 @@ class Scene:
 
     async def sign(
         self, profile: SignatureProfile, original: bytes | None = None
-    ) -> tuple[bytes, Reached]:
+    ) -> tuple[bytes, ExtensionResult]:
         """The file that is signed by a profile, and what came of it."""
         original = original or make_pdf()
         plan = make_plan(self.signer)
@@ -198,7 +198,7 @@ class Scene:
         )
         return original + increment + reached.appended, reached
 
-    async def publish(self, pdf: bytes, reached: Reached) -> RequestId:
+    async def publish(self, pdf: bytes, reached: ExtensionResult) -> RequestId:
         """Record a signed document, and what is due of it."""
         signer = await self.core.add_signer()
         request = await self.core.add_request(signer.person)

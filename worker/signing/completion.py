@@ -28,7 +28,7 @@ from worker.pades.algorithms import SignatureMethod
 from worker.pades.byte_range import FileDigests
 from worker.pades.cms import assemble, token_fits
 from worker.pades.self_check import CheckedSignature, check, method_of
-from worker.signing.level_extension import Levels, Reached
+from worker.signing.level_extension import ExtensionResult, Levels
 from worker.stage_timings import Stages
 
 _log = structlog.get_logger(__name__)
@@ -169,7 +169,7 @@ class ItemFinisher:
         item: Item,
         view: RequestView,
         signed: tuple[bytes, ...],
-        reached: Reached,
+        reached: ExtensionResult,
         stages: Stages,
     ) -> None:
         """Store the document and name it; in parts, for joined they are there twice."""

@@ -71,7 +71,7 @@ Authorities = Callable[[tuple[str, ...]], TimestampAuthority]
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ExtensionResult:
     """What came of it."""
 
     appended: bytes = field(repr=False)
@@ -211,7 +211,7 @@ class Levels:
         certificate: bytes,
         chain: tuple[bytes, ...],
         profile: SignatureProfile,
-    ) -> Reached:
+    ) -> ExtensionResult:
         """Take a signature from its timestamp on to its level.
 
         Args:
@@ -229,7 +229,7 @@ class Levels:
         reached = _L.B_T if checked.token else _L.B_B
         if reaches(reached, profile.level):
             # Nothing is to be appended: the file is not joined for it.
-            return Reached(b"", reached, None)
+            return ExtensionResult(b"", reached, None)
         file = GrowingFile(signed)
         try:
             target = _Target(profile.level, profile.digest, profile.tsa)
@@ -242,11 +242,11 @@ class Levels:
         if upkeep is not None:
             is_outside = self._is_outside(certificate, profile)
             upkeep = replace(upkeep, tsa=profile.tsa, outside=is_outside)
-        return Reached(appended, reached, upkeep)
+        return ExtensionResult(appended, reached, upkeep)
 
     async def keep(
         self, pdf: bytes, wanted: SignatureLevel, tsa: tuple[str, ...] = INTERNAL
-    ) -> Reached:
+    ) -> ExtensionResult:
         """Raise a published document, or stamp it anew.
 
         Args:
@@ -271,10 +271,10 @@ class Levels:
             if not file.appended:
                 raise exc.cause from exc
             upkeep = self._following(exc.reached, wanted)
-            return Reached(file.appended, exc.reached, upkeep)
+            return ExtensionResult(file.appended, exc.reached, upkeep)
         newest = await read_apart(embedded, file.content)
         self._refuse_no_gain(found, newest)
-        return Reached(file.appended, reached, self._renewal_of(newest, wanted))
+        return ExtensionResult(file.appended, reached, self._renewal_of(newest, wanted))
 
     async def _stamp(
         self, tsa: tuple[str, ...], imprint: bytes, digest: DigestAlgorithm

@@ -20,7 +20,7 @@ from appliance.domain.requests.levels import UpkeepClaim
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_overdue
 from worker.failpoints import UPKEEP_STORED, crash_point
-from worker.signing.level_extension import Levels, Reached
+from worker.signing.level_extension import ExtensionResult, Levels
 
 _log = structlog.get_logger(__name__)
 _REST: Final = timedelta(seconds=30)
@@ -101,7 +101,7 @@ class LevelUpkeep:
 
     async def _raise(
         self, claim: UpkeepClaim, before: SignedDocumentView
-    ) -> tuple[Reached, str, int]:
+    ) -> tuple[ExtensionResult, str, int]:
         """What came of it, with hash and size of the stored result.
 
         Raises:

@@ -34,7 +34,7 @@ from tests.parts.long_term import LongTermPki
 from tests.tools.pdf_samples import make_signer
 from tests.tools.pdf_validation import lt_failures, openssl_accepts
 from worker.pades.appearance.fonts import StampFonts
-from worker.signing.level_extension import Reached
+from worker.signing.level_extension import ExtensionResult
 
 
 @pytest.mark.parametrize("level", [L.B_T, L.B_LT, L.B_LTA])
@@ -214,7 +214,7 @@ async def test_one_document_that_breaks_stops_no_other(
 
     async def keep_but_one(
         pdf: bytes, wanted: SignatureLevel, tsa: tuple[str, ...]
-    ) -> Reached:
+    ) -> ExtensionResult:
         seen.append(wanted)
         if len(seen) == 1:
             raise ZeroDivisionError
