@@ -28,7 +28,7 @@ from hsm_config.pkcs11 import key_pairs, objects, signatures
 from hsm_config.pkcs11.master_keys import Masters, label_of
 from hsm_config.provisioning.init import provision
 from hsm_config.provisioning.signing_token import identity_path
-from tests.parts.hsm import HsmInstallation
+from tests.parts.hsm import HsmInstallation, lose_module
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 
@@ -144,6 +144,20 @@ async def test_vanished_token_is_unavailable_for_wrapped_keys(
 
     with pytest.raises(HsmUnavailableError):
         await session.sign(key, DIGEST, SignatureScheme.ECDSA)
+
+
+async def test_lost_session_heals_inside_the_call_for_wrapped_keys(
+    session: HsmSession,
+) -> None:
+    """What signs with them goes with the session that it was made for."""
+    key = await session.generate_wrapped(KeyAlgorithm.EC_P256)
+    await session.sign(key, DIGEST, SignatureScheme.ECDSA)
+    await lose_module(session)
+
+    signature = await session.sign(key, DIGEST, SignatureScheme.ECDSA)
+
+    public = key_pairs.load_spki(key.spki)
+    signatures.verify(public, signature, DIGEST, SignatureScheme.ECDSA)
 
 
 async def test_wrapped_key_signs_after_a_restart_of_the_session(
