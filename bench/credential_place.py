@@ -56,7 +56,7 @@ from appliance.pki.ca_certificates import AuthorityFiles
 from appliance.pki.publication import Publishing
 from appliance.pki.validation.validation_material import ValidationSource
 from appliance.signing.activations.activation_store import ActivationStore
-from appliance.signing.claims import Claiming
+from appliance.signing.claims import Claims
 from appliance.signing.request_store import RequestStore
 from appliance.signing.signing_order import Turns
 from tests import pdfs
@@ -65,8 +65,8 @@ from worker.hsm.session import HsmSession
 from worker.pades.appearance.fonts import StampFonts
 from worker.signing.activation_key_files import ActivationFolder
 from worker.signing.activation_keys import ActivationKeys
-from worker.signing.completion import ItemFinisher
-from worker.signing.document_signer import ItemSigner
+from worker.signing.completion import Completion
+from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
 
 HOST: Final = "bench"
@@ -83,14 +83,14 @@ class _NoTsa:
         raise TsaUnavailableError(f"not of this bench: {digest}, {len(imprint)}")
 
 
-def _finisher(core: Core, claiming: Claiming) -> ItemFinisher:
+def _completion(core: Core, claims: Claims) -> Completion:
     """Finishes at B-B: what is measured is the key's place."""
     publishing = Publishing(core.store, core.clock, core.settings.pki, HOST)
     nobody = AuthorityFiles(b"", b"", "", "", b"")
     source = ValidationSource(core.store, core.clock, nobody, publishing)
     inspections = Inspections(core.store, core.documents, core.inspector, core.clock)
-    return ItemFinisher(
-        claiming,
+    return Completion(
+        claims,
         core.documents,
         Turns(core.store, inspections, core.clock),
         Levels(_NoTsa(), source, core.clock, dt.timedelta(days=1), dt.timedelta(1)),
@@ -173,7 +173,7 @@ class CredentialPlace:
             HOST,
             installation,
         )
-        self._claiming = Claiming(
+        self._claims = Claims(
             core.store,
             core.outcomes,
             core.clock,
@@ -181,10 +181,10 @@ class CredentialPlace:
             f"signing/{HOST}/1",
             core.process,
         )
-        self._signer = ItemSigner(
-            self._claiming,
+        self._signer = DocumentSigner(
+            self._claims,
             core.documents,
-            _finisher(core, self._claiming),
+            _completion(core, self._claims),
             session,
             self._keys,
             fonts,
@@ -293,7 +293,7 @@ class CredentialPlace:
         """
         activation = await self._activate(person)
         begun = time.perf_counter()
-        work = await self._claiming.claim_next()
+        work = await self._claims.claim_next()
         if work is None or work.claim.id != activation:
             msg = "another activation was waiting"
             raise RuntimeError(msg)

@@ -40,7 +40,7 @@ from appliance.domain.keys import KeyAlgorithm, KeyMode
 from appliance.domain.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.activations import (
     IntentRow,
-    KeyedItem,
+    SignatureValue,
 )
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
@@ -57,7 +57,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import Settings, SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
-from appliance.signing.claims import Claiming
+from appliance.signing.claims import Claims
 from appliance.signing.request_store import RequestStore
 from tests.fakes import NOON, FakeDoorbell, FakeOutcomes, MovingClock
 from tests.parts.emptied import EmptiedDatabase
@@ -67,7 +67,7 @@ from tests.parts.postgres import PostgresServer
 
 PASSWORD = b"una clave de firma"
 A4 = PageBox(0, 0, 595.28, 841.89, 0)
-MADE = KeyedItem(b"increment", 3, 4, b"attributes", b"signature")
+MADE = SignatureValue(b"increment", 3, 4, b"attributes", b"signature")
 DIGEST = "d1" * 32
 CERTIFICATE = b"certificate"
 """Of every credential made here."""
@@ -153,10 +153,10 @@ class CoreParts:
         for store in (self.store, *self._others):
             await store.close()
 
-    def claiming(self, slot: str = "signing/h/1", **options: Any) -> Claiming:
+    def claiming(self, slot: str = "signing/h/1", **options: Any) -> Claims:
         """A signing worker's transactions, or with `outside` the chores worker's."""
         outside = options.pop("outside", False)
-        return Claiming(
+        return Claims(
             options.pop("store", self.store),
             self.outcomes,
             self.clock,

@@ -11,7 +11,7 @@ import structlog
 from appliance.core import metrics
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records.activations import Claim, Item
-from appliance.signing.claims import Claiming
+from appliance.signing.claims import Claims
 from worker.signing.completion import FencedOffError
 
 _log = structlog.get_logger(__name__)
@@ -29,17 +29,17 @@ _RETRIABLE: Final = frozenset(
 
 
 @asynccontextmanager
-async def holding(
-    claiming: Claiming, claim: Claim, every_s: float
+async def keep_lease(
+    claims: Claims, claim: Claim, every_s: float
 ) -> AsyncIterator[None]:
     """Hold a claim's lease as long as this is entered.
 
     Args:
-        claiming: this worker's transactions.
+        claims: this worker's transactions.
         claim: in hand.
         every_s: time between renewals, in seconds.
     """
-    task = asyncio.create_task(_hold(claiming, claim, every_s))
+    task = asyncio.create_task(_hold(claims, claim, every_s))
     try:
         yield
     finally:
@@ -48,24 +48,24 @@ async def holding(
             await task
 
 
-async def _hold(claiming: Claiming, claim: Claim, every_s: float) -> None:
+async def _hold(claims: Claims, claim: Claim, every_s: float) -> None:
     """Renew the lease; from the event loop, which a hung HSM does not stop."""
     while True:
         await asyncio.sleep(every_s)
         try:
-            if not await claiming.renew(claim):
+            if not await claims.renew(claim):
                 return
         except ApplianceError:
             continue
 
 
-async def end_items(
-    claiming: Claiming, claim: Claim, items: list[Item], exc: ApplianceError
+async def fail_documents(
+    claims: Claims, claim: Claim, items: list[Item], exc: ApplianceError
 ) -> None:
     """Give items back, or up, by the reason that they cannot be signed.
 
     Args:
-        claiming: this worker's transactions.
+        claims: this worker's transactions.
         claim: in hand.
         items: of it.
         exc: the reason.
@@ -84,8 +84,8 @@ async def end_items(
     )
     metrics.SIGNATURES.labels(code.value).inc(len(items))
     if code in _RETRIABLE:
-        done = await claiming.returned(claim, items, code, layer)
+        done = await claims.returned(claim, items, code, layer)
     else:
-        done = await claiming.failed(claim, items, code)
+        done = await claims.failed(claim, items, code)
     if not done:
         raise FencedOffError from exc

@@ -42,7 +42,7 @@ from appliance.runtime.liveness_file import BEAT_S, beat, pulse_path
 from appliance.runtime.processes import stop_event
 from appliance.runtime.systemd_notify import ServiceManager
 from appliance.settings import Settings, SettingsError
-from appliance.signing.claims import Claiming
+from appliance.signing.claims import Claims
 from appliance.signing.expiry import Sweeping
 from appliance.signing.level_maintenance import UpkeepWork
 from appliance.signing.signing_order import Turns
@@ -66,8 +66,8 @@ from worker.pki.tsa import InternalTsa
 from worker.pki.tsa_tasks import TimestampTasks
 from worker.signing.activation_key_files import ActivationFolder, open_folder
 from worker.signing.activation_keys import ActivationKeys
-from worker.signing.completion import ItemFinisher
-from worker.signing.document_signer import ItemSigner
+from worker.signing.completion import Completion
+from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
 from worker.signing.level_maintenance import LevelUpkeep, OverdueUpkeep
 from worker.signing.worker import SigningWorker
@@ -139,7 +139,7 @@ def _worker(
     )
     authority = Authority(session, read_ca(settings), settings)
     publishing = Publishing(core.store, clock, settings.pki, slot, core.doorbell)
-    claiming = Claiming(
+    claims = Claims(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
     )
     tsa = InternalTsa(
@@ -155,16 +155,16 @@ def _worker(
     inspections = Inspections(core.store, core.documents, core.inspector, clock)
     turns = Turns(core.store, inspections, clock)
     served = Served(session, core.store)
-    finisher = ItemFinisher(
-        claiming, core.documents, turns, levels, settings.signature_profile
+    completion = Completion(
+        claims, core.documents, turns, levels, settings.signature_profile
     )
     return SigningWorker(
         core=core,
-        claiming=claiming,
-        signer=ItemSigner(
-            claiming,
+        claims=claims,
+        signer=DocumentSigner(
+            claims,
             core.documents,
-            finisher,
+            completion,
             session,
             keys,
             fonts,
@@ -255,7 +255,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             overdue.run,
             authority.run,
         )
-        finishing = asyncio.create_task(outside.finisher.run(stop))
+        finishing = asyncio.create_task(outside.completion.run(stop))
         while not stop.is_set():
             if finishing.done():
                 # Without it nothing that waits for the network gets on.

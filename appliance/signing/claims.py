@@ -16,7 +16,12 @@ from appliance.domain.documents import Inspection
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Outcomes
-from appliance.domain.records.activations import Claim, Item, KeyedItem, Terms
+from appliance.domain.records.activations import (
+    Claim,
+    Item,
+    LeasePolicy,
+    SignatureValue,
+)
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import RequestState
@@ -26,8 +31,8 @@ from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.activations.claimed_activation import (
     SUSPECT,
+    ClaimedActivation,
     SuspectWaitsError,
-    Work,
     read_work,
 )
 from appliance.signing.audit_events import claimed_events, key_interrupted
@@ -39,7 +44,7 @@ ATTEMPTS: Final = 5
 more: it kills its workers, and the sweep makes its request `fallida`."""
 
 
-class Claiming:
+class Claims:
     """The use cases of a signing worker.
 
     Args:
@@ -68,7 +73,7 @@ class Claiming:
         self._outcomes = outcomes
         self._clock = clock
         self._lease = timedelta(seconds=settings.lease_s)
-        self._terms = Terms(
+        self._policy = LeasePolicy(
             host=slot_host(worker),
             lease=self._lease,
             key=timedelta(seconds=settings.key_s),
@@ -99,7 +104,7 @@ class Claiming:
         busy: bool = False,
         single: bool = False,
         without: Collection[PersonId] = (),
-    ) -> Work | None:
+    ) -> ClaimedActivation | None:
         """Take an activation that nobody has in hand: a suspect, or what waits longest.
 
         It looks first: a look that finds nothing, as most do, takes no lock. On
@@ -116,7 +121,7 @@ class Claiming:
         now = self._clock.now()
         async with self._store.read() as transaction:
             claims = await ActivationStore(transaction).next_claims(
-                now, self._terms, single=single, without=without
+                now, self._policy, single=single, without=without
             )
         if claims is None:
             return None
@@ -124,7 +129,7 @@ class Claiming:
             raise SuspectWaitsError
         async with self._store.write() as transaction:
             claim = await ActivationStore(transaction).claim_next(
-                self._owner, now, self._terms, single=single, without=without
+                self._owner, now, self._policy, single=single, without=without
             )
             if claim is None:
                 return None
@@ -136,7 +141,7 @@ class Claiming:
                 transaction.audit.add(event)
             return await read_work(transaction, claim)
 
-    async def read_again(self, claim: Claim) -> Work:
+    async def read_again(self, claim: Claim) -> ClaimedActivation:
         """A claim with what stands beside it now."""
         async with self._store.write() as transaction:
             return await read_work(transaction, claim)
@@ -181,7 +186,7 @@ class Claiming:
         async with self._store.write() as transaction:
             until = self._clock.now() + (self._lease if rest is None else rest)
             await ActivationStore(transaction).put_off(
-                claim, until, code.value, counted=self._terms.outside
+                claim, until, code.value, counted=self._policy.outside
             )
 
     async def intend(
@@ -214,7 +219,7 @@ class Claiming:
             )
 
     async def keyed(
-        self, claim: Claim, item: Item, made: KeyedItem, digest: str
+        self, claim: Claim, item: Item, made: SignatureValue, digest: str
     ) -> bool:
         """Store what the key yielded; no item left to key means `finishing`."""
         now = self._clock.now()

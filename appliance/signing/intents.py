@@ -10,7 +10,7 @@ from datetime import datetime
 
 from appliance.core.unit_of_work import Transaction
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records.activations import Claim, Item, KeyedItem
+from appliance.domain.records.activations import Claim, Item, SignatureValue
 from appliance.domain.vocab import EventKind
 from appliance.keys.credential_store import CredentialStore
 from appliance.pki.revocation import is_found_revoked
@@ -74,7 +74,7 @@ async def keep_signature(
     transaction: Transaction,
     claim: Claim,
     item: Item,
-    made: KeyedItem,
+    made: SignatureValue,
     digest: str,
     *,
     now: datetime,

@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 
-from appliance.domain.records.activations import Claim, IntentRow, Terms
+from appliance.domain.records.activations import Claim, IntentRow, LeasePolicy
 from appliance.domain.vocab import IntentState
 from appliance.signing.activations.activation_store import ActivationStore
 from tests.core_parts import HOST, CoreParts
 
-TERMS = Terms(
+TERMS = LeasePolicy(
     host=HOST,
     lease=timedelta(seconds=10),
     key=timedelta(seconds=60),

@@ -13,24 +13,24 @@ from appliance.pki.ca_certificates import read_authority
 from appliance.pki.publication import Publishing
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.validation_material import ValidationSource
-from appliance.signing.claims import Claiming
+from appliance.signing.claims import Claims
 from appliance.signing.level_maintenance import UpkeepWork
 from appliance.signing.signing_order import Turns
 from worker.network.guarded_http import GuardedHttp
 from worker.network.revocation_status import OutsideStatus
 from worker.network.timestamp_authorities import NamedAuthorities
 from worker.network.tsa_client import open_tsa_client
-from worker.signing.completion import ItemFinisher
+from worker.signing.completion import Completion
 from worker.signing.level_extension import Levels
 from worker.signing.level_maintenance import LevelUpkeep
-from worker.signing.network_completion import OutsideFinisher
+from worker.signing.network_completion import NetworkCompletion
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
     """What of it others use."""
 
-    finisher: OutsideFinisher
+    completion: NetworkCompletion
     upkeep: LevelUpkeep
     """Of what was signed with them."""
 
@@ -79,17 +79,17 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
             renewal=timedelta(days=settings.profile.renew_days),
             outside=NamedAuthorities(own, client),
         )
-        claiming = Claiming(
+        claims = Claims(
             store, core.outcomes, clock, settings.signing, slot, core.process,
             outside=True,
         )  # fmt: skip
         inspections = Inspections(store, core.documents, core.inspector, clock)
         turns = Turns(store, inspections, clock)
-        finisher = ItemFinisher(
-            claiming, core.documents, turns, levels, settings.signature_profile
+        completion = Completion(
+            claims, core.documents, turns, levels, settings.signature_profile
         )
         yield Outside(
-            OutsideFinisher(claiming, finisher, core.bell, settings.signing),
+            NetworkCompletion(claims, completion, core.bell, settings.signing),
             LevelUpkeep(
                 UpkeepWork(store, clock, slot, outside=True), core.documents, levels
             ),

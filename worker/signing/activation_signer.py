@@ -18,13 +18,13 @@ from appliance.domain.ids import PersonId
 from appliance.domain.ports import Doorbell
 from appliance.domain.records.activations import Item
 from appliance.domain.vocab import ItemState
-from appliance.signing.activations.claimed_activation import Work
-from appliance.signing.claims import Claiming
+from appliance.signing.activations.claimed_activation import ClaimedActivation
+from appliance.signing.claims import Claims
 from appliance.signing.intents import CertificateChangedError
-from worker.leases import end_items, holding
+from worker.leases import fail_documents, keep_lease
 from worker.signing.completion import FencedOffError
 from worker.signing.document_signer import (
-    ItemSigner,
+    DocumentSigner,
     OriginalUnreadableError,
     UsableKey,
 )
@@ -37,7 +37,7 @@ _log = structlog.get_logger(__name__)
 class _InHand:
     """An activation as far as it has come."""
 
-    work: Work
+    work: ClaimedActivation
     """As it was read last."""
     key: UsableKey | None = None
     waits_for: ErrorCode | None = None
@@ -51,7 +51,7 @@ class ActivationSigner:
     """What a signing worker does with each activation.
 
     Args:
-        claiming: this worker's transactions.
+        claims: this worker's transactions.
         signer: signs one item.
         doorbell: wakes the role that has a network.
         renew_s: time between renewals of a lease, in seconds.
@@ -61,8 +61,8 @@ class ActivationSigner:
         came_through: told of each document that was signed or ended.
     """
 
-    claiming: Claiming
-    signer: ItemSigner
+    claims: Claims
+    signer: DocumentSigner
     doorbell: Doorbell
     renew_s: float
     turns: asyncio.Semaphore
@@ -74,12 +74,12 @@ class ActivationSigner:
     )
     """Of those who have documents in work, or waiting for a turn."""
 
-    async def sign(self, work: Work) -> None:
-        """Sign what is left of an activation, holding its lease."""
+    async def sign(self, work: ClaimedActivation) -> None:
+        """Sign what is left of an activation, keeping its lease."""
         bind_contextvars(activation=work.claim.id)
         hand = _InHand(work)
         try:
-            async with holding(self.claiming, work.claim, self.renew_s):
+            async with keep_lease(self.claims, work.claim, self.renew_s):
                 hand.key = await self._unlock(work)
                 for item in work.claim.items:
                     if item.state is ItemState.KEYED or (
@@ -94,12 +94,12 @@ class ActivationSigner:
             _log.warning("worker.let_go", activation=work.claim.id, code=exc.code.value)
             return
         if hand.waits_for is not None:
-            await self.claiming.put_off(hand.work.claim, hand.waits_for)
+            await self.claims.put_off(hand.work.claim, hand.waits_for)
         elif hand.goes_out_for is not None:
-            await self.claiming.hand_out(hand.work.claim, hand.goes_out_for)
+            await self.claims.hand_out(hand.work.claim, hand.goes_out_for)
             await self.doorbell.ring(work.claim.id)
 
-    async def _unlock(self, work: Work) -> UsableKey | None:
+    async def _unlock(self, work: ClaimedActivation) -> UsableKey | None:
         """The key for what waits for one; None when nothing does any more.
 
         Raises:
@@ -112,9 +112,9 @@ class ActivationSigner:
             return self.signer.unlock(work)
         except ApplianceError as exc:
             lost = exc.code is ErrorCode.ACTIVATION_EXPIRED
-            if lost and await self.claiming.leave_to_others(work.claim):
+            if lost and await self.claims.leave_to_others(work.claim):
                 raise FencedOffError from exc
-            await end_items(self.claiming, work.claim, waiting, exc)
+            await fail_documents(self.claims, work.claim, waiting, exc)
             return None
 
     async def _sign_in_turn(self, hand: _InHand, item: Item) -> None:
@@ -128,7 +128,7 @@ class ActivationSigner:
         """
         async with self._share_of(hand.work.claim.person), self.turns:
             if self.yields() and len(hand.work.claim.items) > 1:
-                await self.claiming.drop(hand.work.claim)
+                await self.claims.drop(hand.work.claim)
                 raise FencedOffError
             with bound_contextvars(request=item.request):
                 await self._sign_until_done(hand, item)
@@ -145,7 +145,7 @@ class ActivationSigner:
                 await self._sign_item(hand, item)
             except CertificateChangedError:
                 # Nothing was intended yet: it is prepared anew.
-                hand.work = await self.claiming.read_again(hand.work.claim)
+                hand.work = await self.claims.read_again(hand.work.claim)
             else:
                 return
 
@@ -163,7 +163,7 @@ class ActivationSigner:
         work = hand.work
         try:
             if not await self.signer.sign(work, item, hand.key):
-                lacks = self.signer.finisher.goes_out_for(work, item)
+                lacks = self.signer.completion.goes_out_for(work, item)
                 hand.goes_out_for = hand.goes_out_for or lacks
         except OriginalUnreadableError as exc:
             _log.warning(
@@ -184,4 +184,4 @@ class ActivationSigner:
                 )
                 hand.waits_for = exc.code
                 return
-            await end_items(self.claiming, work.claim, [item], exc)
+            await fail_documents(self.claims, work.claim, [item], exc)

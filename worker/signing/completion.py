@@ -16,12 +16,12 @@ from appliance.core import metrics
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ports import DocumentStore
-from appliance.domain.records.activations import Item, KeyedItem
+from appliance.domain.records.activations import Item, SignatureValue
 from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import TimestampPolicy
-from appliance.signing.activations.claimed_activation import Work
-from appliance.signing.claims import Claiming
+from appliance.signing.activations.claimed_activation import ClaimedActivation
+from appliance.signing.claims import Claims
 from appliance.signing.signing_order import Turns
 from worker.failpoints import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
 from worker.pades.algorithms import SignatureMethod
@@ -41,18 +41,18 @@ class FencedOffError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ItemFinisher:
+class Completion:
     """Finishes one item at a time, under a claim.
 
     Args:
-        claiming: this worker's transactions.
+        claims: this worker's transactions.
         documents: where PDFs are.
         turns: of those who sign after.
         levels: adds timestamps and validation data.
         profile: of the installation.
     """
 
-    claiming: Claiming
+    claims: Claims
     documents: DocumentStore
     turns: Turns
     levels: Levels
@@ -66,7 +66,7 @@ class ItemFinisher:
         """
         return self.profile.narrowed(view.wishes)
 
-    def must_go_out(self, work: Work, view: RequestView) -> bool:
+    def must_go_out(self, work: ClaimedActivation, view: RequestView) -> bool:
         """Whether an item is to be finished by the role that has a network.
 
         Where that role neglects what it was handed, what a profile merely prefers is
@@ -83,7 +83,7 @@ class ItemFinisher:
             return False
         return self.levels.must_go_out(work.credential.certificate, profile)
 
-    def goes_out_for(self, work: Work, item: Item) -> ErrorCode:
+    def goes_out_for(self, work: ClaimedActivation, item: Item) -> ErrorCode:
         """What an item that must go out lacks: the reason, should nobody finish it.
 
         Args:
@@ -96,7 +96,7 @@ class ItemFinisher:
             ErrorCode.TSA_UNAVAILABLE if stamped else ErrorCode.REVOCATION_UNAVAILABLE
         )
 
-    async def resume(self, work: Work, item: Item) -> None:
+    async def resume(self, work: ClaimedActivation, item: Item) -> None:
         """Finish what an earlier claim signed.
 
         Args:
@@ -117,11 +117,11 @@ class ItemFinisher:
 
     async def finish(
         self,
-        work: Work,
+        work: ClaimedActivation,
         item: Item,
         view: RequestView,
         original: FileDigests,
-        made: KeyedItem,
+        made: SignatureValue,
         stages: Stages,
     ) -> None:
         """Take an item from its stored signature to its publication.
@@ -165,7 +165,7 @@ class ItemFinisher:
 
     async def _publish(
         self,
-        work: Work,
+        work: ClaimedActivation,
         item: Item,
         view: RequestView,
         signed: tuple[bytes, ...],
@@ -186,13 +186,13 @@ class ItemFinisher:
         )
         # Before the transaction: what publishes it gives the turn on as well.
         inspection = await self.turns.inspect_for_next(view, *signed)
-        if not await self.claiming.finished(
+        if not await self.claims.finished(
             work.claim, item, document, inspection, reached.upkeep
         ):
             raise FencedOffError
         stages.done("publish")
         crash_point(PUBLISHED, item.request)
-        await self.claiming.announce(work.claim)
+        await self.claims.announce(work.claim)
         metrics.SIGNATURES.labels("signed").inc()
         _log.info(
             "document.signed",
@@ -208,7 +208,7 @@ class ItemFinisher:
 def _complete(
     original: FileDigests,
     credential: Credential,
-    made: KeyedItem,
+    made: SignatureValue,
     method: SignatureMethod,
     token: bytes | None,
 ) -> tuple[bytes, CheckedSignature]:
@@ -243,7 +243,7 @@ def _complete(
     return increment, checked
 
 
-def stored(item: Item) -> KeyedItem:
+def stored(item: Item) -> SignatureValue:
     """What an earlier attempt stored of its use of the key.
 
     Args:
@@ -258,7 +258,7 @@ def stored(item: Item) -> KeyedItem:
         or item.signature is None
     ):
         raise ApplianceError(ErrorCode.SIGNING_FAILED)
-    return KeyedItem(
+    return SignatureValue(
         increment=item.increment,
         contents_at=item.contents_at,
         contents_length=item.contents_length,

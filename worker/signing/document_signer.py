@@ -21,13 +21,13 @@ from appliance.domain.errors import (
 from appliance.domain.identity import Credential, Person
 from appliance.domain.keys import KeyReference, WrappedKey
 from appliance.domain.ports import DocumentStore
-from appliance.domain.records.activations import Item, KeyedItem
+from appliance.domain.records.activations import Item, SignatureValue
 from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import ItemState, PersonState, RequestState
 from appliance.keys.key_encryption import open_outer
-from appliance.signing.activations.claimed_activation import Work
-from appliance.signing.claims import Claiming
+from appliance.signing.activations.claimed_activation import ClaimedActivation
+from appliance.signing.claims import Claims
 from worker.failpoints import (
     AFTER_SIGN,
     BEFORE_SIGN,
@@ -42,7 +42,7 @@ from worker.pades.byte_range import FileDigests
 from worker.pades.prepare import PreparedSignature, prepare
 from worker.pades.reading_limits import read_apart
 from worker.signing.activation_keys import ActivationKeys
-from worker.signing.completion import FencedOffError, ItemFinisher, stored
+from worker.signing.completion import Completion, FencedOffError, stored
 from worker.signing.signature_plans import signature_plan
 from worker.stage_timings import Stages
 
@@ -55,13 +55,13 @@ class OriginalUnreadableError(ApplianceError):
 
 
 @dataclass(frozen=True, slots=True)
-class ItemSigner:
+class DocumentSigner:
     """Signs one item at a time, under a claim.
 
     Args:
-        claiming: this worker's transactions.
+        claims: this worker's transactions.
         documents: where PDFs are.
-        finisher: takes it from its signature on.
+        completion: takes it from its signature on.
         session: the HSM.
         keys: opens what was sealed to this host.
         fonts: of the stamp.
@@ -71,9 +71,9 @@ class ItemSigner:
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
     """
 
-    claiming: Claiming
+    claims: Claims
     documents: DocumentStore
-    finisher: ItemFinisher
+    completion: Completion
     session: HsmSession
     keys: ActivationKeys
     fonts: StampFonts
@@ -82,7 +82,7 @@ class ItemSigner:
     served: Served
     prefer_pss: bool = False
 
-    def unlock(self, work: Work) -> UsableKey:
+    def unlock(self, work: ClaimedActivation) -> UsableKey:
         """Open both locks of a claim's key, by what stands recorded now.
 
         Once a claim: what comes of it is wrapped by the HSM, and the unlock key is
@@ -98,7 +98,9 @@ class ItemSigner:
         aad = credential.aad(self.installation)
         return credential.key(open_outer(unlock, credential.outer, aad))
 
-    async def sign(self, work: Work, item: Item, key: UsableKey | None) -> bool:
+    async def sign(
+        self, work: ClaimedActivation, item: Item, key: UsableKey | None
+    ) -> bool:
         """Take one item to its end, from wherever an earlier attempt left it.
 
         Args:
@@ -119,7 +121,7 @@ class ItemSigner:
         view = work.requests.get(item.seq)
         if view is None or work.person is None or work.credential is None:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
-        goes_out = self.finisher.must_go_out(work, view)
+        goes_out = self.completion.must_go_out(work, view)
         if goes_out and item.state is not ItemState.WAITING:
             return False
         stages = Stages()
@@ -137,18 +139,18 @@ class ItemSigner:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
         if goes_out:
             return False
-        await self.finisher.finish(work, item, view, digests, made, stages)
+        await self.completion.finish(work, item, view, digests, made, stages)
         return True
 
     async def _use_key(
         self,
-        work: Work,
+        work: ClaimedActivation,
         item: Item,
         view: RequestView,
         original: FileDigests,
         key: UsableKey,
         stages: Stages,
-    ) -> KeyedItem:
+    ) -> SignatureValue:
         """Key phase: nothing is signed that is not on the record."""
         person, credential = _checked(work, self.clock)
         # What was consented to is what is stored, and what is stored is this.
@@ -159,9 +161,9 @@ class ItemSigner:
             or item.params.sha256(item.request) != item.params_sha256
         ):
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
-        profile = self.finisher.profile_of(view)
+        profile = self.completion.profile_of(view)
         method = self._method(credential, profile)
-        room = await self.finisher.levels.token_bytes(profile, method.digest)
+        room = await self.completion.levels.token_bytes(profile, method.digest)
         prepared = await read_apart(
             self._prepare, work, item, view, person, credential, original, method, room
         )
@@ -173,21 +175,21 @@ class ItemSigner:
         # The intent is committed before the key is used: no signature is ever
         # made that the record does not know of.
         certificate = credential.certificate
-        if not await self.claiming.intend(work.claim, item, digest, certificate):
+        if not await self.claims.intend(work.claim, item, digest, certificate):
             raise FencedOffError
         stages.done("intend")
         crash_point(BEFORE_SIGN, item.request)
         signature = await self._sign_digest(key, method, prepared.digest)
         stages.done("sign")
         crash_point(AFTER_SIGN, item.request)
-        made = KeyedItem(
+        made = SignatureValue(
             increment=prepared.increment,
             contents_at=prepared.contents_at,
             contents_length=prepared.contents_length,
             signed_attributes=prepared.signed_attributes,
             signature=signature,
         )
-        if not await self.claiming.keyed(work.claim, item, made, digest):
+        if not await self.claims.keyed(work.claim, item, made, digest):
             raise FencedOffError
         stages.done("keyed")
         crash_point(KEYED, item.request)
@@ -213,7 +215,7 @@ class ItemSigner:
 
     def _prepare(
         self,
-        work: Work,
+        work: ClaimedActivation,
         item: Item,
         view: RequestView,
         person: Person,
@@ -238,7 +240,7 @@ class ItemSigner:
         )
 
 
-def _checked(work: Work, clock: Clock) -> tuple[Person, Credential]:
+def _checked(work: ClaimedActivation, clock: Clock) -> tuple[Person, Credential]:
     """The person and the key, if they may sign now.
 
     Raises:

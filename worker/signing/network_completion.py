@@ -21,10 +21,10 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records.activations import Item
 from appliance.domain.vocab import ItemState
 from appliance.settings import SigningSettings
-from appliance.signing.activations.claimed_activation import Work
-from appliance.signing.claims import Claiming
-from worker.leases import end_items, holding
-from worker.signing.completion import FencedOffError, ItemFinisher
+from appliance.signing.activations.claimed_activation import ClaimedActivation
+from appliance.signing.claims import Claims
+from worker.leases import fail_documents, keep_lease
+from worker.signing.completion import Completion, FencedOffError
 from worker.signing.level_extension import AWAY
 
 _log = structlog.get_logger(__name__)
@@ -33,18 +33,18 @@ _DOUBLINGS: Final = 6
 
 
 @dataclass(slots=True)
-class OutsideFinisher:
+class NetworkCompletion:
     """Finishes activations, a few at a time.
 
     Args:
-        claiming: this worker's transactions.
-        finisher: finishes one item.
+        claims: this worker's transactions.
+        completion: finishes one item.
         bell: hears rings.
         settings: how often it looks, and how many it has in hand.
     """
 
-    claiming: Claiming
-    finisher: ItemFinisher
+    claims: Claims
+    completion: Completion
     bell: Bell
     settings: SigningSettings
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -64,7 +64,7 @@ class OutsideFinisher:
                 try:
                     if not released:
                         # Of an earlier start of this slot, which is dead.
-                        await self.claiming.release_own()
+                        await self.claims.release_own()
                         released = True
                     await self._drain()
                 except ApplianceError as exc:
@@ -96,7 +96,7 @@ class OutsideFinisher:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         while len(self._running) < self.settings.concurrency:
-            work = await self.claiming.claim_next()
+            work = await self.claims.claim_next()
             if work is None:
                 return
             task = asyncio.create_task(self.finish(work))
@@ -109,8 +109,8 @@ class OutsideFinisher:
         if not task.cancelled() and (exc := task.exception()) is not None:
             _log.error("worker.work_failed", exc_info=exc)
 
-    async def finish(self, work: Work) -> None:
-        """Finish what is left of an activation, holding its lease.
+    async def finish(self, work: ClaimedActivation) -> None:
+        """Finish what is left of an activation, keeping its lease.
 
         Args:
             work: the claim.
@@ -118,7 +118,7 @@ class OutsideFinisher:
         claim, waits_for = work.claim, None
         bind_contextvars(activation=claim.id)
         try:
-            async with holding(self.claiming, claim, self.settings.renew_s):
+            async with keep_lease(self.claims, claim, self.settings.renew_s):
                 for item in claim.items:
                     if item.state is ItemState.KEYED:
                         waits_for = await self._finish_item(work, item) or waits_for
@@ -131,9 +131,11 @@ class OutsideFinisher:
             return
         if waits_for is not None:
             rest = timedelta(seconds=2 ** min(claim.tries, _DOUBLINGS))
-            await self.claiming.put_off(claim, waits_for, min(rest, _REST_MOST))
+            await self.claims.put_off(claim, waits_for, min(rest, _REST_MOST))
 
-    async def _finish_item(self, work: Work, item: Item) -> ErrorCode | None:
+    async def _finish_item(
+        self, work: ClaimedActivation, item: Item
+    ) -> ErrorCode | None:
         """Finish one item, or end it; gives what it waits for.
 
         Raises:
@@ -142,7 +144,7 @@ class OutsideFinisher:
         """
         try:
             with bound_contextvars(request=item.request):
-                await self.finisher.resume(work, item)
+                await self.completion.resume(work, item)
         except ApplianceError as exc:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
@@ -154,5 +156,5 @@ class OutsideFinisher:
                     reason=getattr(exc, "reason", ""),
                 )
                 return exc.code
-            await end_items(self.claiming, work.claim, [item], exc)
+            await fail_documents(self.claims, work.claim, [item], exc)
         return None

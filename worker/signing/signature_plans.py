@@ -7,13 +7,13 @@ from appliance.domain.appearance.text import StampSigner, spoken
 from appliance.domain.identity import Credential, Person
 from appliance.domain.records.activations import Item
 from appliance.domain.requests.request import RequestView
-from appliance.signing.activations.claimed_activation import Work
+from appliance.signing.activations.claimed_activation import ClaimedActivation
 from worker.pades.algorithms import SignatureMethod
 from worker.pades.prepare import SignaturePlan
 
 
 def signature_plan(
-    work: Work,
+    work: ClaimedActivation,
     item: Item,
     view: RequestView,
     person: Person,

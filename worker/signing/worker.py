@@ -24,8 +24,11 @@ from appliance.domain.ids import PersonId
 from appliance.domain.keys import TokenRole
 from appliance.keys.health import signing_workers
 from appliance.keys.worker_store import WorkerStore
-from appliance.signing.activations.claimed_activation import SuspectWaitsError, Work
-from appliance.signing.claims import Claiming
+from appliance.signing.activations.claimed_activation import (
+    ClaimedActivation,
+    SuspectWaitsError,
+)
+from appliance.signing.claims import Claims
 from appliance.signing.expiry import Sweeping
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import REASON as GENERATION_REASON
@@ -34,7 +37,7 @@ from worker.hsm.session import HsmSession
 from worker.pki.hsm_tasks import TaskRunner
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.activation_signer import ActivationSigner
-from worker.signing.document_signer import ItemSigner
+from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_maintenance import LevelUpkeep
 from worker.work_notifications import hear_rings
 
@@ -55,7 +58,7 @@ class SigningWorker:
 
     Args:
         core: the record, documents and news.
-        claiming: this worker's transactions.
+        claims: this worker's transactions.
         signer: signs one item.
         tasks: runs HSM tasks.
         keys: what fronts seal to on this host.
@@ -66,8 +69,8 @@ class SigningWorker:
     """
 
     core: Core
-    claiming: Claiming
-    signer: ItemSigner
+    claims: Claims
+    signer: DocumentSigner
     tasks: TaskRunner
     keys: ActivationKeys
     session: HsmSession
@@ -95,7 +98,7 @@ class SigningWorker:
 
     def __post_init__(self) -> None:
         self._activations = ActivationSigner(
-            self.claiming,
+            self.claims,
             self.signer,
             self.core.doorbell,
             self.core.settings.signing.renew_s,
@@ -165,7 +168,7 @@ class SigningWorker:
         is_told = False
         while not self._stop.is_set():
             try:
-                return await self.claiming.release_own()
+                return await self.claims.release_own()
             except ApplianceError as exc:
                 if not is_told:
                     _log.warning("worker.waits", slot=self.slot, code=exc.code.value)
@@ -281,7 +284,7 @@ class SigningWorker:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _next_work(self) -> Work | None:
+    async def _next_work(self) -> ClaimedActivation | None:
         """Take an activation; without the HSM, only when nobody has it.
 
         Then it goes back to its signer at once, who is told why.
@@ -291,7 +294,7 @@ class SigningWorker:
             if any(peer.hsm == HsmStatus.READY.value for peer in alive):
                 return None
         try:
-            work = await self.claiming.claim_next(
+            work = await self.claims.claim_next(
                 busy=bool(self._running),
                 single=len(self._batches) >= self._batch_hands,
                 without=self._with_enough(),

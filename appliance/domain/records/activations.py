@@ -81,7 +81,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeasePolicy:
     """Whose claims they are, and how long a claim and its phases last."""
 
     host: str
@@ -101,7 +101,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyedItem:
+class SignatureValue:
     """What a use of the key yielded for one item."""
 
     increment: bytes = field(repr=False)

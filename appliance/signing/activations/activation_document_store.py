@@ -14,7 +14,7 @@ from appliance.domain.ids import ActivationId, PersonId, RequestId
 from appliance.domain.records.activations import (
     Claim,
     CodedItem,
-    KeyedItem,
+    SignatureValue,
 )
 from appliance.domain.vocab import IntentState, ItemState
 
@@ -64,7 +64,7 @@ async def add_items(
 
 
 async def key_item(
-    connection: AsyncConnection, claim: Claim, seq: int, made: KeyedItem
+    connection: AsyncConnection, claim: Claim, seq: int, made: SignatureValue
 ) -> bool:
     """Store a signature value; False when fenced off."""
     values = {

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from appliance.core.database.tables import activation, activation_item, activation_seal
 from appliance.core.database.work_queue import claim_one, free_since
 from appliance.domain.ids import ActivationId, CredentialId, PersonId
-from appliance.domain.records.activations import Claim, Terms
+from appliance.domain.records.activations import Claim, LeasePolicy
 from appliance.domain.vocab import ActivationState
 from appliance.keys.sealed_key_store import is_sealed_to, seals_of
 from appliance.signing.activations.activation_row_store import TRIES, is_in, items_of
@@ -24,7 +24,7 @@ took: that role is away, or has more than it can do."""
 async def next_claims(
     connection: AsyncConnection,
     at: datetime,
-    terms: Terms,
+    policy: LeasePolicy,
     *,
     single: bool = False,
     without: Collection[PersonId] = (),
@@ -32,8 +32,8 @@ async def next_claims(
     """How often what `claim_next` would take was claimed without a result."""
     query = (
         select(TRIES)
-        .where(_claimable(at, terms, single=single, without=without))
-        .order_by(_rank(terms), free_since(activation))
+        .where(_claimable(at, policy, single=single, without=without))
+        .order_by(_rank(policy), free_since(activation))
         .limit(1)
     )
     return (await connection.execute(query)).scalar_one_or_none()
@@ -43,7 +43,7 @@ async def claim_next(
     connection: AsyncConnection,
     owner: str,
     at: datetime,
-    terms: Terms,
+    policy: LeasePolicy,
     *,
     single: bool = False,
     without: Collection[PersonId] = (),
@@ -52,11 +52,11 @@ async def claim_next(
     row = await claim_one(
         connection,
         activation,
-        _claimable(at, terms, single=single, without=without),
+        _claimable(at, policy, single=single, without=without),
         owner,
-        at + terms.lease,
+        at + policy.lease,
         {},
-        _rank(terms),
+        _rank(policy),
     )
     if row is None:
         return None
@@ -65,14 +65,14 @@ async def claim_next(
     key_until = row.key_until
     if state is ActivationState.WAITING:
         state = ActivationState.KEYING
-        key_until = at + terms.key + timedelta(seconds=len(items))
+        key_until = at + policy.key + timedelta(seconds=len(items))
         await connection.execute(
             update(activation)
             .where(activation.c.id == row.id)
             .values(
                 state=state.value,
                 key_until=key_until,
-                finish_until=key_until + terms.finish,
+                finish_until=key_until + policy.finish,
             )
         )
     return Claim(
@@ -92,25 +92,25 @@ async def claim_next(
             (
                 s
                 for s in await seals_of(connection, activation_seal, row.id)
-                if s.host == terms.host
+                if s.host == policy.host
             ),
             None,
         ),
     )
 
 
-def _rank(terms: Terms) -> ColumnElement[Any]:
+def _rank(policy: LeasePolicy) -> ColumnElement[Any]:
     """What comes first, before what waits longest.
 
     Of signing workers, suspects: all else waits as soon as one is found, and must not
     be taken up again before it. Of the role with a network, what was tried least: what
     waits for an authority that is away keeps nobody from another one.
     """
-    return TRIES if terms.outside else terms.suspect > TRIES
+    return TRIES if policy.outside else policy.suspect > TRIES
 
 
 def _claimable(
-    at: datetime, terms: Terms, *, single: bool, without: Collection[PersonId]
+    at: datetime, policy: LeasePolicy, *, single: bool, without: Collection[PersonId]
 ) -> ColumnElement[bool]:
     """Waiting and in time, or let go of by whoever had it.
 
@@ -121,11 +121,11 @@ def _claimable(
     document which kills its workers there costs others little. What was handed to
     the role with a network is that role's, unless it neglects it.
     """
-    tries = terms.attempts + math.ceil(terms.finish / terms.lease)
-    ours = is_sealed_to(activation_seal, activation.c.id, terms.host)
+    tries = policy.attempts + math.ceil(policy.finish / policy.lease)
+    ours = is_sealed_to(activation_seal, activation.c.id, policy.host)
     rested = or_(
-        terms.attempts > TRIES,
-        activation.c.lease_until <= at - terms.lease,
+        policy.attempts > TRIES,
+        activation.c.lease_until <= at - policy.lease,
     )
     finishing = (
         is_in(ActivationState.FINISHING)
@@ -134,9 +134,9 @@ def _claimable(
         & (tries > TRIES)
         & rested
     )
-    if terms.outside:
+    if policy.outside:
         return finishing & activation.c.outside
-    neglected = activation.c.lease_until <= at - _NEGLECTED * terms.lease
+    neglected = activation.c.lease_until <= at - _NEGLECTED * policy.lease
     several = exists().where(
         activation_item.c.activation == activation.c.id, activation_item.c.seq > 0
     )
@@ -146,7 +146,7 @@ def _claimable(
             activation.c.lease_until <= at,
             is_in(ActivationState.KEYING)
             & (activation.c.key_until > at)
-            & (terms.attempts > TRIES)
+            & (policy.attempts > TRIES)
             & ours,
         ),
         finishing & or_(not_(activation.c.outside), neglected),

@@ -21,9 +21,9 @@ from appliance.domain.records.activations import (
     Claim,
     CodedItem,
     IntentRow,
-    KeyedItem,
+    LeasePolicy,
     Overdue,
-    Terms,
+    SignatureValue,
 )
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.keys.sealed_key_store import add_seals, erase_seals, seals_of
@@ -122,28 +122,28 @@ class ActivationStore(Store):
     async def next_claims(
         self,
         at: datetime,
-        terms: Terms,
+        policy: LeasePolicy,
         *,
         single: bool = False,
         without: Collection[PersonId] = (),
     ) -> int | None:
         """How often what `claim_next` would take was claimed without a result."""
         return await next_claims(
-            self._connection, at, terms, single=single, without=without
+            self._connection, at, policy, single=single, without=without
         )
 
     async def claim_next(
         self,
         owner: str,
         at: datetime,
-        terms: Terms,
+        policy: LeasePolicy,
         *,
         single: bool = False,
         without: Collection[PersonId] = (),
     ) -> Claim | None:
         """Take an activation that nobody has in hand."""
         return await claim_next(
-            self._connection, owner, at, terms, single=single, without=without
+            self._connection, owner, at, policy, single=single, without=without
         )
 
     async def renew(self, claim: Claim, until: datetime) -> bool:
@@ -224,7 +224,7 @@ class ActivationStore(Store):
         return True
 
     async def keyed(
-        self, claim: Claim, seq: int, made: KeyedItem, at: datetime
+        self, claim: Claim, seq: int, made: SignatureValue, at: datetime
     ) -> bool:
         """Store a signature value and close its intent; False when fenced off."""
         if not await key_item(self._connection, claim, seq, made):

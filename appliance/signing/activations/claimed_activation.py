@@ -22,7 +22,7 @@ class SuspectWaitsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ClaimedActivation:
     """A claim with all that signing its items needs."""
 
     claim: Claim
@@ -44,14 +44,14 @@ class Work:
         return self.claim.tries > SUSPECT
 
 
-async def read_work(transaction: Transaction, claim: Claim) -> Work:
+async def read_work(transaction: Transaction, claim: Claim) -> ClaimedActivation:
     """Read what stands beside a claim, now: person and key may have changed."""
     views = await RequestStore(transaction).named(
         [item.request for item in claim.items]
     )
     shown = {item.details.logo: item.details for item in claim.items}
     pictures = [await picture_of(transaction, details) for details in shown.values()]
-    return Work(
+    return ClaimedActivation(
         claim=claim,
         person=await PersonStore(transaction).get(claim.person),
         # Locked: a renewal either comes before this look, or sees the claim and

@@ -17,7 +17,7 @@ from worker.hsm import generation_check as served
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import Served
 from worker.hsm.session import HsmSession
-from worker.signing.document_signer import ItemSigner
+from worker.signing.document_signer import DocumentSigner
 
 
 @dataclass
@@ -114,7 +114,9 @@ async def test_document_in_hand_uses_no_key_after_a_take_over(core: CoreParts) -
     hsm, none = PlayedHsm(), cast("Any", None)
     seen = looking(core, hsm)
     session = cast("HsmSession", hsm)
-    signer = ItemSigner(none, none, none, session, none, none, core.clock, "x", seen)
+    signer = DocumentSigner(
+        none, none, none, session, none, none, core.clock, "x", seen
+    )
     method = cast("Any", _Method)
     assert await signer._sign_digest(none, method, b"first")
 

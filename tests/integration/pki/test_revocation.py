@@ -389,15 +389,15 @@ async def test_revocation_between_claim_and_intent_stops_the_signature(
         assert credential is not None
         await CertificateStore(transaction).add(record(core, "1", credential.id))
     await core.add_activation(signer, items=2)
-    claiming = core.claiming()
-    work = await claiming.claim_next()
+    claims = core.claiming()
+    work = await claims.claim_next()
     assert work is not None
     first, second = work.claim.items
-    assert await claiming.intend(work.claim, first, "ab" * 32, CERTIFICATE)
+    assert await claims.intend(work.claim, first, "ab" * 32, CERTIFICATE)
 
     await Revocations(core.store, core.clock).ask("1", WHY, "operator")
 
     with pytest.raises(ApplianceError) as caught:
-        await claiming.intend(work.claim, second, "cd" * 32, CERTIFICATE)
+        await claims.intend(work.claim, second, "cd" * 32, CERTIFICATE)
     assert caught.value.code is ErrorCode.CERTIFICATE_NOT_USABLE
     assert len(await core.intents(work.claim.id)) == 1

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.records.activations import Claim, Terms
+from appliance.domain.records.activations import Claim, LeasePolicy
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.intents import CertificateChangedError
@@ -47,10 +47,10 @@ async def test_what_goes_out_is_of_the_role_with_a_network(core: CoreParts) -> N
     """It takes nothing else; a signing worker only what it neglects."""
     abroad = replace(TERMS, host="chores", outside=True)
 
-    async def take(terms: Terms) -> Claim | None:
+    async def take(policy: LeasePolicy) -> Claim | None:
         async with core.store.write() as transaction:
-            found = await ActivationStore(transaction).next_claims(core.now, terms)
-            taken = await ActivationStore(transaction).claim_next("w", core.now, terms)
+            found = await ActivationStore(transaction).next_claims(core.now, policy)
+            taken = await ActivationStore(transaction).claim_next("w", core.now, policy)
         assert (found is None) is (taken is None)
         return taken
 
@@ -210,8 +210,8 @@ async def test_suspect_is_taken_first(core: CoreParts) -> None:
     taken = []
     for _ in range(2):
         async with core.store.write() as transaction:
-            terms = replace(TERMS, suspect=1)
-            found = await ActivationStore(transaction).claim_next("o", core.now, terms)
+            policy = replace(TERMS, suspect=1)
+            found = await ActivationStore(transaction).claim_next("o", core.now, policy)
         taken.append(found and found.id)
 
     assert (yielding.id, feared.id) == (older, younger)

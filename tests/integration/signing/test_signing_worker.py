@@ -28,8 +28,8 @@ from appliance.domain.vocab import ActivationState, ItemState, RequestState
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.health import signing_workers
 from appliance.settings import SigningSettings
-from appliance.signing.activations.claimed_activation import Work
-from appliance.signing.claims import Claiming
+from appliance.signing.activations.claimed_activation import ClaimedActivation
+from appliance.signing.claims import Claims
 from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
 from tests.fakes import AlwaysServed, FixedDocumentKeys
 from worker.hsm.connection import HsmStatus
@@ -37,7 +37,7 @@ from worker.hsm.generation_check import Served
 from worker.hsm.session import HsmSession
 from worker.pki.hsm_tasks import TaskRunner
 from worker.signing.activation_keys import ActivationKeys
-from worker.signing.document_signer import ItemSigner
+from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_maintenance import LevelUpkeep
 from worker.signing.worker import SigningWorker
 
@@ -47,7 +47,7 @@ class PlayedSigner:
     """Signs one document at a time, when it is let; remembers the order."""
 
     core: CoreParts
-    claiming: Claiming
+    claims: Claims
     begun: list[RequestId] = field(default_factory=list)
     certificates: list[bytes] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -55,11 +55,11 @@ class PlayedSigner:
     away: ItemState | None = None
     """Where in a document's signing the store of documents is away."""
 
-    def unlock(self, work: Work) -> object:
+    def unlock(self, work: ClaimedActivation) -> object:
         """Any key will do."""
         return work.claim.id
 
-    async def sign(self, work: Work, item: Item, key: object) -> bool:
+    async def sign(self, work: ClaimedActivation, item: Item, key: object) -> bool:
         """Take an item to its end."""
         assert key == work.claim.id
         assert work.credential is not None
@@ -70,12 +70,12 @@ class PlayedSigner:
         if self.away is ItemState.WAITING:
             raise DocumentsAwayError
         await self.gate.wait()
-        assert await self.claiming.intend(work.claim, item, DIGEST, certificate)
-        assert await self.claiming.keyed(work.claim, item, MADE, DIGEST)
+        assert await self.claims.intend(work.claim, item, DIGEST, certificate)
+        assert await self.claims.keyed(work.claim, item, MADE, DIGEST)
         if self.away is ItemState.KEYED:
             raise DocumentsAwayError
         view = await self.core.view(item.request)
-        assert await self.claiming.finished(work.claim, item, signed_view(view))
+        assert await self.claims.finished(work.claim, item, signed_view(view))
         return True
 
 
@@ -233,8 +233,8 @@ async def scene_of(
 ) -> Scene:
     """A worker with that many hands for single documents."""
     signing = SigningSettings(concurrency=hands, poll_s=0.05)
-    claiming = core.claiming()
-    signer = PlayedSigner(core, claiming)
+    claims = core.claiming()
+    signer = PlayedSigner(core, claims)
     bell = Bell(
         "queue", "job", redis_away, never, lambda _: b"", lambda _: dict[str, Any]()
     )
@@ -253,8 +253,8 @@ async def scene_of(
     )
     worker = SigningWorker(
         parts,
-        claiming,
-        cast("ItemSigner", signer),
+        claims,
+        cast("DocumentSigner", signer),
         cast("TaskRunner", NoTasks()),
         cast("ActivationKeys", NoKeys()),
         cast("HsmSession", ReadyHsm()),

@@ -19,7 +19,7 @@ from appliance.domain.vocab import (
     SlotOutcome,
 )
 from appliance.keys.password_attempt_store import PasswordAttemptStore
-from appliance.signing.activations.claimed_activation import Work
+from appliance.signing.activations.claimed_activation import ClaimedActivation
 from appliance.signing.expiry import Sweeping
 from tests.core_parts import CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
 
@@ -33,7 +33,7 @@ def sweeping(core: CoreParts, *, other: bool = False) -> Sweeping:
     return Sweeping(store, core.outcomes, core.clock)
 
 
-async def claimed(core: CoreParts, items: int = 1) -> Work:
+async def claimed(core: CoreParts, items: int = 1) -> ClaimedActivation:
     """A worker has an activation of that many items in hand."""
     await core.add_activation(await core.add_signer(), items)
     work = await core.claiming().claim_next()
@@ -41,7 +41,7 @@ async def claimed(core: CoreParts, items: int = 1) -> Work:
     return work
 
 
-def requests_of(work: Work) -> list[RequestId]:
+def requests_of(work: ClaimedActivation) -> list[RequestId]:
     """Its requests, in order."""
     return [item.request for item in work.claim.items]
 
