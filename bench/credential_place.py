@@ -25,13 +25,13 @@ from appliance.core.database.engines import open_engines
 from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.inspection import Inspections
 from appliance.domain.activation import (
-    ActivationBinding,
-    BoundItem,
+    Activation,
+    ActivationDocument,
     Seal,
+    activation_data,
     credential_aad,
     epoch_at,
 )
-from appliance.domain.consent import NewActivation, NewItem
 from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.errors import FieldInvalidError, TsaUnavailableError
 from appliance.domain.identity import Credential, parse_cuil
@@ -298,7 +298,7 @@ class CredentialPlace:
             msg = "another activation was waiting"
             raise RuntimeError(msg)
         key = self._signer.unlock(work)
-        await self._signer.sign(work, work.claim.items[0], key)
+        await self._signer.sign(work, work.claim.documents[0], key)
         return (time.perf_counter() - begun) * _MS
 
     async def _activate(self, person: PersonId) -> ActivationId:
@@ -312,28 +312,20 @@ class CredentialPlace:
                 msg = "a person without a credential"
                 raise RuntimeError(msg)
             request = await RequestStore(transaction).add(self._request(person, now))
-            binding = ActivationBinding(
-                activation=activation,
-                person=person,
-                credential=credential.id,
-                key_version=credential.key_version,
-                items=(BoundItem(request, self._document, params),),
-                factors=("pwd", "otp", "sign-pwd"),
-                created=now,
-                claim_by=now + dt.timedelta(seconds=60),
-            )
-            item = NewItem(request, self._document, params, params.sha256(request))
-            new = NewActivation(
+            new = Activation(
                 id=activation,
                 person=person,
                 credential=credential.id,
-                factors=binding.factors,
+                factors=("pwd", "otp", "sign-pwd"),
                 created=now,
-                claim_by=binding.claim_by,
-                items=(item,),
-                seals=(self._seal(binding, credential),),
+                claim_by=now + dt.timedelta(seconds=60),
+                documents=(
+                    ActivationDocument(
+                        0, request, self._document, params, params.sha256(request)
+                    ),
+                ),
             )
-            await ActivationStore(transaction).add(new)
+            await ActivationStore(transaction).add(new, [self._seal(new, credential)])
             await RequestStore(transaction).begin(
                 {request: params.sha256(request)}, activation
             )
@@ -350,12 +342,16 @@ class CredentialPlace:
             expires=None,
         )
 
-    def _seal(self, binding: ActivationBinding, credential: Credential) -> Seal:
+    def _seal(self, new: Activation, credential: Credential) -> Seal:
         """What the owner's password would have a front seal to this host."""
-        epoch = epoch_at(binding.created)
+        epoch = epoch_at(new.created)
         public = self._folder.make(epoch)
         unlock = self._unlock(credential)
-        return Seal(HOST, epoch, seal_to(public, unlock, binding.info()))
+        return Seal(
+            HOST,
+            epoch,
+            seal_to(public, unlock, activation_data(new, credential.key_version)),
+        )
 
     def _unlock(self, credential: Credential) -> bytes:
         """What the owner's password would give."""

@@ -22,9 +22,14 @@ from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentRowStore
-from appliance.domain.activation import Seal, epoch_at
+from appliance.domain.activation import (
+    Activation,
+    ActivationDocument,
+    Seal,
+    SignatureValue,
+    epoch_at,
+)
 from appliance.domain.audit import AuditRow, first_break
-from appliance.domain.consent import NewActivation, NewItem
 from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import (
@@ -40,7 +45,6 @@ from appliance.domain.keys import KeyAlgorithm, KeyMode
 from appliance.domain.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.activations import (
     IntentRow,
-    SignatureValue,
 )
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
@@ -310,22 +314,22 @@ class CoreParts:
                 await RequestStore(transaction).get(request) for request in requests
             ]
             await ActivationStore(transaction).add(
-                NewActivation(
+                Activation(
                     id=activation,
                     person=signer.person,
                     credential=credential.id,
                     factors=("pwd", "otp", "sign-pwd"),
                     created=self.now,
                     claim_by=self.now + timedelta(seconds=claim_s),
-                    items=tuple(
-                        NewItem(view.id, view.sha256, params, params.sha256(view.id))
-                        for view in views
+                    documents=tuple(
+                        ActivationDocument(
+                            seq, view.id, view.sha256, params, params.sha256(view.id)
+                        )
+                        for seq, view in enumerate(views)
                         if view is not None
                     ),
-                    seals=tuple(
-                        Seal(host, epoch_at(self.now), b"sealed") for host in hosts
-                    ),
-                )
+                ),
+                [Seal(host, epoch_at(self.now), b"sealed") for host in hosts],
             )
             wanted = {request: params.sha256(request) for request in requests}
             assert await RequestStore(transaction).begin(wanted, activation) == len(

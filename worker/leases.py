@@ -9,8 +9,9 @@ from typing import Final
 import structlog
 
 from appliance.core import metrics
+from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records.activations import Claim, Item
+from appliance.domain.records.activations import Claim
 from appliance.signing.claims import Claims
 from worker.signing.completion import FencedOffError
 
@@ -60,7 +61,7 @@ async def _hold(claims: Claims, claim: Claim, every_s: float) -> None:
 
 
 async def fail_documents(
-    claims: Claims, claim: Claim, items: list[Item], exc: ApplianceError
+    claims: Claims, claim: Claim, items: list[ActivationDocument], exc: ApplianceError
 ) -> None:
     """Give items back, or up, by the reason that they cannot be signed.
 

@@ -1,4 +1,4 @@
-"""What seals and envelopes are bound to, as canonical bytes.
+"""Activations, and what seals and envelopes are bound to, as canonical bytes.
 
 Both ends rebuild these from what stands in the record: the front when it seals,
 the worker when it opens. A row that was altered in between gives other bytes,
@@ -25,7 +25,7 @@ from appliance.domain.ids import (
 )
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.requests.signing_command import SignParameters
-from appliance.domain.vocab import VouchedBy
+from appliance.domain.vocab import ItemState, VouchedBy
 
 EPOCH_S: Final = 600
 """How long an activation key is the newest of its host, in seconds."""
@@ -47,46 +47,93 @@ def epoch_start(epoch: int) -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundItem:
-    """One document of an activation, as it is bound."""
+class SignatureValue:
+    """What one use of the key yielded, and what it is put into."""
 
-    request: RequestId
-    document_sha256: str
-    params: SignParameters
-    details: StampDetails = PLAIN
-    """What its stamp shows besides."""
+    increment: bytes = field(repr=False)
+    """What is appended to the document, its Contents still empty."""
+    contents_at: int
+    """Offset of Contents' hexadecimal digits in the increment, in bytes."""
+    contents_length: int
+    """How many digits there are."""
+    signed_attributes: bytes = field(repr=False)
+    """DER of SET OF, as it was hashed."""
+    value: bytes = field(repr=False)
+    """RSA's octets, or DER of Ecdsa-Sig-Value."""
 
 
 @dataclass(frozen=True, slots=True)
-class ActivationBinding:
-    """All that a person consented to, and until when it may be claimed."""
+class ActivationDocument:
+    """One document of an activation, from the consent to its publication."""
 
-    activation: ActivationId
+    seq: int
+    """From 0, in the order of signing."""
+    request: RequestId
+    document_sha256: str
+    params: SignParameters
+    params_sha256: str
+    state: ItemState = ItemState.WAITING
+    details: StampDetails = PLAIN
+    """What its stamp shows besides."""
+    code: str | None = None
+    """Verification code in its QR code."""
+    digest: str = ""
+    """Hex; what the key is asked to sign, once that is prepared."""
+    signature: SignatureValue | None = None
+    """Stored as long as it is needed to publish the document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """A person's consent to sign exactly these documents with these parameters."""
+
+    id: ActivationId
     person: PersonId
     credential: CredentialId
-    key_version: int
-    items: tuple[BoundItem, ...]
     factors: tuple[str, ...]
     created: datetime
     claim_by: datetime
+    """Until when a worker may take it."""
+    documents: tuple[ActivationDocument, ...]
 
-    def info(self) -> bytes:
-        """The `info` of the seal: SHA-256 of the RFC 8785 JSON, 32 bytes.
 
-        Source: design §4 "Activation keys"; RFC 9180, 5.1.
-        """
-        return _info(
-            {
-                "activation": self.activation,
-                "person": self.person,
-                "credential": self.credential,
-                "keyVersion": self.key_version,
-                "items": [_item(item) for item in self.items],
-                "factors": list(self.factors),
-                "created": _instant(self.created),
-                "claimBy": _instant(self.claim_by),
-            }
-        )
+def activation_data(activation: Activation, key_version: int) -> bytes:
+    """What the unlock key is bound to: the `info` of its HPKE envelopes.
+
+    SHA-256 of the RFC 8785 JSON, 32 bytes. The front seals with what it is about to
+    record, a worker opens with what it claimed (a `Claim` is an `Activation`).
+
+    Args:
+        activation: all that the person consented to.
+        key_version: of the credential's key.
+
+    Source: design §4 "Activation keys"; RFC 9180, 5.1; EN 419 241-1 (SAD).
+    """
+    return _info(
+        {
+            "activation": activation.id,
+            "person": activation.person,
+            "credential": activation.credential,
+            "keyVersion": key_version,
+            "items": [
+                {
+                    "request": document.request,
+                    "documentSha256": document.document_sha256,
+                    "parameters": document.params.to_wire(),
+                    # Left out of a plain one, whose canonical form is older.
+                    **(
+                        {}
+                        if document.details == PLAIN
+                        else {"stamp": document.details.to_json()}
+                    ),
+                }
+                for document in activation.documents
+            ],
+            "factors": list(activation.factors),
+            "created": _instant(activation.created),
+            "claimBy": _instant(activation.claim_by),
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,16 +251,6 @@ class Seal:
     epoch: int
     sealed: bytes = field(repr=False)
     """HPKE: encapsulated key and ciphertext."""
-
-
-def _item(item: BoundItem) -> dict[str, object]:
-    return {
-        "request": item.request,
-        "documentSha256": item.document_sha256,
-        "parameters": item.params.to_wire(),
-        # Left out of a plain one, whose canonical form is older than this.
-        **({} if item.details == PLAIN else {"stamp": item.details.to_json()}),
-    }
 
 
 def _instant(at: datetime) -> str:

@@ -8,16 +8,20 @@ parameters, and audits each of them. Whatever is refused of one harms no other.
 Source: design §3, 1 and 2, and §4 "Activation keys".
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.activation import ActivationKey
+from appliance.domain.activation import (
+    Activation,
+    ActivationDocument,
+    ActivationKey,
+    activation_data,
+)
 from appliance.domain.clock import Clock
-from appliance.domain.consent import NewActivation, NewItem
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import ActivationId, PersonId, RequestId
@@ -35,7 +39,12 @@ from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import owned
-from appliance.signing.signing_rules import bind, check_signable, consent, repeated
+from appliance.signing.signing_rules import (
+    SIGNING_PASSWORD,
+    check_signable,
+    consent,
+    repeated,
+)
 
 Refusals = dict[RequestId, ApplianceError]
 """Why a request is not signed, by request."""
@@ -223,55 +232,50 @@ class Authorizing:
             await IdempotencyStore(transaction).remember(
                 signer.person, *wish.idempotency, now
             )
-        items = tuple(_item(wish, means, view) for view in begun)
-        await ActivationStore(transaction).add(
-            self._activation(signer, means, unlock, activation, items, now)
-        )
+        new = self._activation(wish, signer, means, begun, activation, now)
+        data = activation_data(new, means.credential.key_version)
+        seals = seal_to_each(means.hosts, unlock[new.credential], data)
+        await ActivationStore(transaction).add(new, seals)
         await RequestStore(transaction).begin(
-            {item.request: item.params_sha256 for item in items}, activation
+            {document.request: document.params_sha256 for document in new.documents},
+            activation,
         )
-        for view, item in zip(begun, items, strict=True):
+        for view, document in zip(begun, new.documents, strict=True):
             transaction.audit.add(
-                consent(signer, view, means.credential, activation, item)
+                consent(signer, view, means.credential, activation, document)
             )
         return refused
 
     def _activation(
         self,
+        wish: Wish,
         signer: Signer,
         means: Means,
-        unlock: UnlockKeys,
+        begun: Sequence[RequestView],
         activation: ActivationId,
-        items: tuple[NewItem, ...],
         now: datetime,
-    ) -> NewActivation:
-        """The consent as it is recorded, the unlock key sealed to each host."""
-        credential = means.credential
-        claim_by = now + timedelta(seconds=self._settings.claim_s)
-        binding = bind(signer, credential, activation, items, now, claim_by)
-        return NewActivation(
+    ) -> Activation:
+        """The consent as it is recorded."""
+        return Activation(
             id=activation,
             person=signer.person,
-            credential=credential.id,
-            factors=binding.factors,
-            created=binding.created,
-            claim_by=binding.claim_by,
-            items=items,
-            seals=seal_to_each(means.hosts, unlock[credential.id], binding.info()),
+            credential=means.credential.id,
+            factors=(*signer.factors, SIGNING_PASSWORD),
+            created=now,
+            claim_by=now + timedelta(seconds=self._settings.claim_s),
+            documents=tuple(
+                ActivationDocument(
+                    seq,
+                    view.id,
+                    view.sha256,
+                    wish.params,
+                    wish.wanted[view.id],
+                    details=means.stamps[view.id].details,
+                    code=means.stamps[view.id].code,
+                )
+                for seq, view in enumerate(begun)
+            ),
         )
-
-
-def _item(wish: Wish, means: Means, view: RequestView) -> NewItem:
-    """One document as it is consented to."""
-    stamp = means.stamps[view.id]
-    return NewItem(
-        view.id,
-        view.sha256,
-        wish.params,
-        wish.wanted[view.id],
-        stamp.details,
-        stamp.code,
-    )
 
 
 def _sorted(

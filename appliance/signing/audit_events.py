@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from appliance.domain.activation import ActivationDocument
 from appliance.domain.audit import AuditEvent
-from appliance.domain.records.activations import Claim, IntentRow, Item
+from appliance.domain.records.activations import Claim, IntentRow
 from appliance.domain.vocab import EventKind, ItemState
 
 _LEFT: Final = frozenset({ItemState.WAITING, ItemState.KEYED})
@@ -15,7 +16,7 @@ def item_event(
     kind: EventKind,
     actor: str,
     claim: Claim,
-    item: Item,
+    item: ActivationDocument,
     detail: dict[str, object],
     integrator: str | None = None,
 ) -> AuditEvent:
@@ -33,15 +34,20 @@ def item_event(
 
 def claimed_events(actor: str, claim: Claim) -> list[AuditEvent]:
     """What the audit says of a claim: one event for each document that is left."""
-    state: dict[str, object] = {"state": claim.state.value, "items": len(claim.items)}
+    state: dict[str, object] = {
+        "state": claim.state.value,
+        "items": len(claim.documents),
+    }
     return [
         item_event(EventKind.ACTIVATION_CLAIMED, actor, claim, item, state)
-        for item in claim.items
+        for item in claim.documents
         if item.state in _LEFT
     ]
 
 
-def key_interrupted(actor: str, items: Sequence[Item], intent: IntentRow) -> AuditEvent:
+def key_interrupted(
+    actor: str, items: Sequence[ActivationDocument], intent: IntentRow
+) -> AuditEvent:
     """What the audit says of an intended use of a key that was closed open-ended."""
     return AuditEvent(
         EventKind.KEY_INTERRUPTED,

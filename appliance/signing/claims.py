@@ -11,17 +11,13 @@ from datetime import timedelta
 from typing import Final
 
 from appliance.core.unit_of_work import Database
+from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.clock import Clock
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Outcomes
-from appliance.domain.records.activations import (
-    Claim,
-    Item,
-    LeasePolicy,
-    SignatureValue,
-)
+from appliance.domain.records.activations import Claim, LeasePolicy
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import RequestState
@@ -136,7 +132,9 @@ class Claims:
             for intent in await ActivationStore(transaction).interrupt_intents(
                 claim, now
             ):
-                transaction.audit.add(key_interrupted(self._actor, claim.items, intent))
+                transaction.audit.add(
+                    key_interrupted(self._actor, claim.documents, intent)
+                )
             for event in claimed_events(self._actor, claim):
                 transaction.audit.add(event)
             return await read_work(transaction, claim)
@@ -190,7 +188,7 @@ class Claims:
             )
 
     async def intend(
-        self, claim: Claim, item: Item, digest: str, certificate: bytes
+        self, claim: Claim, item: ActivationDocument, digest: str, certificate: bytes
     ) -> bool:
         """Record, before the key is used, the exact digest to be signed.
 
@@ -219,7 +217,7 @@ class Claims:
             )
 
     async def keyed(
-        self, claim: Claim, item: Item, made: SignatureValue, digest: str
+        self, claim: Claim, item: ActivationDocument, made: SignatureValue, digest: str
     ) -> bool:
         """Store what the key yielded; no item left to key means `finishing`."""
         now = self._clock.now()
@@ -231,7 +229,7 @@ class Claims:
     async def finished(
         self,
         claim: Claim,
-        item: Item,
+        item: ActivationDocument,
         document: SignedDocumentView,
         inspection: Inspection | None = None,
         upkeep: Upkeep | None = None,
@@ -280,7 +278,11 @@ class Claims:
             return await ActivationStore(transaction).drop(claim, self._clock.now())
 
     async def returned(
-        self, claim: Claim, items: list[Item], code: ErrorCode, layer: str = ""
+        self,
+        claim: Claim,
+        items: list[ActivationDocument],
+        code: ErrorCode,
+        layer: str = "",
     ) -> bool:
         """Give requests back to their signer, who may try again.
 
@@ -292,14 +294,16 @@ class Claims:
         """
         return await self._ended(claim, items, code, RequestState.PENDING, layer)
 
-    async def failed(self, claim: Claim, items: list[Item], code: ErrorCode) -> bool:
+    async def failed(
+        self, claim: Claim, items: list[ActivationDocument], code: ErrorCode
+    ) -> bool:
         """Give requests up for good."""
         return await self._ended(claim, items, code, RequestState.FAILED)
 
     async def _ended(
         self,
         claim: Claim,
-        items: list[Item],
+        items: list[ActivationDocument],
         code: ErrorCode,
         then: RequestState,
         layer: str = "",

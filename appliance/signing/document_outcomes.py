@@ -11,10 +11,11 @@ from datetime import datetime
 
 from appliance.core.unit_of_work import Transaction
 from appliance.documents.document_store import DocumentRowStore
+from appliance.domain.activation import ActivationDocument
 from appliance.domain.clock import Clock
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records.activations import Claim, Item
+from appliance.domain.records.activations import Claim
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState
@@ -28,7 +29,7 @@ from appliance.signing.signing_order import end_rest, hand_over
 async def publish(
     transaction: Transaction,
     claim: Claim,
-    item: Item,
+    item: ActivationDocument,
     document: SignedDocumentView,
     inspection: Inspection | None,
     upkeep: Upkeep | None,
@@ -84,7 +85,7 @@ async def publish(
 
 
 async def _settled_before(
-    transaction: Transaction, claim: Claim, item: Item, now: datetime
+    transaction: Transaction, claim: Claim, item: ActivationDocument, now: datetime
 ) -> bool:
     """End an item whose request was signed by the time that it came to it.
 
@@ -103,7 +104,7 @@ async def _settled_before(
 async def give_up(
     transaction: Transaction,
     claim: Claim,
-    items: Sequence[Item],
+    items: Sequence[ActivationDocument],
     then: RequestState,
     code: ErrorCode,
     layer: str,
@@ -139,7 +140,7 @@ async def give_up(
         for intent in await ActivationStore(transaction).interrupt_item(
             claim, item.seq, now
         ):
-            transaction.audit.add(key_interrupted(actor, claim.items, intent))
+            transaction.audit.add(key_interrupted(actor, claim.documents, intent))
         moved = await RequestStore(transaction).move(
             item.request, RequestState.IN_PROGRESS, then, code.value
         )

@@ -13,12 +13,12 @@ from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.download_link_store import DownloadLinkStore
-from appliance.domain.activation import EPOCH_S, EPOCHS_KEPT
+from appliance.domain.activation import EPOCH_S, EPOCHS_KEPT, ActivationDocument
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ports import Outcomes
-from appliance.domain.records.activations import Item, Overdue
+from appliance.domain.records.activations import Overdue
 from appliance.domain.vocab import (
     ActivationState,
     EventKind,
@@ -98,8 +98,8 @@ class Sweeping:
         return len(ended)
 
     async def _end(self, transaction: Transaction, late: Overdue) -> None:
-        keyed = [item for item in late.items if item.state is ItemState.KEYED]
-        waiting = [item for item in late.items if item.state is ItemState.WAITING]
+        keyed = [item for item in late.documents if item.state is ItemState.KEYED]
+        waiting = [item for item in late.documents if item.state is ItemState.WAITING]
         if late.state is ActivationState.FINISHING:
             then = ActivationState.FAILED
             code = ErrorCode(late.reason or ErrorCode.SIGNING_FAILED.value)
@@ -108,7 +108,7 @@ class Sweeping:
             # Items are signed in turn: the first that is not done is to blame.
             then, code = ActivationState.FAILED, ErrorCode.SIGNING_FAILED
             culprit, *others = [
-                item for item in late.items if item in keyed or item in waiting
+                item for item in late.documents if item in keyed or item in waiting
             ]
             await self._move(transaction, late, [culprit], RequestState.FAILED, code)
             expired = ErrorCode.ACTIVATION_EXPIRED
@@ -121,12 +121,12 @@ class Sweeping:
         for intent in await ActivationStore(transaction).end_overdue(
             late.id, then, self._clock.now(), code.value
         ):
-            transaction.audit.add(key_interrupted("system", late.items, intent))
+            transaction.audit.add(key_interrupted("system", late.documents, intent))
         transaction.audit.add(
             AuditEvent(
                 EventKind.ACTIVATION_EXPIRED,
                 "system",
-                request=late.items[0].request,
+                request=late.documents[0].request,
                 activation=late.id,
                 detail={"was": late.state.value, "now": then.value},
             )
@@ -136,7 +136,7 @@ class Sweeping:
         self,
         transaction: Transaction,
         late: Overdue,
-        items: list[Item],
+        items: list[ActivationDocument],
         then: RequestState,
         code: ErrorCode,
     ) -> None:

@@ -9,8 +9,9 @@ Source: design §3, 4 and 5.
 from datetime import datetime
 
 from appliance.core.unit_of_work import Transaction
+from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records.activations import Claim, Item, SignatureValue
+from appliance.domain.records.activations import Claim
 from appliance.domain.vocab import EventKind
 from appliance.keys.credential_store import CredentialStore
 from appliance.pki.revocation import is_found_revoked
@@ -25,7 +26,7 @@ class CertificateChangedError(Exception):
 async def intend(
     transaction: Transaction,
     claim: Claim,
-    item: Item,
+    item: ActivationDocument,
     digest: str,
     certificate: bytes,
     *,
@@ -73,7 +74,7 @@ async def intend(
 async def keep_signature(
     transaction: Transaction,
     claim: Claim,
-    item: Item,
+    item: ActivationDocument,
     made: SignatureValue,
     digest: str,
     *,

@@ -3,17 +3,15 @@
 Source: decisions "repeating firmar", "seeing before signing".
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from appliance.documents.docmdp_policy import check_permitted
-from appliance.domain.activation import ActivationBinding, BoundItem
+from appliance.domain.activation import ActivationDocument
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.appearance.existing_field import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.audit import AuditEvent
-from appliance.domain.consent import NewItem
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import ActivationId
@@ -133,7 +131,7 @@ def consent(
     view: RequestView,
     credential: Credential,
     activation: ActivationId,
-    item: NewItem,
+    document: ActivationDocument,
 ) -> AuditEvent:
     """What the person consented to, for the audit."""
     return AuditEvent(
@@ -144,41 +142,8 @@ def consent(
         activation=activation,
         detail={
             "credential": credential.id,
-            "documentSha256": item.document_sha256,
-            "paramsSha256": item.params_sha256,
+            "documentSha256": document.document_sha256,
+            "paramsSha256": document.params_sha256,
             "factors": [*signer.factors, SIGNING_PASSWORD],
         },
-    )
-
-
-def bind(
-    signer: Signer,
-    credential: Credential,
-    activation: ActivationId,
-    items: Sequence[NewItem],
-    created: datetime,
-    claim_by: datetime,
-) -> ActivationBinding:
-    """What the unlock key is bound to: these documents with these parameters.
-
-    Args:
-        signer: who consented, and by which factors.
-        credential: whose key is to be used.
-        activation: by which.
-        items: the documents, in their order.
-        created: now.
-        claim_by: until when a worker may take it.
-    """
-    return ActivationBinding(
-        activation=activation,
-        person=signer.person,
-        credential=credential.id,
-        key_version=credential.key_version,
-        items=tuple(
-            BoundItem(item.request, item.document_sha256, item.params, item.details)
-            for item in items
-        ),
-        factors=(*signer.factors, SIGNING_PASSWORD),
-        created=created,
-        claim_by=claim_by,
     )

@@ -100,7 +100,7 @@ class Front:
         """A worker claims what there is and signs it."""
         worker = self.core.claiming()
         while (work := await worker.claim_next()) is not None:
-            for item in work.claim.items:
+            for item in work.claim.documents:
                 await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
                 await worker.keyed(work.claim, item, MADE, DIGEST)
                 view = await self.core.view(item.request)
@@ -112,7 +112,7 @@ class Front:
         worker = self.core.claiming()
         work = await worker.claim_next()
         assert work is not None
-        await worker.returned(work.claim, list(work.claim.items), code)
+        await worker.returned(work.claim, list(work.claim.documents), code)
 
     async def signed(self, command: SignCommand) -> SignOutcome:
         """Sign, a worker doing its part."""

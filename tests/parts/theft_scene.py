@@ -18,7 +18,7 @@ import httpx
 from sqlalchemy import Executable, Row, update
 
 from appliance.core.database import tables
-from appliance.domain.activation import ActivationBinding, BoundItem
+from appliance.domain.activation import Activation, ActivationDocument, activation_data
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.key_encryption import seal_to
@@ -74,16 +74,20 @@ class Scene:
         """What the seal is bound to, computed by the thief."""
         row, item = self.activation(number), self.item(number)
         params = SignParameters.from_wire(item.params)
-        return ActivationBinding(
-            activation=row.id,
+        activation = Activation(
+            id=row.id,
             person=row.person,
             credential=row.credential,
-            key_version=self.credential(number).key_version,
-            items=(BoundItem(item.request, item.document_sha256, params),),
+            documents=(
+                ActivationDocument(
+                    0, item.request, item.document_sha256, params, item.params_sha256
+                ),
+            ),
             factors=tuple(row.factors),
             created=row.created,
             claim_by=row.claim_by,
-        ).info()
+        )
+        return activation_data(activation, self.credential(number).key_version)
 
     def returned(self, number: int) -> dict[str, object]:
         """What the audit says of why a request went back to its signer."""

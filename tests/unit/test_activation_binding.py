@@ -16,10 +16,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from appliance.domain.activation import (
     EPOCH_S,
     MAX_HOSTS,
-    ActivationBinding,
+    Activation,
+    ActivationDocument,
     ActivationKey,
-    BoundItem,
     IssueBinding,
+    activation_data,
     credential_aad,
     epoch_at,
     epoch_start,
@@ -48,13 +49,12 @@ from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, sea
 
 NOON = datetime(2026, 5, 25, 12, 0, 0, tzinfo=UTC)
 PLAIN = SignParameters()
-ITEM = BoundItem(RequestId(7), "ab" * 32, PLAIN)
-BINDING = ActivationBinding(
-    activation=ActivationId("11111111-1111-4111-8111-111111111111"),
+ITEM = ActivationDocument(0, RequestId(7), "ab" * 32, PLAIN, "cd" * 32)
+BINDING = Activation(
+    id=ActivationId("11111111-1111-4111-8111-111111111111"),
     person=PersonId("22222222-2222-4222-8222-222222222222"),
     credential=CredentialId("33333333-3333-4333-8333-333333333333"),
-    key_version=1,
-    items=(ITEM,),
+    documents=(ITEM,),
     factors=("pwd", "otp", "sign-pwd"),
     created=NOON,
     claim_by=NOON + timedelta(seconds=60),
@@ -68,10 +68,9 @@ ISSUE = IssueBinding(
 )
 UNLOCK = bytes(range(32))
 OTHERS: dict[str, Any] = {
-    "activation": ActivationId("x"),
+    "id": ActivationId("x"),
     "person": PersonId("x"),
     "credential": CredentialId("x"),
-    "key_version": 2,
     "factors": ("otp", "sign-pwd"),
     "created": NOON + timedelta(microseconds=1),
     "claim_by": NOON + timedelta(seconds=61),
@@ -108,9 +107,9 @@ OTHER_ISSUES: dict[str, Any] = {
 }
 
 
-def with_item(**changes: Any) -> ActivationBinding:
+def with_item(**changes: Any) -> Activation:
     """The binding, its one document other in something."""
-    return replace(BINDING, items=(replace(ITEM, **changes),))
+    return replace(BINDING, documents=(replace(ITEM, **changes),))
 
 
 def test_info_is_the_hash_of_the_canonical_form() -> None:
@@ -128,7 +127,7 @@ def test_info_is_the_hash_of_the_canonical_form() -> None:
         '"keyVersion":1,"person":"22222222-2222-4222-8222-222222222222"}'
     )
 
-    assert BINDING.info() == hashlib.sha256(canonical.encode()).digest()
+    assert activation_data(BINDING, 1) == hashlib.sha256(canonical.encode()).digest()
 
 
 def test_same_instant_in_another_zone_is_the_same_binding() -> None:
@@ -137,23 +136,23 @@ def test_same_instant_in_another_zone_is_the_same_binding() -> None:
 
     same = replace(BINDING, created=NOON.astimezone(zone))
 
-    assert same.info() == BINDING.info()
+    assert activation_data(same, 1) == activation_data(BINDING, 1)
 
 
 def test_every_field_is_bound() -> None:
     """The lists of changes here leave no field out."""
-    assert {*OTHERS, "items"} == set(ActivationBinding.__slots__)
+    assert {*OTHERS, "documents"} == set(Activation.__slots__)
     assert set(OTHER_PARAMETERS) == set(SignParameters.__slots__)
     assert set(OTHER_DETAILS) == set(StampDetails.__slots__)
     assert set(OTHER_ISSUES) == set(IssueBinding.__slots__)
 
 
-def with_parameter(name: str) -> ActivationBinding:
+def with_parameter(name: str) -> Activation:
     """The binding, its one document's mark other in something."""
     return with_item(params=replace(PLAIN, **{name: OTHER_PARAMETERS[name]}))
 
 
-ALTERED: dict[str, Callable[[], ActivationBinding]] = {
+ALTERED: dict[str, Callable[[], Activation]] = {
     **{name: partial(replace, BINDING, **{name: OTHERS[name]}) for name in OTHERS},
     **{f"parameter {n}": partial(with_parameter, n) for n in OTHER_PARAMETERS},
     **{
@@ -162,21 +161,35 @@ ALTERED: dict[str, Callable[[], ActivationBinding]] = {
     },
     "request": lambda: with_item(request=RequestId(8)),
     "document": lambda: with_item(document_sha256="ac" + "ab" * 31),
-    "one more": lambda: replace(BINDING, items=(ITEM, ITEM)),
-    "none": lambda: replace(BINDING, items=()),
+    "one more": lambda: replace(BINDING, documents=(ITEM, ITEM)),
+    "none": lambda: replace(BINDING, documents=()),
 }
+
+
+def test_version_of_the_key_is_bound() -> None:
+    """What was sealed for a key that has been changed since does not open."""
+    host = X25519PrivateKey.generate()
+    public = host.public_key().public_bytes_raw()
+    sealed = seal_to(public, UNLOCK, activation_data(BINDING, 1))
+
+    with pytest.raises(ActivationInvalidError) as caught:
+        open_seal(host.private_bytes_raw(), sealed, activation_data(BINDING, 2))
+
+    assert caught.value.layer == "seal"
 
 
 @pytest.mark.parametrize("name", ALTERED)
 def test_altered_row_does_not_open(name: str) -> None:
     """One field other than what was consented to, and the seal stays shut."""
     host = X25519PrivateKey.generate()
-    sealed = seal_to(host.public_key().public_bytes_raw(), UNLOCK, BINDING.info())
+    sealed = seal_to(
+        host.public_key().public_bytes_raw(), UNLOCK, activation_data(BINDING, 1)
+    )
     private = host.private_bytes_raw()
 
-    assert open_seal(private, sealed, BINDING.info()) == UNLOCK
+    assert open_seal(private, sealed, activation_data(BINDING, 1)) == UNLOCK
     with pytest.raises(ActivationInvalidError) as caught:
-        open_seal(private, sealed, ALTERED[name]().info())
+        open_seal(private, sealed, activation_data(ALTERED[name](), 1))
 
     assert caught.value.layer == "seal"
 
@@ -193,10 +206,10 @@ def test_order_of_documents_is_bound() -> None:
     """Two documents the other way round are another consent."""
     other = replace(ITEM, request=RequestId(8))
 
-    one = replace(BINDING, items=(ITEM, other))
-    two = replace(BINDING, items=(other, ITEM))
+    one = replace(BINDING, documents=(ITEM, other))
+    two = replace(BINDING, documents=(other, ITEM))
 
-    assert one.info() != two.info()
+    assert activation_data(one, 1) != activation_data(two, 1)
 
 
 @pytest.mark.parametrize("flip", range(0, 80, 13))

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 from appliance.core.database.types import JsonText
@@ -24,10 +23,11 @@ from appliance.documents.document_files import associated, name_of, named_docume
 from appliance.documents.encrypted_files import SealedReader, seal
 from appliance.domain import signature_fields
 from appliance.domain.activation import (
-    ActivationBinding,
-    BoundItem,
+    Activation,
+    ActivationDocument,
     CsrBinding,
     IssueBinding,
+    activation_data,
     credential_aad,
     epoch_at,
     epoch_start,
@@ -35,7 +35,6 @@ from appliance.domain.activation import (
 )
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.audit import AuditEvent, AuditRow, chain, first_break
-from appliance.domain.consent import NewItem
 from appliance.domain.documents import (
     FindingKind,
     Inspection,
@@ -43,7 +42,6 @@ from appliance.domain.documents import (
     SignatureMark,
     signed_name,
 )
-from appliance.domain.identity import Credential
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -55,16 +53,14 @@ from appliance.domain.ids import (
 from appliance.domain.integrators.api_keys import checksum, new_api_key, read_api_key
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.people import SigningSecret
-from appliance.domain.records.activations import Claim, Item
+from appliance.domain.records.activations import Claim
 from appliance.domain.requests.batch import SignBatch
-from appliance.domain.requests.request import Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import (
     ActivationState,
     Environment,
     EventKind,
-    ItemState,
     VouchedBy,
 )
 from appliance.identity import (
@@ -78,7 +74,6 @@ from appliance.integrators.api_keys import key_purpose
 from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, seal_to
 from appliance.keys.signing_password import SigningPasswords, normalize
 from appliance.pki.revocation_pins import plain
-from appliance.signing.signing_rules import bind
 from embed import wire as frame_wire
 from tests.parts.loops import run_apart
 from tests.vectors.kept import Given
@@ -97,73 +92,38 @@ def raw(digits: str) -> bytes:
 # -- what a signature is bound to ----------------------------------------------
 
 
-def _bound(given: Mapping[str, Any]) -> BoundItem:
-    return BoundItem(
-        RequestId(given["request"]),
-        given["documentSha256"],
-        SignParameters.from_wire(given["parameters"]),
-        StampDetails.from_json(given.get("stamp", {})),
-    )
-
-
 def activation_info(given: Given) -> str:
     """What an unlock key is sealed to, as the front has it, and the worker."""
-    items = [_bound(each) for each in given["items"]]
-    whose: dict[str, Any] = {
-        "activation": ActivationId(given["activation"]),
+    consent: dict[str, Any] = {
+        "id": ActivationId(given["activation"]),
         "person": PersonId(given["person"]),
         "credential": CredentialId(given["credential"]),
-    }
-    times: dict[str, Any] = {
+        "factors": tuple(given["factors"]),
         "created": at(given["created"]),
         "claim_by": at(given["claimBy"]),
-    }
-    direct = ActivationBinding(
-        **whose,
-        key_version=given["keyVersion"],
-        items=tuple(items),
-        factors=tuple(given["factors"]),
-        **times,
-    )
-    *factors, password = given["factors"]
-    assert password == "sign-pwd"
-    front = bind(
-        Signer(whose["person"], "", tuple(factors), times["created"]),
-        cast(
-            "Credential",
-            SimpleNamespace(id=whose["credential"], key_version=given["keyVersion"]),
+        "documents": tuple(
+            ActivationDocument(
+                seq,
+                RequestId(each["request"]),
+                each["documentSha256"],
+                SignParameters.from_wire(each["parameters"]),
+                "",
+                details=StampDetails.from_json(each.get("stamp", {})),
+            )
+            for seq, each in enumerate(given["items"])
         ),
-        whose["activation"],
-        [
-            NewItem(one.request, one.document_sha256, one.params, "", one.details)
-            for one in items
-        ],
-        **times,
-    )
-    worker = Claim(
-        id=whose["activation"],
-        person=whose["person"],
-        credential=whose["credential"],
+    }
+    claim = Claim(
+        **consent,
         state=ActivationState.KEYING,
         fence=3,
-        factors=tuple(given["factors"]),
-        **times,
-        key_until=times["claim_by"],
-        items=tuple(
-            Item(
-                seq,
-                one.request,
-                one.document_sha256,
-                one.params,
-                "",
-                ItemState.WAITING,
-                one.details,
-            )
-            for seq, one in enumerate(items)
-        ),
-    ).binding(given["keyVersion"])
-    (info,) = {one.info() for one in (direct, front, worker)}
-    return info.hex()
+        key_until=consent["claim_by"],
+    )
+    (data,) = {
+        activation_data(one, given["keyVersion"])
+        for one in (Activation(**consent), claim)
+    }
+    return data.hex()
 
 
 def issue_info(given: Given) -> str:

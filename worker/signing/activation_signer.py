@@ -13,10 +13,10 @@ from weakref import WeakValueDictionary
 import structlog
 from structlog.contextvars import bind_contextvars, bound_contextvars
 
+from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Doorbell
-from appliance.domain.records.activations import Item
 from appliance.domain.vocab import ItemState
 from appliance.signing.activations.claimed_activation import ClaimedActivation
 from appliance.signing.claims import Claims
@@ -81,7 +81,7 @@ class ActivationSigner:
         try:
             async with keep_lease(self.claims, work.claim, self.renew_s):
                 hand.key = await self._unlock(work)
-                for item in work.claim.items:
+                for item in work.claim.documents:
                     if item.state is ItemState.KEYED or (
                         item.state is ItemState.WAITING and hand.key is not None
                     ):
@@ -105,7 +105,7 @@ class ActivationSigner:
         Raises:
             FencedOffError: another worker has claimed since, or is to.
         """
-        waiting = [i for i in work.claim.items if i.state is ItemState.WAITING]
+        waiting = [i for i in work.claim.documents if i.state is ItemState.WAITING]
         if not waiting:
             return None
         try:
@@ -117,7 +117,7 @@ class ActivationSigner:
             await fail_documents(self.claims, work.claim, waiting, exc)
             return None
 
-    async def _sign_in_turn(self, hand: _InHand, item: Item) -> None:
+    async def _sign_in_turn(self, hand: _InHand, item: ActivationDocument) -> None:
         """Sign one item when it is its turn.
 
         A worker that is to stop, or to sign something alone, begins no further
@@ -127,14 +127,14 @@ class ActivationSigner:
             FencedOffError: another worker has claimed since, or is to.
         """
         async with self._share_of(hand.work.claim.person), self.turns:
-            if self.yields() and len(hand.work.claim.items) > 1:
+            if self.yields() and len(hand.work.claim.documents) > 1:
                 await self.claims.drop(hand.work.claim)
                 raise FencedOffError
             with bound_contextvars(request=item.request):
                 await self._sign_until_done(hand, item)
         self.came_through()
 
-    async def _sign_until_done(self, hand: _InHand, item: Item) -> None:
+    async def _sign_until_done(self, hand: _InHand, item: ActivationDocument) -> None:
         """Sign one item, again where its certificate changed meanwhile.
 
         Raises:
@@ -153,7 +153,7 @@ class ActivationSigner:
         """What a person waits for before a turn: one of their own to end."""
         return self._shares.setdefault(person, asyncio.Semaphore(self.share))
 
-    async def _sign_item(self, hand: _InHand, item: Item) -> None:
+    async def _sign_item(self, hand: _InHand, item: ActivationDocument) -> None:
         """Sign one item, or end it by the reason it cannot be signed.
 
         Raises:

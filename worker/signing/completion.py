@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import structlog
 
 from appliance.core import metrics
+from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ports import DocumentStore
-from appliance.domain.records.activations import Item, SignatureValue
 from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import TimestampPolicy
@@ -83,7 +83,9 @@ class Completion:
             return False
         return self.levels.must_go_out(work.credential.certificate, profile)
 
-    def goes_out_for(self, work: ClaimedActivation, item: Item) -> ErrorCode:
+    def goes_out_for(
+        self, work: ClaimedActivation, item: ActivationDocument
+    ) -> ErrorCode:
         """What an item that must go out lacks: the reason, should nobody finish it.
 
         Args:
@@ -96,7 +98,7 @@ class Completion:
             ErrorCode.TSA_UNAVAILABLE if stamped else ErrorCode.REVOCATION_UNAVAILABLE
         )
 
-    async def resume(self, work: ClaimedActivation, item: Item) -> None:
+    async def resume(self, work: ClaimedActivation, item: ActivationDocument) -> None:
         """Finish what an earlier claim signed.
 
         Args:
@@ -118,7 +120,7 @@ class Completion:
     async def finish(
         self,
         work: ClaimedActivation,
-        item: Item,
+        item: ActivationDocument,
         view: RequestView,
         original: FileDigests,
         made: SignatureValue,
@@ -142,10 +144,8 @@ class Completion:
         if work.credential is None:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
         credential, profile = work.credential, self.profile_of(view)
-        method = method_of(
-            credential.certificate, made.signed_attributes, made.signature
-        )
-        token = await self.levels.token(made.signature, method.digest, profile)
+        method = method_of(credential.certificate, made.signed_attributes, made.value)
+        token = await self.levels.token(made.value, method.digest, profile)
         stages.done("stamp")
         crash_point(STAMPED, item.request)
         increment, checked = await asyncio.to_thread(
@@ -166,7 +166,7 @@ class Completion:
     async def _publish(
         self,
         work: ClaimedActivation,
-        item: Item,
+        item: ActivationDocument,
         view: RequestView,
         signed: tuple[bytes, ...],
         reached: ExtensionResult,
@@ -220,7 +220,7 @@ def _complete(
     if token is not None and not token_fits(
         made.contents_length,
         signed_attributes=made.signed_attributes,
-        signature=made.signature,
+        signature=made.value,
         method=method,
         certificate=credential.certificate,
         chain=credential.chain,
@@ -233,7 +233,7 @@ def _complete(
         contents_at=made.contents_at,
         contents_length=made.contents_length,
         signed_attributes=made.signed_attributes,
-        signature=made.signature,
+        signature=made.value,
         method=method,
         certificate=credential.certificate,
         chain=credential.chain,
@@ -243,7 +243,7 @@ def _complete(
     return increment, checked
 
 
-def stored(item: Item) -> SignatureValue:
+def stored(item: ActivationDocument) -> SignatureValue:
     """What an earlier attempt stored of its use of the key.
 
     Args:
@@ -252,16 +252,6 @@ def stored(item: Item) -> SignatureValue:
     Raises:
         ApplianceError: `SIGNING_FAILED`: it is not there.
     """
-    if (
-        item.increment is None
-        or item.signed_attributes is None
-        or item.signature is None
-    ):
+    if item.signature is None:
         raise ApplianceError(ErrorCode.SIGNING_FAILED)
-    return SignatureValue(
-        increment=item.increment,
-        contents_at=item.contents_at,
-        contents_length=item.contents_length,
-        signed_attributes=item.signed_attributes,
-        signature=item.signature,
-    )
+    return item.signature

@@ -11,6 +11,11 @@ Source: design §3, 4 and 5.
 
 from dataclasses import dataclass, replace
 
+from appliance.domain.activation import (
+    ActivationDocument,
+    SignatureValue,
+    activation_data,
+)
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     ActivationInvalidError,
@@ -21,7 +26,6 @@ from appliance.domain.errors import (
 from appliance.domain.identity import Credential, Person
 from appliance.domain.keys import KeyReference, WrappedKey
 from appliance.domain.ports import DocumentStore
-from appliance.domain.records.activations import Item, SignatureValue
 from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import ItemState, PersonState, RequestState
@@ -93,13 +97,13 @@ class DocumentSigner:
             ApplianceError: `ACTIVATION_EXPIRED`, `CERTIFICATE_NOT_USABLE`.
         """
         _, credential = _checked(work, self.clock)
-        info = work.claim.binding(credential.key_version).info()
+        info = activation_data(work.claim, credential.key_version)
         unlock = self.keys.unlock(work.claim.seal, info)
         aad = credential.aad(self.installation)
         return credential.key(open_outer(unlock, credential.outer, aad))
 
     async def sign(
-        self, work: ClaimedActivation, item: Item, key: UsableKey | None
+        self, work: ClaimedActivation, item: ActivationDocument, key: UsableKey | None
     ) -> bool:
         """Take one item to its end, from wherever an earlier attempt left it.
 
@@ -145,7 +149,7 @@ class DocumentSigner:
     async def _use_key(
         self,
         work: ClaimedActivation,
-        item: Item,
+        item: ActivationDocument,
         view: RequestView,
         original: FileDigests,
         key: UsableKey,
@@ -187,7 +191,7 @@ class DocumentSigner:
             contents_at=prepared.contents_at,
             contents_length=prepared.contents_length,
             signed_attributes=prepared.signed_attributes,
-            signature=signature,
+            value=signature,
         )
         if not await self.claims.keyed(work.claim, item, made, digest):
             raise FencedOffError
@@ -216,7 +220,7 @@ class DocumentSigner:
     def _prepare(
         self,
         work: ClaimedActivation,
-        item: Item,
+        item: ActivationDocument,
         view: RequestView,
         person: Person,
         credential: Credential,

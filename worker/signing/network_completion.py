@@ -17,8 +17,8 @@ import structlog
 from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from appliance.bootstrap import Bell
+from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records.activations import Item
 from appliance.domain.vocab import ItemState
 from appliance.settings import SigningSettings
 from appliance.signing.activations.claimed_activation import ClaimedActivation
@@ -119,7 +119,7 @@ class NetworkCompletion:
         bind_contextvars(activation=claim.id)
         try:
             async with keep_lease(self.claims, claim, self.settings.renew_s):
-                for item in claim.items:
+                for item in claim.documents:
                     if item.state is ItemState.KEYED:
                         waits_for = await self._finish_item(work, item) or waits_for
         except FencedOffError:
@@ -134,7 +134,7 @@ class NetworkCompletion:
             await self.claims.put_off(claim, waits_for, min(rest, _REST_MOST))
 
     async def _finish_item(
-        self, work: ClaimedActivation, item: Item
+        self, work: ClaimedActivation, item: ActivationDocument
     ) -> ErrorCode | None:
         """Finish one item, or end it; gives what it waits for.
 

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
+from appliance.domain.activation import ActivationDocument
 from appliance.domain.appearance.existing_field import lay_out
 from appliance.domain.appearance.text import StampSigner, spoken
 from appliance.domain.identity import Credential, Person
-from appliance.domain.records.activations import Item
 from appliance.domain.requests.request import RequestView
 from appliance.signing.activations.claimed_activation import ClaimedActivation
 from worker.pades.algorithms import SignatureMethod
@@ -14,7 +14,7 @@ from worker.pades.prepare import SignaturePlan
 
 def signature_plan(
     work: ClaimedActivation,
-    item: Item,
+    item: ActivationDocument,
     view: RequestView,
     person: Person,
     credential: Credential,

@@ -230,7 +230,7 @@ class SigningWorker:
             ):
                 self._alone = work.is_suspect
                 task = self._start(self._activations.sign(work))
-                if len(work.claim.items) > 1:
+                if len(work.claim.documents) > 1:
                     self._batches.add(task)
                 else:
                     self._people[task] = work.claim.person

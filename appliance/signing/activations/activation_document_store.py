@@ -9,12 +9,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import activation, activation_item, intent
 from appliance.core.database.work_queue import fenced_update
-from appliance.domain.consent import NewItem
+from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.ids import ActivationId, PersonId, RequestId
 from appliance.domain.records.activations import (
     Claim,
     CodedItem,
-    SignatureValue,
 )
 from appliance.domain.vocab import IntentState, ItemState
 
@@ -40,7 +39,9 @@ _SIGNATURES: Final = (
 
 
 async def add_items(
-    connection: AsyncConnection, activation_id: ActivationId, items: Sequence[NewItem]
+    connection: AsyncConnection,
+    activation_id: ActivationId,
+    documents: Sequence[ActivationDocument],
 ) -> None:
     """Record the documents of a new activation, in order."""
     await connection.execute(
@@ -48,17 +49,17 @@ async def add_items(
         [
             {
                 "activation": activation_id,
-                "seq": seq,
-                "request": item.request,
-                "document_sha256": item.document_sha256,
-                "params": item.params.to_wire(),
-                "params_sha256": item.params_sha256,
+                "seq": document.seq,
+                "request": document.request,
+                "document_sha256": document.document_sha256,
+                "params": document.params.to_wire(),
+                "params_sha256": document.params_sha256,
                 "state": ItemState.WAITING.value,
                 "reason": "",
-                "stamp": item.details.to_json() or None,
-                "code": item.code,
+                "stamp": document.details.to_json() or None,
+                "code": document.code,
             }
-            for seq, item in enumerate(items)
+            for document in documents
         ],
     )
 
@@ -73,7 +74,7 @@ async def key_item(
         "contents_at": made.contents_at,
         "contents_length": made.contents_length,
         "signed_attributes": made.signed_attributes,
-        "signature": made.signature,
+        "signature": made.value,
     }
     return await _moved(connection, claim, seq, values)
 

@@ -14,7 +14,11 @@ from appliance.domain.ids import ActivationId, CredentialId, PersonId
 from appliance.domain.records.activations import Claim, LeasePolicy
 from appliance.domain.vocab import ActivationState
 from appliance.keys.sealed_key_store import is_sealed_to, seals_of
-from appliance.signing.activations.activation_row_store import TRIES, is_in, items_of
+from appliance.signing.activations.activation_row_store import (
+    TRIES,
+    documents_of,
+    is_in,
+)
 
 _NEGLECTED: Final = 3
 """Leases' times after which a signing worker looks after what nobody with a network
@@ -60,12 +64,12 @@ async def claim_next(
     )
     if row is None:
         return None
-    items = await items_of(connection, row.id)
+    documents = await documents_of(connection, row.id)
     state = ActivationState(row.state)
     key_until = row.key_until
     if state is ActivationState.WAITING:
         state = ActivationState.KEYING
-        key_until = at + policy.key + timedelta(seconds=len(items))
+        key_until = at + policy.key + timedelta(seconds=len(documents))
         await connection.execute(
             update(activation)
             .where(activation.c.id == row.id)
@@ -85,7 +89,7 @@ async def claim_next(
         created=row.created,
         claim_by=row.claim_by,
         key_until=key_until,
-        items=items,
+        documents=documents,
         tries=row.fence - row.progress,
         outside=row.outside,
         seal=next(

@@ -13,8 +13,7 @@ from appliance.core.database.tables import (
 from appliance.core.database.types import Instant
 from appliance.core.database.work_queue import fenced_update, release
 from appliance.core.unit_of_work import Store
-from appliance.domain.activation import Seal
-from appliance.domain.consent import NewActivation
+from appliance.domain.activation import Activation, Seal, SignatureValue
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
 from appliance.domain.records.activations import (
@@ -23,7 +22,6 @@ from appliance.domain.records.activations import (
     IntentRow,
     LeasePolicy,
     Overdue,
-    SignatureValue,
 )
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.keys.sealed_key_store import add_seals, erase_seals, seals_of
@@ -55,8 +53,8 @@ _A = ActivationState
 class ActivationStore(Store):
     """Activations, items and intents."""
 
-    async def add(self, new: NewActivation) -> None:
-        """Record an activation, waiting to be claimed."""
+    async def add(self, new: Activation, seals: Collection[Seal]) -> None:
+        """Record an activation, waiting to be claimed, and its unlock key's seals."""
         await self._connection.execute(
             insert(activation).values(
                 id=new.id,
@@ -71,8 +69,8 @@ class ActivationStore(Store):
                 reason="",
             )
         )
-        await add_items(self._connection, new.id, new.items)
-        await add_seals(self._connection, activation_seal, new.id, new.seals)
+        await add_items(self._connection, new.id, new.documents)
+        await add_seals(self._connection, activation_seal, new.id, seals)
 
     async def state(self, activation_id: ActivationId) -> tuple[ActivationState, str]:
         """State and reason of an activation.

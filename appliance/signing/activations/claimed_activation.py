@@ -5,9 +5,10 @@ from typing import Final
 
 from appliance.appearance.content import picture_of
 from appliance.core.unit_of_work import Transaction
+from appliance.domain.activation import ActivationDocument
 from appliance.domain.appearance.details import LogoPicture
 from appliance.domain.identity import Credential, Person
-from appliance.domain.records.activations import Claim, Item
+from appliance.domain.records.activations import Claim
 from appliance.domain.requests.request import RequestView
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
@@ -33,7 +34,7 @@ class ClaimedActivation:
     pictures: dict[str, LogoPicture] = field(default_factory=dict)
     """Logos that items still to be signed show, by SHA-256."""
 
-    def picture(self, item: Item) -> LogoPicture | None:
+    def picture(self, item: ActivationDocument) -> LogoPicture | None:
         """The logo that an item's stamp shows."""
         logo = item.details.logo
         return None if logo is None else self.pictures.get(logo.sha256)
@@ -47,9 +48,9 @@ class ClaimedActivation:
 async def read_work(transaction: Transaction, claim: Claim) -> ClaimedActivation:
     """Read what stands beside a claim, now: person and key may have changed."""
     views = await RequestStore(transaction).named(
-        [item.request for item in claim.items]
+        [item.request for item in claim.documents]
     )
-    shown = {item.details.logo: item.details for item in claim.items}
+    shown = {item.details.logo: item.details for item in claim.documents}
     pictures = [await picture_of(transaction, details) for details in shown.values()]
     return ClaimedActivation(
         claim=claim,
@@ -59,7 +60,7 @@ async def read_work(transaction: Transaction, claim: Claim) -> ClaimedActivation
         credential=await CredentialStore(transaction).get(claim.credential, lock=True),
         requests={
             item.seq: views[item.request]
-            for item in claim.items
+            for item in claim.documents
             if item.request in views
         },
         pictures={made.logo.sha256: made for made in pictures if made is not None},

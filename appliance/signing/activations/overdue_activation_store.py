@@ -15,7 +15,11 @@ from appliance.domain.ids import ActivationId
 from appliance.domain.records.activations import IntentRow, Overdue
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.keys.sealed_key_store import erase_seals
-from appliance.signing.activations.activation_row_store import TRIES, is_in, items_of
+from appliance.signing.activations.activation_row_store import (
+    TRIES,
+    documents_of,
+    is_in,
+)
 from appliance.signing.activations.intent_store import interrupt_intents
 
 
@@ -45,7 +49,7 @@ async def find_overdue(
             ActivationId(row.id),
             ActivationState(row.state),
             row.tries,
-            await items_of(connection, row.id),
+            await documents_of(connection, row.id),
             row.reason,
         )
         for row in rows.all()

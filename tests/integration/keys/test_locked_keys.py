@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.domain.activation import activation_data
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import (
     ActivationInvalidError,
@@ -91,7 +92,7 @@ async def test_seal_opens_what_the_worker_needs(desk: LockedDesk) -> None:
     assert work is not None
     assert work.credential is not None
     assert work.claim.seal is not None
-    info = work.claim.binding(work.credential.key_version).info()
+    info = activation_data(work.claim, work.credential.key_version)
     unlock = open_seal(desk.host.private_bytes, work.claim.seal.sealed, info)
 
     aad = work.credential.aad(INSTALLATION)
@@ -104,12 +105,12 @@ async def test_altered_activation_does_not_open(desk: LockedDesk) -> None:
     work = await desk.core.claiming().claim_next()
     assert work is not None
     assert work.claim.seal is not None
-    item = replace(work.claim.items[0], document_sha256="00" * 32)
-    altered = replace(work.claim, items=(item,))
+    item = replace(work.claim.documents[0], document_sha256="00" * 32)
+    altered = replace(work.claim, documents=(item,))
 
     with pytest.raises(ActivationInvalidError):
         open_seal(
-            desk.host.private_bytes, work.claim.seal.sealed, altered.binding(1).info()
+            desk.host.private_bytes, work.claim.seal.sealed, activation_data(altered, 1)
         )
 
 
@@ -142,8 +143,8 @@ async def test_any_host_finishes_what_is_signed(desk: LockedDesk) -> None:
     ours = desk.core.claiming()
     work = await ours.claim_next()
     assert work is not None
-    await ours.intend(work.claim, work.claim.items[0], DIGEST, CERTIFICATE)
-    await ours.keyed(work.claim, work.claim.items[0], MADE, DIGEST)
+    await ours.intend(work.claim, work.claim.documents[0], DIGEST, CERTIFICATE)
+    await ours.keyed(work.claim, work.claim.documents[0], MADE, DIGEST)
     desk.core.clock.forward(11)
 
     other = await desk.core.claiming("signing/other/1").claim_next()
@@ -162,7 +163,7 @@ async def test_last_signature_erases_the_seals(core: CoreParts) -> None:
     work = await worker.claim_next()
     assert work is not None
     left = []
-    for item in work.claim.items:
+    for item in work.claim.documents:
         await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
         await worker.keyed(work.claim, item, MADE, DIGEST)
         left.append(await seals(core, activation))
@@ -191,7 +192,7 @@ async def test_failure_erases_the_seals(core: CoreParts) -> None:
     assert work is not None
 
     await worker.returned(
-        work.claim, list(work.claim.items), C.ACTIVATION_INVALID, "seal"
+        work.claim, list(work.claim.documents), C.ACTIVATION_INVALID, "seal"
     )
 
     assert await seals(core, activation) == []
@@ -284,8 +285,8 @@ async def test_change_waits_for_what_is_being_signed(desk: LockedDesk) -> None:
     work = await worker.claim_next()
     assert work is not None
     still = await desk.code(desk.change.change(desk.signer, PASSWORD, NEW))
-    await worker.intend(work.claim, work.claim.items[0], DIGEST, CERTIFICATE)
-    await worker.keyed(work.claim, work.claim.items[0], MADE, DIGEST)
+    await worker.intend(work.claim, work.claim.documents[0], DIGEST, CERTIFICATE)
+    await worker.keyed(work.claim, work.claim.documents[0], MADE, DIGEST)
 
     await desk.change.change(desk.signer, PASSWORD, NEW)
 
@@ -317,7 +318,7 @@ async def test_change_and_signature_at_once_leave_one_that_works(
     if work is not None:
         assert work.credential is not None
         assert work.claim.seal is not None
-        info = work.claim.binding(1).info()
+        info = activation_data(work.claim, 1)
         unlock = open_seal(desk.host.private_bytes, work.claim.seal.sealed, info)
         aad = work.credential.aad(INSTALLATION)
         assert open_outer(unlock, work.credential.outer, aad) == INNER
@@ -353,7 +354,7 @@ async def test_older_pepper_is_left_at_the_next_signature(core: CoreParts) -> No
     assert work is not None
     assert work.credential is not None
     assert work.claim.seal is not None
-    info = work.claim.binding(1).info()
+    info = activation_data(work.claim, 1)
     unlock = open_seal(desk.host.private_bytes, work.claim.seal.sealed, info)
     aad = work.credential.aad(INSTALLATION)
     assert open_outer(unlock, work.credential.outer, aad) == INNER

@@ -392,7 +392,7 @@ async def test_revocation_between_claim_and_intent_stops_the_signature(
     claims = core.claiming()
     work = await claims.claim_next()
     assert work is not None
-    first, second = work.claim.items
+    first, second = work.claim.documents
     assert await claims.intend(work.claim, first, "ab" * 32, CERTIFICATE)
 
     await Revocations(core.store, core.clock).ask("1", WHY, "operator")

@@ -4,7 +4,9 @@ Source: design §3, 4.
 """
 
 import pytest
+from sqlalchemy import select
 
+from appliance.core.database.tables import activation_item
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.signing.activations.activation_store import ActivationStore
 from tests.core_parts import DIGEST, MADE, CoreParts
@@ -85,21 +87,17 @@ async def test_resume_starts_at_the_first_unsigned_item(core: CoreParts) -> None
 
     again = await claimed(core)
 
-    done, keyed, waiting = again.items
-    assert [item.state for item in again.items] == [
+    done, keyed, waiting = again.documents
+    assert [item.state for item in again.documents] == [
         ItemState.DONE,
         ItemState.KEYED,
         ItemState.WAITING,
     ]
-    assert (keyed.increment, keyed.contents_at, keyed.contents_length) == (
-        MADE.increment,
-        MADE.contents_at,
-        MADE.contents_length,
-    )
-    assert (keyed.signed_attributes, keyed.signature) == (
-        MADE.signed_attributes,
-        MADE.signature,
-    )
+    assert keyed.signature == MADE
     # What was kept to publish a document is of no more use.
-    assert (done.increment, done.signed_attributes) == (None, None)
+    assert done.signature is None
+    kept = select(activation_item.c.increment, activation_item.c.signed_attributes)
+    async with core.store._engines.reader.connect() as connection:
+        found = await connection.execute(kept.where(activation_item.c.seq == 0))
+    assert found.all() == [(None, None)]
     assert waiting.signature is None

@@ -15,6 +15,7 @@ from sqlalchemy import Engine, event
 
 from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import HashSlots
+from appliance.domain.activation import activation_data
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.records.activations import Claim
@@ -111,7 +112,7 @@ class Desk:
         worker = self.core.claiming()
         work = await worker.claim_next()
         assert work is not None
-        for item in work.claim.items:
+        for item in work.claim.documents:
             if item.seq == refuse:
                 await worker.returned(work.claim, [item], C.HSM_UNAVAILABLE)
                 continue
@@ -218,19 +219,19 @@ async def test_seal_is_bound_to_every_document(plain: Desk) -> None:
     await call
 
     assert claim.seal is not None
-    binding = claim.binding(key_version=1)
     private, sealed = plain.host.private_bytes, claim.seal.sealed
-    assert len(open_seal(private, sealed, binding.info())) == 32
-    first, second, third = binding.items
+    assert len(open_seal(private, sealed, activation_data(claim, 1))) == 32
+    first, second, third = claim.documents
     altered = (
         (first, third, second),
         (first, second),
         (first, second, replace(third, document_sha256="00" * 32)),
         (replace(first, params=SECOND_PAGE), second, third),
     )
-    for items in altered:
+    for documents in altered:
+        other = activation_data(replace(claim, documents=documents), 1)
         with pytest.raises(ApplianceError, match="ACTIVATION_INVALID"):
-            open_seal(private, sealed, replace(binding, items=items).info())
+            open_seal(private, sealed, other)
 
 
 async def test_front_asks_no_more_of_the_record_for_more_requests(plain: Desk) -> None:
@@ -463,7 +464,7 @@ async def test_expired_batch_goes_back_but_what_is_signed(desk: Desk) -> None:
     worker = desk.core.claiming()
     work = await worker.claim_next()
     assert work is not None
-    first = work.claim.items[0]
+    first = work.claim.documents[0]
     await worker.intend(work.claim, first, DIGEST, CERTIFICATE)
     await worker.keyed(work.claim, first, MADE, DIGEST)
     view = await desk.core.view(first.request)

@@ -35,8 +35,8 @@ async def test_claim_gives_what_was_recorded(core: CoreParts) -> None:
     assert (found.id, found.person, found.fence) == (activation, signer.person, 1)
     assert (found.state, found.created) == (A.KEYING, core.now)
     assert found.key_until == core.now + timedelta(seconds=63)
-    assert [item.seq for item in found.items] == [0, 1, 2]
-    for item in found.items:
+    assert [item.seq for item in found.documents] == [0, 1, 2]
+    for item in found.documents:
         view = await core.view(item.request)
         assert item.state is ItemState.WAITING
         assert item.document_sha256 == view.sha256
@@ -343,7 +343,7 @@ async def test_intent_of_another_certificate_is_refused(core: CoreParts) -> None
     worker = core.claiming()
     work = await worker.claim_next()
     assert work is not None
-    (item,) = work.claim.items
+    (item,) = work.claim.documents
 
     with pytest.raises(CertificateChangedError):
         await worker.intend(work.claim, item, DIGEST, b"the one before")
@@ -427,8 +427,8 @@ async def test_stale_fence_changes_nothing(core: CoreParts) -> None:
     async with core.store.write() as transaction:
         assert await ActivationStore(transaction).renew(fresh, core.now)
     again = await claimed(core)
-    assert [item.state for item in again.items] == [ItemState.WAITING] * 2
-    assert again.items[0].signature is None
+    assert [item.state for item in again.documents] == [ItemState.WAITING] * 2
+    assert again.documents[0].signature is None
 
 
 async def test_stale_settle_does_not_end_an_activation(core: CoreParts) -> None:

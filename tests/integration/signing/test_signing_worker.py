@@ -18,11 +18,11 @@ from appliance.bootstrap import Core
 from appliance.bootstrap.core import Bell
 from appliance.core.system.clock_check import ClockCheck
 from appliance.documents.local.blob_store import LocalDocuments
+from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.keys import TokenRole
-from appliance.domain.records.activations import Item
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import ActivationState, ItemState, RequestState
 from appliance.keys.credential_store import CredentialStore
@@ -59,7 +59,9 @@ class PlayedSigner:
         """Any key will do."""
         return work.claim.id
 
-    async def sign(self, work: ClaimedActivation, item: Item, key: object) -> bool:
+    async def sign(
+        self, work: ClaimedActivation, item: ActivationDocument, key: object
+    ) -> bool:
         """Take an item to its end."""
         assert key == work.claim.id
         assert work.credential is not None
@@ -474,5 +476,5 @@ async def test_documents_that_are_away_cost_no_try(
 
     assert next_work is not None
     assert (next_work.claim.id, next_work.claim.tries) == (activation, 1)
-    assert next_work.claim.items[0].state is state
+    assert next_work.claim.documents[0].state is state
     assert await scene.states([request]) == [RequestState.IN_PROGRESS]

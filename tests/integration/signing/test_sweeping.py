@@ -43,7 +43,7 @@ async def claimed(core: CoreParts, items: int = 1) -> ClaimedActivation:
 
 def requests_of(work: ClaimedActivation) -> list[RequestId]:
     """Its requests, in order."""
-    return [item.request for item in work.claim.items]
+    return [item.request for item in work.claim.documents]
 
 
 async def test_unclaimed_activation_expires(core: CoreParts) -> None:
@@ -96,7 +96,9 @@ async def test_living_lease_is_waited_for(core: CoreParts) -> None:
 async def test_key_phase_ends_and_its_intent_with_it(core: CoreParts) -> None:
     """A dead worker's intent is closed when the activation expires."""
     work = await claimed(core)
-    await core.claiming().intend(work.claim, work.claim.items[0], DIGEST, CERTIFICATE)
+    await core.claiming().intend(
+        work.claim, work.claim.documents[0], DIGEST, CERTIFICATE
+    )
 
     core.clock.forward(61)
     await sweeping(core).expire_activations()
@@ -111,7 +113,7 @@ async def test_late_worker_is_refused_after_expiry(core: CoreParts) -> None:
     """A worker that wakes after the end can store nothing."""
     work = await claimed(core)
     worker = core.claiming()
-    item = work.claim.items[0]
+    item = work.claim.documents[0]
     await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
     core.clock.forward(61)
     await sweeping(core).expire_activations()
@@ -128,7 +130,7 @@ async def test_signatures_made_are_kept_for_finishing(core: CoreParts) -> None:
     """Of three items one is published, one keyed, one not: only that goes back."""
     work = await claimed(core, items=3)
     worker = core.claiming()
-    first, second, third = work.claim.items
+    first, second, third = work.claim.documents
     for item in (first, second):
         await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
         await worker.keyed(work.claim, item, MADE, DIGEST)
@@ -149,7 +151,7 @@ async def test_signatures_made_are_kept_for_finishing(core: CoreParts) -> None:
     heir = await core.claiming("signing/h/2").claim_next()
     assert heir is not None
     assert heir.claim.state is A.FINISHING
-    assert [item.state for item in heir.claim.items] == [
+    assert [item.state for item in heir.claim.documents] == [
         ItemState.DONE,
         ItemState.KEYED,
         ItemState.FAILED,
@@ -171,7 +173,7 @@ async def test_document_that_kills_its_workers_is_given_up(
     """Five died on it: it is `fallida`, what came after it goes back."""
     work = await claimed(core, items=3)
     requests = requests_of(work)
-    for item in work.claim.items[:place]:
+    for item in work.claim.documents[:place]:
         worker = core.claiming()
         await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
         await worker.keyed(work.claim, item, MADE, DIGEST)
@@ -180,7 +182,7 @@ async def test_document_that_kills_its_workers_is_given_up(
     tired = []
     for number in range(2, 8):
         await core.claiming(f"signing/h/{number}").intend(
-            work.claim, work.claim.items[place], DIGEST, CERTIFICATE
+            work.claim, work.claim.documents[place], DIGEST, CERTIFICATE
         )
         core.clock.forward(10)
         tired.append(await sweeping(core).expire_activations())
@@ -209,7 +211,7 @@ async def test_finish_phase_that_takes_too_long_fails(core: CoreParts) -> None:
     """Ten minutes after the key phase what could not be published is `fallida`."""
     work = await claimed(core)
     worker = core.claiming()
-    item = work.claim.items[0]
+    item = work.claim.documents[0]
     await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
     await worker.keyed(work.claim, item, MADE, DIGEST)
 
@@ -232,7 +234,7 @@ async def test_finish_phase_that_waits_in_vain_says_for_what(core: CoreParts) ->
     """What was put off is taken again, and told why when its time is over (F22)."""
     work = await claimed(core)
     worker = core.claiming()
-    item = work.claim.items[0]
+    item = work.claim.documents[0]
     await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
     await worker.keyed(work.claim, item, MADE, DIGEST)
     await worker.put_off(work.claim, ErrorCode.TSA_UNAVAILABLE)
@@ -256,7 +258,7 @@ async def test_what_the_role_with_a_network_never_finishes_says_for_what(
     """With it away, as with it trying in vain: nobody is told of a faulty document."""
     work = await claimed(core)
     worker, outside = core.claiming(), core.claiming("chores/h/1", outside=True)
-    item = work.claim.items[0]
+    item = work.claim.documents[0]
     await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
     await worker.keyed(work.claim, item, MADE, DIGEST)
     await worker.hand_out(work.claim, ErrorCode.TSA_UNAVAILABLE)
@@ -283,7 +285,7 @@ async def test_every_intent_ends_one_way_or_the_other(core: CoreParts) -> None:
     """Whatever became of them, no intent is left open."""
     for fate in ("keyed", "given back", "dies"):
         work = await claimed(core)
-        worker, item = core.claiming(), work.claim.items[0]
+        worker, item = core.claiming(), work.claim.documents[0]
         await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
         if fate == "keyed":
             await worker.keyed(work.claim, item, MADE, DIGEST)

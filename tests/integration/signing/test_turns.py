@@ -109,7 +109,7 @@ class Scene:
         worker = core.claiming()
         work = await worker.claim_next()
         assert work is not None
-        (item,) = work.claim.items
+        (item,) = work.claim.documents
         await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
         await worker.keyed(work.claim, item, MADE, DIGEST)
         view = await core.view(item.request)
@@ -136,7 +136,7 @@ class Scene:
         worker = self.core.claiming()
         work = await worker.claim_next()
         assert work is not None
-        items = list(work.claim.items)
+        items = list(work.claim.documents)
         await worker.failed(work.claim, items, ErrorCode.SIGNING_FAILED)
 
 

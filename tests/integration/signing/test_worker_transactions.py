@@ -28,8 +28,8 @@ async def test_work_comes_with_its_rows(core: CoreParts) -> None:
     assert work.person is not None
     assert work.credential is not None
     assert (work.person.id, work.credential.person) == (signer.person, signer.person)
-    assert [work.requests[item.seq].id for item in work.claim.items] == [
-        item.request for item in work.claim.items
+    assert [work.requests[item.seq].id for item in work.claim.documents] == [
+        item.request for item in work.claim.documents
     ]
 
 
@@ -40,14 +40,14 @@ async def test_worker_signs_a_batch_item_by_item(core: CoreParts) -> None:
     work = await worker.claim_next()
     assert work is not None
 
-    for item in work.claim.items:
+    for item in work.claim.documents:
         assert await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
         assert await worker.keyed(work.claim, item, MADE, DIGEST)
         view = await core.view(item.request)
         assert await worker.finished(work.claim, item, signed_view(view))
         await worker.announce(work.claim)
 
-    requests = [item.request for item in work.claim.items]
+    requests = [item.request for item in work.claim.documents]
     assert await core.request_states(requests) == [(RequestState.SIGNED, "")] * 3
     assert await core.activation_state(activation) == (A.DONE, "")
     assert ended(await core.intents(activation)) == [
@@ -66,7 +66,7 @@ async def test_worker_gives_one_item_of_a_batch_back(core: CoreParts) -> None:
     worker = core.claiming()
     work = await worker.claim_next()
     assert work is not None
-    first, second = work.claim.items
+    first, second = work.claim.documents
 
     await worker.intend(work.claim, first, DIGEST, CERTIFICATE)
     assert await worker.returned(work.claim, [first], ErrorCode.HSM_UNAVAILABLE)
@@ -93,7 +93,7 @@ async def test_worker_gives_up_for_good(core: CoreParts) -> None:
     worker = core.claiming()
     work = await worker.claim_next()
     assert work is not None
-    (item,) = work.claim.items
+    (item,) = work.claim.documents
     await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
 
     assert await worker.failed(work.claim, [item], ErrorCode.SIGNING_FAILED)
@@ -117,7 +117,7 @@ async def test_successor_closes_the_intent_of_a_dead_worker(core: CoreParts) -> 
     dead, heir = core.claiming("signing/h/1"), core.claiming("signing/h/2")
     work = await dead.claim_next()
     assert work is not None
-    await dead.intend(work.claim, work.claim.items[0], DIGEST, CERTIFICATE)
+    await dead.intend(work.claim, work.claim.documents[0], DIGEST, CERTIFICATE)
     core.clock.forward(10)
 
     again = await heir.claim_next()
@@ -139,7 +139,7 @@ async def test_overtaken_worker_publishes_nothing(core: CoreParts) -> None:
     frozen, heir = core.claiming("signing/h/1"), core.claiming("signing/h/2")
     work = await frozen.claim_next()
     assert work is not None
-    (item,) = work.claim.items
+    (item,) = work.claim.documents
     core.clock.forward(10)
     assert await heir.claim_next() is not None
     before = await core.audited()
@@ -168,7 +168,7 @@ async def test_nothing_published_when_the_request_moved_on(core: CoreParts) -> N
     worker = core.claiming()
     work = await worker.claim_next()
     assert work is not None
-    (item,) = work.claim.items
+    (item,) = work.claim.documents
     await worker.keyed(work.claim, item, MADE, DIGEST)
     async with core.store.write() as transaction:
         await RequestStore(transaction).move(
@@ -184,7 +184,7 @@ async def test_nothing_published_when_the_request_moved_on(core: CoreParts) -> N
     core.clock.forward(10)
     again = await worker.claim_next()
     assert again is not None
-    assert again.claim.items[0].state is ItemState.KEYED
+    assert again.claim.documents[0].state is ItemState.KEYED
 
 
 async def test_restarted_worker_gets_its_work_back_at_once(core: CoreParts) -> None:
