@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from admin_ui import words
 from admin_ui.words import N_, say
+from appliance.domain.activation import SIGNING_PASSWORD
 from appliance.domain.vocab import (
     ActivationState,
     CertificateState,
     EventKind,
     TaskKind,
 )
-from appliance.signing.signing_rules import SIGNING_PASSWORD
 from appliance.web.document_warnings import DAMAGES, FINDINGS
 
 EVENTS: Final[dict[EventKind, str]] = {

@@ -61,7 +61,6 @@ from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.settings import Settings
-from appliance.signing.activation import Authorizing
 from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
 from appliance.signing.sign_batch import BatchSigning
@@ -143,10 +142,17 @@ async def open_front(
             settings.installation,
         )
         stamping = Stamping(settings.stamp, settings.verify_url)
-        authorizing = Authorizing(
-            store, attempts, hosts, core.doorbell, clock, settings.signing, stamping
+        signing = Signing(
+            store,
+            attempts,
+            hosts,
+            stamping,
+            core.doorbell,
+            core.outcomes,
+            clock,
+            settings.signing,
+            shielded,
         )
-        signing = Signing(store, authorizing, core.outcomes, settings.signing, shielded)
         revocations = Revocations(store, clock)
         issuing = Issuing(
             store,
@@ -192,9 +198,7 @@ async def open_front(
                 trial=settings.trial,
             ),
             signing=signing,
-            batch_signing=BatchSigning(
-                store, authorizing, core.outcomes, clock, settings.signing, shielded
-            ),
+            batch_signing=BatchSigning(store, signing, clock, settings.signing),
             login=Login(
                 store, lookup, sealer, clock, login_passwords, tokens, settings.auth
             ),

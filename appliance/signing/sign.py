@@ -1,49 +1,137 @@
-"""One signature, start to end, as the front sees it.
+"""Signing, start to end, as the front sees it: one request or a thousand.
 
-`services.authorizing` makes the activation. The caller listens for the outcome
-before that is committed, and waits. Repeating the call is always safe; a caller
-that leaves changes nothing.
+Look at the requests; refuse what needs no password; check the password off the
+event loop; commit one activation, which binds the unlock key to exactly these
+documents with these parameters; notify a worker; wait until the record says how it
+ended. Repeating the call is always safe; a caller that leaves changes nothing.
 
-Source: design §3; spec "POST {base_url}/solicitudes/firmar".
+Source: design §3, 1 and 2, and §4 "Activation keys"; spec "POST
+{base_url}/solicitudes/firmar"; decisions "repeating firmar", "several at once".
 """
 
 import asyncio
 import hashlib
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Final
 
 from structlog.contextvars import bind_contextvars
 
+from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
-from appliance.core.unit_of_work import Database
+from appliance.core.idempotency_store import IdempotencyStore
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.docmdp_policy import check_permitted
 from appliance.documents.document_store import DocumentRowStore
+from appliance.domain.activation import (
+    SIGNING_PASSWORD,
+    Activation,
+    ActivationDocument,
+    ActivationKey,
+    activation_data,
+)
+from appliance.domain.appearance.details import StampDetails
+from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.text import StampSigner
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import ActivationId, RequestId, new_id
-from appliance.domain.ports import Expectation, Outcomes
-from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
-from appliance.domain.vocab import RequestState
+from appliance.domain.ports import Doorbell, Expectation, Outcomes
+from appliance.domain.requests.batch import SignBatch
+from appliance.domain.requests.request import (
+    RequestView,
+    SignCommand,
+    SignedDocumentView,
+    Signer,
+    SignOutcome,
+)
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.vocab import EventKind, PersonState, RequestState
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.password_attempts import Attempts
+from appliance.keys.signing_hosts import SigningHosts, seal_to_each
+from appliance.keys.signing_password import UnlockKeys
+from appliance.pki.revocation import is_found_revoked
 from appliance.settings import SigningSettings
-from appliance.signing.activation import Authorizing, Refusals, Wish
+from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.request_store import RequestStore
-from appliance.signing.requests import own_request
-from appliance.signing.signing_rules import check_document, repeated, standing
+from appliance.signing.requests import owned
 
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
 
 
+@dataclass(frozen=True, slots=True)
+class SigningContext:
+    """What signing needs, as found before the password is looked at."""
+
+    credential: Credential
+    hosts: tuple[ActivationKey, ...]
+    """Who may sign."""
+    stamps: Mapping[RequestId, SettledStamp]
+    """What the stamps show besides the command's fields."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a call finds of its requests."""
+
+    refused: dict[RequestId, ApplianceError] = field(default_factory=dict)
+    """What is not signed, and why."""
+    going_on: list[ActivationId] = field(default_factory=list)
+    """Activations that other calls made, which sign some of them."""
+    fresh: dict[RequestId, RequestView] = field(default_factory=dict)
+    """Those that are to be begun, in the order of signing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A call whose activation is committed, or was by an earlier call."""
+
+    refused: Mapping[RequestId, ApplianceError]
+    """What is not signed, and why."""
+    news: Expectation
+    """Of the activation; looking at the record is what counts."""
+
+
 class Signing:
-    """The use case of `POST /solicitudes/firmar`."""
+    """The use case of `POST /solicitudes/firmar`, and what `/lote` begins with.
+
+    Args:
+        store: the record.
+        attempts: checks signing passwords.
+        hosts: whom to seal to.
+        stamping: settles what stamps show.
+        doorbell: wakes a worker.
+        outcomes: tells that a document is signed.
+        clock: the time.
+        settings: lifetimes, and how long a call waits.
+        shielded: what goes on when the caller leaves.
+    """
 
     def __init__(
         self,
         store: Database,
-        authorizing: Authorizing,
+        attempts: Attempts,
+        hosts: SigningHosts,
+        stamping: Stamping,
+        doorbell: Doorbell,
         outcomes: Outcomes,
+        clock: Clock,
         settings: SigningSettings,
         shielded: Shielded,
     ) -> None:
         self._store = store
-        self._authorizing = authorizing
+        self._attempts = attempts
+        self._hosts = hosts
+        self._stamping = stamping
+        self._doorbell = doorbell
         self._outcomes = outcomes
+        self._clock = clock
         self._settings = settings
         self._shielded = shielded
 
@@ -72,36 +160,50 @@ class Signing:
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
                 `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
         """
-        fingerprint = command.params.sha256(command.request)
-        key = command.idempotency_key
-        wish = Wish(
-            {command.request: fingerprint},
-            command.params,
-            command.password,
-            None if key is None else (key, fingerprint),
-        )
+        # Of a large one not in the event loop.
         sent = None if document is None else await asyncio.to_thread(_sha256, document)
+        async with self.begin(command, signer, sent) as begun:
+            _refuse_single(command, begun.refused)
+            fingerprint = command.params.sha256(command.request)
+            return await self._outcome(command.request, fingerprint, begun.news)
+
+    @asynccontextmanager
+    async def begin(
+        self, command: SignCommand | SignBatch, signer: Signer, sent: str | None = None
+    ) -> AsyncIterator[Begun]:
+        """Look, refuse, check the password, commit and notify; then wait within it.
+
+        What concerns one request refuses that one, or the call of a single one; what
+        concerns the person, the password or the whole appliance refuses the call.
+
+        Args:
+            command: what to sign and how, with the signing password.
+            signer: who, as the front established it.
+            sent: SHA-256 of the file that came with it, hex; None without one.
+
+        Raises:
+            ApplianceError: why nothing is signed.
+        """
         async with self._store.read() as transaction:
-            view = await own_request(transaction, signer.person, command.request)
-            await self._authorizing.check_key(
-                transaction, signer.person, wish.idempotency
-            )
-            going_on = repeated(view, fingerprint)
-            if not going_on:
-                check_document(view, command, sent)
-                means = await self._authorizing.means(
-                    transaction, signer.person, (view,), command.params
+            found = await self._look(transaction, command, signer, sent)
+            _refuse_single(command, found.refused)
+            context = None
+            if found.fresh:
+                context = await self._context(
+                    transaction, signer, command.params, found
                 )
-                _raise_refusal(means.refused, view.id)
-        activation = ActivationId(view.activation or "" if going_on else new_id())
+                _refuse_single(command, found.refused)
+        activation = ActivationId(new_id())
+        if found.going_on and not found.fresh:
+            activation = found.going_on[0]
         bind_contextvars(activation=activation)
+        # Listened to before the commit: no news of it is missed.
         async with self._outcomes.expect(activation) as news:
-            if not going_on:
-                refused = await self._shielded.run(
-                    self._authorizing.authorize(wish, signer, means, activation)
+            if context is not None and found.fresh:
+                found.refused |= await self._shielded.run(
+                    self._authorize(command, signer, found.fresh, context, activation)
                 )
-                _raise_refusal(refused, view.id)
-            return await self._outcome(view.id, fingerprint, news)
+            yield Begun(found.refused, news)
 
     async def follow(self, request: RequestId) -> None:
         """Wait until a request is no longer being signed, or `wait_s` is over.
@@ -120,11 +222,172 @@ class Signing:
         async with self._outcomes.expect(activation) as news:
             await self._outcome(request, view.params_sha256 or "", news)
 
-    async def _outcome(
+    async def _look(
         self,
-        request: RequestId,
-        fingerprint: str,
-        news: Expectation,
+        transaction: Transaction,
+        command: SignCommand | SignBatch,
+        signer: Signer,
+        sent: str | None,
+    ) -> _Found:
+        """Tell apart what is refused, what is done or going on, and the rest.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`; `SOLICITUD_NOT_FOUND` of a single one.
+        """
+        views = await RequestStore(transaction).named(set(command.requests))
+        found = _Found()
+        own: dict[RequestId, RequestView] = {}
+        for request in command.requests:
+            try:
+                own[request] = owned(views.get(request), signer.person)
+            except ApplianceError as exc:
+                found.refused[request] = exc
+        _refuse_single(command, found.refused)
+        if command.idempotency_key is not None:
+            used = await IdempotencyStore(transaction).remembered(
+                signer.person, command.idempotency_key
+            )
+            if used is not None and used != command.sha256():
+                raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+        for request, view in own.items():
+            try:
+                if _repeated(view, command.params.sha256(request)):
+                    found.going_on.append(ActivationId(view.activation or ""))
+                    continue
+                if isinstance(command, SignCommand):
+                    _check_document(view, command, sent)
+            except ApplianceError as exc:
+                found.refused[request] = exc
+            else:
+                found.fresh[request] = view
+        return found
+
+    async def _context(
+        self,
+        transaction: Transaction,
+        signer: Signer,
+        params: SignParameters,
+        found: _Found,
+    ) -> SigningContext:
+        """What signing needs; moves what cannot be signed so to `found.refused`.
+
+        Raises:
+            ApplianceError: `CERTIFICATE_NOT_USABLE`.
+            HsmUnavailableError: no host can sign.
+        """
+        now = self._clock.now()
+        person = await PersonStore(transaction).get(signer.person)
+        credential = await CredentialStore(transaction).active(signer.person)
+        if (
+            person is None
+            or person.state is not PersonState.ACTIVE
+            or credential is None
+            or not credential.usable_at(now)
+            or await is_found_revoked(transaction, credential)
+        ):
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        stamps = await self._stamping.settle(transaction, params, found.fresh.values())
+        for request, view in list(found.fresh.items()):
+            try:
+                _check_signable(view, params, person, now, stamps[request].details)
+            except ApplianceError as exc:
+                found.refused[request] = exc
+                del found.fresh[request]
+        hosts = await self._hosts.live_in(transaction) if found.fresh else ()
+        return SigningContext(credential, hosts, stamps)
+
+    async def _authorize(
+        self,
+        command: SignCommand | SignBatch,
+        signer: Signer,
+        fresh: Mapping[RequestId, RequestView],
+        context: SigningContext,
+        activation: ActivationId,
+    ) -> dict[RequestId, ApplianceError]:
+        """From the password to the committed activation, and a worker notified.
+
+        Shielded from the caller's leaving: a check that is begun is counted.
+
+        Returns:
+            What moved on meanwhile, and how; what another call has begun meanwhile
+            in the same way is left to that one, and no refusal.
+
+        Raises:
+            ApplianceError: the password was not right, or none can be signed now.
+        """
+        # The same wrong password for the same first request counts once.
+        first = next(iter(fresh))
+        right = await self._attempts.check(signer, first, command.password)
+        refusal: ApplianceError | None = None
+        refused: dict[RequestId, ApplianceError] = {}
+        async with self._store.write() as transaction:
+            unlock = await self._attempts.passed(transaction, signer, right)
+            try:
+                refused = await self._commit(
+                    transaction, command, signer, fresh, context, unlock, activation
+                )
+            except ApplianceError as exc:
+                # Raised before anything was written; the slot must be closed as
+                # right all the same, so the transaction goes on to its commit.
+                refusal = exc
+        if refusal is not None:
+            raise refusal
+        await self._doorbell.ring(activation)
+        return refused
+
+    async def _commit(
+        self,
+        transaction: Transaction,
+        command: SignCommand | SignBatch,
+        signer: Signer,
+        fresh: Mapping[RequestId, RequestView],
+        context: SigningContext,
+        unlock: UnlockKeys | None,
+        activation: ActivationId,
+    ) -> dict[RequestId, ApplianceError]:
+        """Make the activation; refuses before its first write.
+
+        Raises:
+            ApplianceError: the key is in other use, or not the one it was.
+        """
+        # Locked in the order of their numbers, signed in the command's.
+        views = await RequestStore(transaction).named(fresh, lock=True)
+        begun, refused = _still_to_begin(fresh, views, command.params, signer)
+        if not begun:
+            return refused
+        if unlock is None:
+            # Changed since it was checked: what was typed opens nothing now.
+            raise ApplianceError(ErrorCode.IN_PROGRESS)
+        credential = context.credential
+        if credential.id not in unlock:
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        now = self._clock.now()
+        if command.idempotency_key is not None:
+            await IdempotencyStore(transaction).remember(
+                signer.person, command.idempotency_key, command.sha256(), now
+            )
+        new = Activation(
+            id=activation,
+            person=signer.person,
+            credential=credential.id,
+            factors=(*signer.factors, SIGNING_PASSWORD),
+            created=now,
+            claim_by=now + timedelta(seconds=self._settings.claim_s),
+            documents=_documents(begun, command.params, context.stamps),
+        )
+        data = activation_data(new, credential.key_version)
+        seals = seal_to_each(context.hosts, unlock[credential.id], data)
+        await ActivationStore(transaction).add(new, seals)
+        await RequestStore(transaction).begin(
+            {document.request: document.params_sha256 for document in new.documents},
+            activation,
+        )
+        for view, document in zip(begun, new.documents, strict=True):
+            transaction.audit.add(_consent(signer, view, new, document))
+        return refused
+
+    async def _outcome(
+        self, request: RequestId, fingerprint: str, news: Expectation
     ) -> SignOutcome:
         """Wait for the record to say how it ended; news only make it quick.
 
@@ -154,15 +417,171 @@ class Signing:
 
 
 def _sha256(document: bytes) -> str:
-    """A document's hash, in hex; of a large one not for the event loop."""
     return hashlib.sha256(document).hexdigest()
 
 
-def _raise_refusal(refused: Refusals, request: RequestId) -> None:
-    """Refuse the call if its one request was.
+def _refuse_single(
+    command: SignCommand | SignBatch, refused: Mapping[RequestId, ApplianceError]
+) -> None:
+    """Refuse the call of a single request if that is refused.
 
     Raises:
         ApplianceError: why.
     """
-    if request in refused:
-        raise refused[request]
+    if isinstance(command, SignCommand) and command.request in refused:
+        raise refused[command.request]
+
+
+def _still_to_begin(
+    fresh: Collection[RequestId],
+    views: Mapping[RequestId, RequestView],
+    params: SignParameters,
+    signer: Signer,
+) -> tuple[list[RequestView], dict[RequestId, ApplianceError]]:
+    """Of what was fresh a moment ago: what still is, and what moved on."""
+    begun: list[RequestView] = []
+    refused: dict[RequestId, ApplianceError] = {}
+    for request in fresh:
+        try:
+            view = owned(views.get(request), signer.person)
+            if not _repeated(view, params.sha256(request)):
+                begun.append(view)
+        except ApplianceError as exc:
+            refused[request] = exc
+    return begun, refused
+
+
+def _documents(
+    views: Sequence[RequestView],
+    params: SignParameters,
+    stamps: Mapping[RequestId, SettledStamp],
+) -> tuple[ActivationDocument, ...]:
+    """Documents as they are consented to, in the order of signing."""
+    return tuple(
+        ActivationDocument(
+            seq,
+            view.id,
+            view.sha256,
+            params,
+            params.sha256(view.id),
+            details=stamps[view.id].details,
+            code=stamps[view.id].code,
+        )
+        for seq, view in enumerate(views)
+    )
+
+
+def _consent(
+    signer: Signer, view: RequestView, new: Activation, document: ActivationDocument
+) -> AuditEvent:
+    """What the person consented to, for the audit."""
+    return AuditEvent(
+        EventKind.ACTIVATION_CREATED,
+        signer.actor,
+        integrator=view.integrator,
+        request=view.id,
+        activation=new.id,
+        detail={
+            "credential": new.credential,
+            "documentSha256": document.document_sha256,
+            "paramsSha256": document.params_sha256,
+            "factors": list(new.factors),
+        },
+    )
+
+
+def _repeated(view: RequestView, fingerprint: str) -> bool:
+    """Whether this call repeats one that is done or going on.
+
+    Raises:
+        ApplianceError: `ALREADY_SIGNED`, `IN_PROGRESS` or `STATE`.
+
+    Source: decisions "repeating firmar".
+    """
+    if view.state is RequestState.PENDING:
+        return False
+    same = view.params_sha256 == fingerprint
+    if view.state is RequestState.SIGNED and not same:
+        raise ApplianceError(ErrorCode.ALREADY_SIGNED)
+    if view.state is RequestState.IN_PROGRESS and not same:
+        raise ApplianceError(ErrorCode.IN_PROGRESS)
+    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
+        return True
+    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
+
+
+def _check_document(view: RequestView, command: SignCommand, sent: str | None) -> None:
+    """Refuse a document that is not the one the caller means.
+
+    Of a repaired copy, the damaged file that came in is meant as well; whoever
+    says by `If-Match` what was seen must have seen the copy.
+
+    Args:
+        view: the request.
+        command: of the caller.
+        sent: SHA-256 of the file that came with it, hex; None without one.
+
+    Raises:
+        ApplianceError: `DOCUMENT_CHANGED` or `DOCUMENT_MISMATCH`.
+    """
+    if command.if_match is not None and command.if_match != view.sha256:
+        raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
+    meant = {view.sha256, view.repair.original_sha256 if view.repair else None}
+    if sent is not None and sent not in meant:
+        raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
+
+
+def _check_signable(
+    view: RequestView,
+    params: SignParameters,
+    person: Person,
+    now: datetime,
+    details: StampDetails,
+) -> None:
+    """Refuse a request that is over, or cannot be signed in this way.
+
+    Args:
+        view: `pendiente`.
+        params: of the command.
+        person: its signer.
+        now: the time.
+        details: what its stamp shows besides.
+
+    Raises:
+        ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`; as
+            of `check_permitted`.
+    """
+    if view.expires is not None and view.expires <= now:
+        raise ApplianceError(
+            ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
+        )
+    named = StampSigner(person.name, person.cuil, person.locale)
+    check_permitted(view, params)
+    lay_out(params, named, now, view.inspection, details)
+
+
+def standing(
+    view: RequestView, signed: SignedDocumentView | None, fingerprint: str
+) -> SignOutcome | None:
+    """The outcome of a command once there is one, whoever carries it out.
+
+    Args:
+        view: the request, which the command was begun on.
+        signed: its signed document, if there is one.
+        fingerprint: of the command.
+
+    Raises:
+        ApplianceError: what ended the attempt; `ALREADY_SIGNED`, `IN_PROGRESS`:
+            it was given back, and another command has come since.
+    """
+    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
+        _repeated(view, fingerprint)
+    if view.state is RequestState.SIGNED and signed is not None:
+        return SignOutcome(view.id, signed)
+    if view.state is RequestState.IN_PROGRESS:
+        return None
+    given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
+    # Elsewhere the reason is what the signer wrote.
+    if given_back and view.reason in ErrorCode.__members__:
+        raise ApplianceError(ErrorCode(view.reason))
+    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})

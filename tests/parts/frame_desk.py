@@ -46,7 +46,6 @@ from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_password import SigningPasswords
-from appliance.signing.activation import Authorizing
 from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
@@ -263,17 +262,16 @@ async def open_frame_desk(
         stamping = Stamping(settings.stamp, settings.verify_url)
         requests = Requests(store, documents, inspector, clock, stamping)
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
-        authorizing = Authorizing(
+        signing = Signing(
             store,
             Attempts(store, passwords, clock, settings.signing, INSTALLATION),
             desk.host.hosts(store, clock),
+            stamping,
             FakeDoorbell(),
+            FakeOutcomes(),
             clock,
             settings.signing,
-            stamping,
-        )
-        signing = Signing(
-            store, authorizing, FakeOutcomes(), settings.signing, Shielded()
+            Shielded(),
         )
         await desk.integrators.create("operator", CODE, "ACME S.A.")
         made = await desk.integrators.create_key("operator", CODE, "backend")

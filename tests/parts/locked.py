@@ -29,7 +29,6 @@ from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.pki.issuance import Issuing
 from appliance.settings import SigningSettings
-from appliance.signing.activation import Authorizing
 from appliance.signing.sign import Signing
 from tests.core_parts import PASSWORD, CoreParts, new_credential
 from tests.fakes import error_code
@@ -133,16 +132,17 @@ async def locked_desk(
     limits = SigningSettings(wrong_passwords=3)
     attempts = Attempts(core.store, passwords, core.clock, limits, INSTALLATION)
     hosts, shielded = host.hosts(core.store, core.clock), Shielded()
-    authorizing = Authorizing(
+    signing = Signing(
         core.store,
         attempts,
         hosts,
+        Stamping(core.settings.stamp, core.settings.verify_url),
         core.doorbell,
+        core.outcomes,
         core.clock,
         limits,
-        Stamping(core.settings.stamp, core.settings.verify_url),
+        shielded,
     )
-    signing = Signing(core.store, authorizing, core.outcomes, limits, shielded)
     change = PasswordChange(
         core.store, attempts, passwords, logins, INSTALLATION, shielded
     )

@@ -35,7 +35,7 @@ from tests.core_parts import (
     cheap_password_secret,
     signed_view,
 )
-from tests.parts.signing_host import SigningHost, authorizing
+from tests.parts.signing_host import SigningHost, signing_front
 
 WRONG = b"otra palabra"
 RED = SignParameters(font_color="RED")
@@ -166,8 +166,7 @@ async def open_front(core: CoreParts, **settings: float) -> AsyncIterator[Front]
     host = SigningHost(core.settings.data_dir)
     async with core.store.write() as transaction:
         await ActivationKeyStore(transaction).publish(host.key(core.now))
-    asking = authorizing(core, host, passwords, limits)
-    signing = Signing(core.store, asking, core.outcomes, limits, shielded)
+    signing = signing_front(core, host, passwords, limits, shielded)
     await beat(core)
     try:
         yield Front(core, signing, hashing, signer, secret, host, shielded)

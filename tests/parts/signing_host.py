@@ -31,7 +31,7 @@ from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.pki.issuance import Issuing
 from appliance.pki.revocation import Revocations
 from appliance.settings import SigningSettings
-from appliance.signing.activation import Authorizing
+from appliance.signing.sign import Signing
 from tests.core_parts import CoreParts
 
 INSTALLATION: Final = "rubrica"
@@ -97,21 +97,24 @@ class SigningHost:
         return self.private.private_bytes_raw()
 
 
-def authorizing(
+def signing_front(
     core: CoreParts,
     host: SigningHost,
     passwords: SigningPasswords,
     limits: SigningSettings,
-) -> Authorizing:
+    shielded: Shielded,
+) -> Signing:
     """What asks for signatures, sealing to one host."""
-    return Authorizing(
+    return Signing(
         core.store,
         Attempts(core.store, passwords, core.clock, limits, INSTALLATION),
         host.hosts(core.store, core.clock),
+        Stamping(core.settings.stamp, core.settings.verify_url),
         core.doorbell,
+        core.outcomes,
         core.clock,
         limits,
-        Stamping(core.settings.stamp, core.settings.verify_url),
+        shielded,
     )
 
 

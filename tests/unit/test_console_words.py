@@ -7,6 +7,7 @@ from enum import StrEnum
 import pytest
 
 from admin_ui import assets, story, times, words
+from appliance.domain.activation import SIGNING_PASSWORD
 from appliance.domain.documents import FindingKind
 from appliance.domain.errors import ApplianceError
 from appliance.domain.integrators.integrators import FlagReason
@@ -23,7 +24,6 @@ from appliance.domain.vocab import (
     VouchedBy,
 )
 from appliance.identity.login import FACTORS
-from appliance.signing.signing_rules import SIGNING_PASSWORD
 from appliance.web import brand
 from tests.tools import messages
 

@@ -14,13 +14,14 @@ import pytest
 from cryptography import x509
 from structlog.testing import capture_logs
 
+from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.external_status import StatusKind
 from appliance.domain.ids import CredentialId
 from appliance.domain.requests.levels import ValidationData
-from appliance.domain.requests.request import Signer
+from appliance.domain.requests.request import SignCommand, Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import (
@@ -39,7 +40,7 @@ from appliance.settings import RevocationSettings, SigningSettings
 from tests.core_parts import CoreParts
 from tests.parts.fake_ca_site import CaSite, Says
 from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
-from tests.parts.signing_host import SigningHost, authorizing
+from tests.parts.signing_host import SigningHost, signing_front
 from worker.circuit_breaker import Quiet
 from worker.network.guarded_http import AddressGuard, GuardedHttp, RefusedAddressError
 from worker.network.revocation_status import OutsideStatus
@@ -116,13 +117,16 @@ class Desk:
         assert signer is not None
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1))
         host = SigningHost(self.core.settings.data_dir)
-        asking = authorizing(self.core, host, passwords, limits)
-        async with self.core.store.read() as transaction:
-            try:
-                await asking.means(transaction, signer.person, (), SignParameters())
-            except ApplianceError as exc:
-                return exc.code is not ErrorCode.CERTIFICATE_NOT_USABLE
-        return True
+        signing = signing_front(self.core, host, passwords, limits, Shielded())
+        request = await self.core.add_request(signer.person)
+        with pytest.raises(ApplianceError) as caught:
+            await signing.sign(SignCommand(request, SignParameters(), b"-" * 8), signer)
+        # No host is alive, which is told of whoever may sign.
+        assert caught.value.code in {
+            ErrorCode.CERTIFICATE_NOT_USABLE,
+            ErrorCode.HSM_UNAVAILABLE,
+        }
+        return caught.value.code is ErrorCode.HSM_UNAVAILABLE
 
     def counts(self) -> tuple[int, int]:
         """Questions and lists so far."""

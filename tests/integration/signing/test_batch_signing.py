@@ -42,7 +42,7 @@ from tests.core_parts import (
     signed_view,
 )
 from tests.fakes import error_code
-from tests.parts.signing_host import SigningHost, authorizing
+from tests.parts.signing_host import SigningHost, signing_front
 
 C, R = ErrorCode, RequestState
 SECOND_PAGE = SignParameters(page=2)
@@ -134,10 +134,8 @@ async def desk_of(core: CoreParts, **settings: float) -> Desk:
     host = SigningHost(core.settings.data_dir)
     await host.beat(core.store, core.now)
     shielded = Shielded()
-    asking = authorizing(core, host, passwords, limits)
-    signing = BatchSigning(
-        core.store, asking, core.outcomes, core.clock, limits, shielded
-    )
+    asking = signing_front(core, host, passwords, limits, shielded)
+    signing = BatchSigning(core.store, asking, core.clock, limits)
     return Desk(core, signing, slots, signer, host, shielded)
 
 

@@ -25,7 +25,6 @@ from appliance.identity.person_store import PersonStore
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
-from appliance.signing.activation import Authorizing
 from appliance.signing.sign import Signing
 from tests.core_parts import PASSWORD, CoreParts, core_settings, signed_view
 from tests.parts.signing_front import RED, WRONG, Front, open_front
@@ -214,16 +213,17 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
         limits,
         INSTALLATION,
     )
-    authorizing = Authorizing(
+    signing = Signing(
         store,
         attempts,
         SigningHost(tmp_path).hosts(store, SystemClock()),
+        Stamping(core.settings.stamp, core.settings.verify_url),
         core.doorbell,
+        core.outcomes,
         SystemClock(),
         limits,
-        Stamping(core.settings.stamp, core.settings.verify_url),
+        Shielded(),
     )
-    signing = Signing(store, authorizing, core.outcomes, limits, Shielded())
     signer = Signer("x", "person:x", (), SystemClock().now())  # type: ignore[arg-type]  # an id
 
     with pytest.raises(ApplianceError) as caught:
