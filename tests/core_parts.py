@@ -79,6 +79,16 @@ HOST = "h"
 """Host of the workers here, and what activations are sealed to."""
 
 
+def prepared(document: ActivationDocument, digest: str = DIGEST) -> ActivationDocument:
+    """A document whose digest is known, as it is before the key is used."""
+    return replace(document, digest=digest)
+
+
+def keyed(document: ActivationDocument) -> ActivationDocument:
+    """A document that the key was used for."""
+    return replace(document, digest=DIGEST, signature=MADE)
+
+
 def core_settings(folder: Path, url: str = "sqlite", **tables: Any) -> Settings:
     """Settings of a trial in a folder."""
     token = {"label": "x", "pin_file": "pin"}

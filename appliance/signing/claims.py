@@ -6,38 +6,89 @@ False, and change nothing, when another worker has claimed since.
 Source: design §3, 4 and 5.
 """
 
-from collections.abc import Collection
-from datetime import timedelta
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.activation import ActivationDocument, SignatureValue
+from appliance.appearance.content import picture_of
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentRowStore
+from appliance.domain.activation import ActivationDocument
+from appliance.domain.appearance.details import LogoPicture
+from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.documents import Inspection
-from appliance.domain.errors import ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Outcomes
-from appliance.domain.records.activations import Claim, LeasePolicy
+from appliance.domain.records.activations import Claim, IntentRow, LeasePolicy
 from appliance.domain.requests.levels import Upkeep
-from appliance.domain.requests.request import SignedDocumentView
-from appliance.domain.vocab import RequestState
+from appliance.domain.requests.request import RequestView, SignedDocumentView
+from appliance.domain.vocab import EventKind, ItemState, RequestState
+from appliance.identity.person_store import PersonStore
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.signing_hosts import slot_host
+from appliance.pki.revocation import is_found_revoked
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
-from appliance.signing.activations.claimed_activation import (
-    SUSPECT,
-    ClaimedActivation,
-    SuspectWaitsError,
-    read_work,
-)
-from appliance.signing.audit_events import claimed_events, key_interrupted
-from appliance.signing.document_outcomes import give_up, publish
-from appliance.signing.intents import intend, keep_signature
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.signing.request_store import RequestStore
+from appliance.signing.signing_order import end_rest, hand_over
 
 ATTEMPTS: Final = 5
 """Claims in the key phase, without any result, after which nobody takes it any
 more: it kills its workers, and the sweep makes its request `fallida`."""
+SUSPECT: Final = 3
+"""Claims after which it is signed alone, so that it takes no other along."""
+_LEFT: Final = frozenset({ItemState.WAITING, ItemState.KEYED})
+"""What is still to be done of an activation."""
+
+
+class CertificateChangedError(Exception):
+    """A credential was certified anew: what was prepared names the one before."""
+
+
+class SuspectWaitsError(Exception):
+    """What is next is signed alone: nothing is to be begun before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedActivation:
+    """A claim with all that signing its items needs."""
+
+    claim: Claim
+    person: Person | None
+    credential: Credential | None
+    requests: dict[int, RequestView]
+    """By item."""
+    pictures: dict[str, LogoPicture] = field(default_factory=dict)
+    """Logos that items still to be signed show, by SHA-256."""
+
+    def picture(self, document: ActivationDocument) -> LogoPicture | None:
+        """The logo that a document's stamp shows."""
+        logo = document.details.logo
+        return None if logo is None else self.pictures.get(logo.sha256)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether earlier claims ended in a way that calls for signing it alone."""
+        return self.claim.tries > SUSPECT
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A signed document as it is to be published."""
+
+    document: ActivationDocument
+    file: SignedDocumentView
+    """What is published of it."""
+    inspection: Inspection | None = None
+    """Of the file; without one nobody gets the turn yet."""
+    upkeep: Upkeep | None = None
+    """What the file will need by itself."""
 
 
 class Claims:
@@ -135,14 +186,21 @@ class Claims:
                 transaction.audit.add(
                     key_interrupted(self._actor, claim.documents, intent)
                 )
-            for event in claimed_events(self._actor, claim):
-                transaction.audit.add(event)
-            return await read_work(transaction, claim)
+            for document in claim.documents:
+                if document.state in _LEFT:
+                    self._audit(
+                        transaction,
+                        EventKind.ACTIVATION_CLAIMED,
+                        claim,
+                        document,
+                        {"state": claim.state.value, "items": len(claim.documents)},
+                    )
+            return await _read(transaction, claim)
 
     async def read_again(self, claim: Claim) -> ClaimedActivation:
         """A claim with what stands beside it now."""
         async with self._store.write() as transaction:
-            return await read_work(transaction, claim)
+            return await _read(transaction, claim)
 
     async def renew(self, claim: Claim) -> bool:
         """Prolong the lease, to the end of its phase at the most."""
@@ -188,77 +246,145 @@ class Claims:
             )
 
     async def intend(
-        self, claim: Claim, item: ActivationDocument, digest: str, certificate: bytes
+        self,
+        claim: Claim,
+        documents: Collection[ActivationDocument],
+        certificate: bytes,
     ) -> bool:
-        """Record, before the key is used, the exact digest to be signed.
+        """Record, before the key is used, the exact digests to be signed.
 
         The moment that counts for a revocation: what is intended before it was
         asked for is finished, what is not yet intended never will be.
 
         Args:
             claim: of the caller.
-            item: of it.
-            digest: hex.
+            documents: of it, one at least, each with its digest.
             certificate: DER; what is to be signed names it as the signer's.
 
         Raises:
             ApplianceError: `CERTIFICATE_NOT_USABLE`.
             CertificateChangedError: the credential has another one now.
         """
-        async with self._store.write() as transaction:
-            return await intend(
-                transaction,
-                claim,
-                item,
-                digest,
-                certificate,
-                now=self._clock.now(),
-                actor=self._actor,
-            )
-
-    async def keyed(
-        self, claim: Claim, item: ActivationDocument, made: SignatureValue, digest: str
-    ) -> bool:
-        """Store what the key yielded; no item left to key means `finishing`."""
         now = self._clock.now()
         async with self._store.write() as transaction:
-            return await keep_signature(
-                transaction, claim, item, made, digest, now=now, actor=self._actor
+            # Locked: a revocation is either seen here or waits for this commit.
+            credential = await CredentialStore(transaction).get(
+                claim.credential, lock=True
             )
+            if credential is None or not credential.usable_at(now):
+                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+            if credential.certificate != certificate:
+                # Whoever completes it looks at the credential: both must agree.
+                raise CertificateChangedError
+            if await is_found_revoked(transaction, credential):
+                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+            digests = {document.seq: document.digest for document in documents}
+            if not await ActivationStore(transaction).intend(claim, digests, now):
+                return False
+            for document in documents:
+                detail = {
+                    "digest": document.digest,
+                    "documentSha256": document.document_sha256,
+                }
+                self._audit(
+                    transaction, EventKind.KEY_INTENDED, claim, document, detail
+                )
+        return True
 
-    async def finished(
-        self,
-        claim: Claim,
-        item: ActivationDocument,
-        document: SignedDocumentView,
-        inspection: Inspection | None = None,
-        upkeep: Upkeep | None = None,
+    async def record_signatures(
+        self, claim: Claim, documents: Collection[ActivationDocument]
     ) -> bool:
-        """Publish a signed document; `firmada` from here on, once for ever.
+        """Store what the key yielded; no document left to key means `finishing`.
+
+        Args:
+            claim: of the caller.
+            documents: of it, each with its signature, and the digest as intended.
+        """
+        now = self._clock.now()
+        made = {
+            document.seq: document.signature
+            for document in documents
+            if document.signature is not None
+        }
+        async with self._store.write() as transaction:
+            if not await ActivationStore(transaction).record_signatures(
+                claim, made, now
+            ):
+                return False
+            await ActivationStore(transaction).settle(claim, now)
+            for document in documents:
+                detail = {"digest": document.digest}
+                self._audit(transaction, EventKind.KEY_USED, claim, document, detail)
+        return True
+
+    async def publish(
+        self, claim: Claim, publications: Collection[Publication]
+    ) -> bool:
+        """Publish signed documents; `firmada` from here on, once for ever.
 
         Call `announce` after it.
 
         Args:
             claim: of the caller.
-            item: of it.
-            document: what is published.
-            inspection: of it; it is then given to who signs next.
-            upkeep: what the document will need by itself.
+            publications: of documents of it.
 
         Raises:
-            ApplianceError: `INTERNAL`: the request is not `en_proceso`, so that
+            ApplianceError: `INTERNAL`: a request is not `en_proceso`, so that
                 nothing may be published; nothing was.
         """
+        now = self._clock.now()
         async with self._store.write() as transaction:
-            return await publish(
-                transaction,
-                claim,
-                item,
-                document,
-                inspection,
-                upkeep,
-                clock=self._clock,
-                actor=self._actor,
+            seqs = [each.document.seq for each in publications]
+            if not await ActivationStore(transaction).publish(claim, seqs):
+                return False
+            # Requests are locked in one order everywhere.
+            for each in sorted(publications, key=lambda each: each.document.request):
+                await self._publish(transaction, claim, each, now)
+            await ActivationStore(transaction).settle(claim, now)
+        return True
+
+    async def _publish(
+        self,
+        transaction: Transaction,
+        claim: Claim,
+        publication: Publication,
+        now: datetime,
+    ) -> None:
+        """Publish one, and give the turn to who signs next.
+
+        Raises:
+            ApplianceError: `INTERNAL`: the request is not `en_proceso`.
+        """
+        document, file = publication.document, publication.file
+        moved = await RequestStore(transaction).move(
+            document.request,
+            RequestState.IN_PROGRESS,
+            RequestState.SIGNED,
+            level=file.level,
+        )
+        if not moved:
+            view = await RequestStore(transaction).get(document.request)
+            if view is None or view.state is not RequestState.SIGNED:
+                raise ApplianceError(ErrorCode.INTERNAL)
+            # Its document was found after a restore (`documents recover`), and stays.
+            return
+        await DocumentRowStore(transaction).sealed(document.request, file, now)
+        if publication.upkeep is not None:
+            await LevelMaintenanceStore(transaction).add(
+                document.request, file.integrator, publication.upkeep, now
+            )
+        detail = {"sha256": file.sha256, "level": file.level}
+        self._audit(
+            transaction,
+            EventKind.REQUEST_SIGNED,
+            claim,
+            document,
+            detail,
+            file.integrator,
+        )
+        if publication.inspection is not None:
+            await hand_over(
+                transaction, file, publication.inspection, self._clock, self._actor
             )
 
     async def announce(self, claim: Claim) -> None:
@@ -280,7 +406,7 @@ class Claims:
     async def returned(
         self,
         claim: Claim,
-        items: list[ActivationDocument],
+        documents: Collection[ActivationDocument],
         code: ErrorCode,
         layer: str = "",
     ) -> bool:
@@ -288,37 +414,111 @@ class Claims:
 
         Args:
             claim: of the caller.
-            items: what is given back.
+            documents: whose requests they are.
             code: why.
             layer: which lock held, of `ACTIVATION_INVALID`.
         """
-        return await self._ended(claim, items, code, RequestState.PENDING, layer)
+        return await self._end(claim, documents, code, RequestState.PENDING, layer)
 
     async def failed(
-        self, claim: Claim, items: list[ActivationDocument], code: ErrorCode
+        self, claim: Claim, documents: Collection[ActivationDocument], code: ErrorCode
     ) -> bool:
         """Give requests up for good."""
-        return await self._ended(claim, items, code, RequestState.FAILED)
+        return await self._end(claim, documents, code, RequestState.FAILED)
 
-    async def _ended(
+    async def _end(
         self,
         claim: Claim,
-        items: list[ActivationDocument],
+        documents: Collection[ActivationDocument],
         code: ErrorCode,
         then: RequestState,
         layer: str = "",
     ) -> bool:
+        """End documents without a signature, and the activation with its last one."""
+        now = self._clock.now()
+        kind = EventKind.REQUEST_FAILED
+        if then is RequestState.PENDING:
+            kind = EventKind.REQUEST_RETURNED
+        why = {"reason": code.value, **({"layer": layer} if layer else {})}
         async with self._store.write() as transaction:
-            done = await give_up(
-                transaction,
-                claim,
-                items,
-                then,
-                code,
-                layer,
-                clock=self._clock,
-                actor=self._actor,
+            # Requests are locked in one order everywhere.
+            for document in sorted(documents, key=lambda document: document.request):
+                if not await ActivationStore(transaction).item_failed(
+                    claim, document.seq, code.value
+                ):
+                    return False
+                for intent in await ActivationStore(transaction).interrupt_item(
+                    claim, document.seq, now
+                ):
+                    event = key_interrupted(self._actor, claim.documents, intent)
+                    transaction.audit.add(event)
+                moved = await RequestStore(transaction).move(
+                    document.request, RequestState.IN_PROGRESS, then, code.value
+                )
+                if not moved:
+                    # Its document was found after a restore.
+                    continue
+                self._audit(transaction, kind, claim, document, why)
+                if then is RequestState.FAILED:
+                    await end_rest(transaction, document.request, then, self._actor)
+            await ActivationStore(transaction).settle(claim, now, code.value)
+        await self._outcomes.announce(claim.id)
+        return True
+
+    def _audit(
+        self,
+        transaction: Transaction,
+        kind: EventKind,
+        claim: Claim,
+        document: ActivationDocument,
+        detail: Mapping[str, object],
+        integrator: str | None = None,
+    ) -> None:
+        """Say in the audit what happened to one document of a claim."""
+        transaction.audit.add(
+            AuditEvent(
+                kind,
+                self._actor,
+                integrator=integrator,
+                request=document.request,
+                activation=claim.id,
+                attempt=claim.fence,
+                detail={"item": document.seq, **detail},
             )
-        if done:
-            await self._outcomes.announce(claim.id)
-        return done
+        )
+
+
+def key_interrupted(
+    actor: str, documents: Sequence[ActivationDocument], intent: IntentRow
+) -> AuditEvent:
+    """What the audit says of an intended use of a key that was closed open-ended."""
+    return AuditEvent(
+        EventKind.KEY_INTERRUPTED,
+        actor,
+        request=documents[intent.item].request,
+        activation=intent.activation,
+        attempt=intent.attempt,
+        detail={"item": intent.item, "digest": intent.digest},
+    )
+
+
+async def _read(transaction: Transaction, claim: Claim) -> ClaimedActivation:
+    """Read what stands beside a claim, now: person and key may have changed."""
+    views = await RequestStore(transaction).named(
+        [item.request for item in claim.documents]
+    )
+    shown = {item.details.logo: item.details for item in claim.documents}
+    pictures = [await picture_of(transaction, details) for details in shown.values()]
+    return ClaimedActivation(
+        claim=claim,
+        person=await PersonStore(transaction).get(claim.person),
+        # Locked: a renewal either comes before this look, or sees the claim and
+        # waits (see `Renewal.renewed`).
+        credential=await CredentialStore(transaction).get(claim.credential, lock=True),
+        requests={
+            item.seq: views[item.request]
+            for item in claim.documents
+            if item.request in views
+        },
+        pictures={made.logo.sha256: made for made in pictures if made is not None},
+    )

@@ -32,9 +32,8 @@ from appliance.keys.hsm_tasks import TASK_ATTEMPTS
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.pki.validation.external_status_store import ExternalStatusStore
 from appliance.signing.activations.activation_store import ActivationStore
-from appliance.signing.audit_events import key_interrupted
 from appliance.signing.batch_store import BatchStore
-from appliance.signing.claims import ATTEMPTS
+from appliance.signing.claims import ATTEMPTS, key_interrupted
 from appliance.signing.request_store import RequestStore
 from appliance.signing.signing_order import end_rest
 

@@ -25,14 +25,15 @@ from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.settings import SigningSettings
+from appliance.signing.claims import Publication
 from appliance.signing.sign import Signing
 from tests.core_parts import (
     CERTIFICATE,
-    DIGEST,
-    MADE,
     PASSWORD,
     CoreParts,
     cheap_password_secret,
+    keyed,
+    prepared,
     signed_view,
 )
 from tests.parts.signing_host import SigningHost, signing_front
@@ -101,10 +102,10 @@ class Front:
         worker = self.core.claiming()
         while (work := await worker.claim_next()) is not None:
             for item in work.claim.documents:
-                await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
-                await worker.keyed(work.claim, item, MADE, DIGEST)
+                await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+                await worker.record_signatures(work.claim, [keyed(item)])
                 view = await self.core.view(item.request)
-                await worker.finished(work.claim, item, signed_view(view))
+                await worker.publish(work.claim, [Publication(item, signed_view(view))])
             await worker.announce(work.claim)
 
     async def hand_back(self, code: ErrorCode) -> None:

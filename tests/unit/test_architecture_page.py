@@ -84,7 +84,7 @@ def test_every_link_leads_somewhere() -> None:
         "[page](nothing.md#there)",
         "[`Signing.sing`](../appliance/signing/sign.py)",
         "[`sign`](../appliance/signing/sign.py)",
-        "[`publish`, `nothing`](../appliance/signing/document_outcomes.py)",
+        "[`key_interrupted`, `nothing`](../appliance/signing/claims.py)",
         "[`worker/pdf`](../worker/pades)",
     ],
 )

@@ -18,9 +18,7 @@ from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCod
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Doorbell
 from appliance.domain.vocab import ItemState
-from appliance.signing.activations.claimed_activation import ClaimedActivation
-from appliance.signing.claims import Claims
-from appliance.signing.intents import CertificateChangedError
+from appliance.signing.claims import CertificateChangedError, ClaimedActivation, Claims
 from worker.leases import fail_documents, keep_lease
 from worker.signing.completion import FencedOffError
 from worker.signing.document_signer import (

@@ -20,8 +20,7 @@ from appliance.domain.ports import DocumentStore
 from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import TimestampPolicy
-from appliance.signing.activations.claimed_activation import ClaimedActivation
-from appliance.signing.claims import Claims
+from appliance.signing.claims import ClaimedActivation, Claims, Publication
 from appliance.signing.signing_order import Turns
 from worker.failpoints import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
 from worker.pades.algorithms import SignatureMethod
@@ -186,9 +185,8 @@ class Completion:
         )
         # Before the transaction: what publishes it gives the turn on as well.
         inspection = await self.turns.inspect_for_next(view, *signed)
-        if not await self.claims.finished(
-            work.claim, item, document, inspection, reached.upkeep
-        ):
+        publication = Publication(item, document, inspection, reached.upkeep)
+        if not await self.claims.publish(work.claim, [publication]):
             raise FencedOffError
         stages.done("publish")
         crash_point(PUBLISHED, item.request)

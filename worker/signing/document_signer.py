@@ -30,8 +30,7 @@ from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import ItemState, PersonState, RequestState
 from appliance.keys.key_encryption import open_outer
-from appliance.signing.activations.claimed_activation import ClaimedActivation
-from appliance.signing.claims import Claims
+from appliance.signing.claims import ClaimedActivation, Claims
 from worker.failpoints import (
     AFTER_SIGN,
     BEFORE_SIGN,
@@ -179,7 +178,8 @@ class DocumentSigner:
         # The intent is committed before the key is used: no signature is ever
         # made that the record does not know of.
         certificate = credential.certificate
-        if not await self.claims.intend(work.claim, item, digest, certificate):
+        item = replace(item, digest=digest)
+        if not await self.claims.intend(work.claim, [item], certificate):
             raise FencedOffError
         stages.done("intend")
         crash_point(BEFORE_SIGN, item.request)
@@ -193,7 +193,8 @@ class DocumentSigner:
             signed_attributes=prepared.signed_attributes,
             value=signature,
         )
-        if not await self.claims.keyed(work.claim, item, made, digest):
+        keyed = replace(item, signature=made)
+        if not await self.claims.record_signatures(work.claim, [keyed]):
             raise FencedOffError
         stages.done("keyed")
         crash_point(KEYED, item.request)

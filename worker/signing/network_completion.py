@@ -21,8 +21,7 @@ from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import ItemState
 from appliance.settings import SigningSettings
-from appliance.signing.activations.claimed_activation import ClaimedActivation
-from appliance.signing.claims import Claims
+from appliance.signing.claims import ClaimedActivation, Claims
 from worker.leases import fail_documents, keep_lease
 from worker.signing.completion import Completion, FencedOffError
 from worker.signing.level_extension import AWAY

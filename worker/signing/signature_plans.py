@@ -7,7 +7,7 @@ from appliance.domain.appearance.existing_field import lay_out
 from appliance.domain.appearance.text import StampSigner, spoken
 from appliance.domain.identity import Credential, Person
 from appliance.domain.requests.request import RequestView
-from appliance.signing.activations.claimed_activation import ClaimedActivation
+from appliance.signing.claims import ClaimedActivation
 from worker.pades.algorithms import SignatureMethod
 from worker.pades.prepare import SignaturePlan
 

@@ -24,11 +24,11 @@ from appliance.domain.ids import PersonId
 from appliance.domain.keys import TokenRole
 from appliance.keys.health import signing_workers
 from appliance.keys.worker_store import WorkerStore
-from appliance.signing.activations.claimed_activation import (
+from appliance.signing.claims import (
     ClaimedActivation,
+    Claims,
     SuspectWaitsError,
 )
-from appliance.signing.claims import Claims
 from appliance.signing.expiry import Sweeping
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import REASON as GENERATION_REASON

@@ -1,28 +1,33 @@
-"""Which activation a worker takes next, and the taking of it."""
+"""Which activation a worker takes next, the taking of it, and its documents."""
 
 import math
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, exists, not_, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, exists, not_, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import activation, activation_item, activation_seal
 from appliance.core.database.work_queue import claim_one, free_since
-from appliance.domain.ids import ActivationId, CredentialId, PersonId
+from appliance.domain.activation import ActivationDocument, SignatureValue
+from appliance.domain.appearance.details import PLAIN, StampDetails
+from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
 from appliance.domain.records.activations import Claim, LeasePolicy
-from appliance.domain.vocab import ActivationState
+from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.vocab import ActivationState, ItemState
 from appliance.keys.sealed_key_store import is_sealed_to, seals_of
-from appliance.signing.activations.activation_row_store import (
-    TRIES,
-    documents_of,
-    is_in,
-)
 
+TRIES: Final = activation.c.fence - activation.c.progress
+"""Claims since an item last came to a result."""
 _NEGLECTED: Final = 3
 """Leases' times after which a signing worker looks after what nobody with a network
 took: that role is away, or has more than it can do."""
+
+
+def is_in(state: ActivationState) -> ColumnElement[bool]:
+    """Whether an activation is in a state."""
+    return activation.c.state == state.value
 
 
 async def next_claims(
@@ -160,3 +165,39 @@ def _claimable(
     if without:
         free = and_(free, activation.c.person.not_in(sorted(without)))
     return free
+
+
+async def documents_of(
+    connection: AsyncConnection, activation_id: str
+) -> tuple[ActivationDocument, ...]:
+    """The documents of an activation, in order."""
+    rows = await connection.execute(
+        select(activation_item)
+        .where(activation_item.c.activation == activation_id)
+        .order_by(activation_item.c.seq)
+    )
+    return tuple(_document(row) for row in rows)
+
+
+def _document(row: Row[Any]) -> ActivationDocument:
+    signature = None
+    # Of a published document the value alone is kept.
+    if row.increment is not None and row.signature is not None:
+        signature = SignatureValue(
+            row.increment,
+            row.contents_at,
+            row.contents_length,
+            row.signed_attributes,
+            row.signature,
+        )
+    return ActivationDocument(
+        seq=row.seq,
+        request=RequestId(row.request),
+        document_sha256=row.document_sha256,
+        params=SignParameters.from_wire(row.params),
+        params_sha256=row.params_sha256,
+        state=ItemState(row.state),
+        details=PLAIN if row.stamp is None else StampDetails.from_json(row.stamp),
+        code=row.code,
+        signature=signature,
+    )

@@ -1,12 +1,28 @@
-"""Activations, items and intents in SQL."""
+"""Activations, their documents and intents in SQL.
+
+An intent is opened before the key is used, and ends in exactly one of `completada`
+and `interrumpida`.
+"""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from typing import Any, Final
 
-from sqlalchemy import case, insert, literal, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    and_,
+    case,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from appliance.core.database.tables import (
     activation,
+    activation_item,
     activation_seal,
     intent,
 )
@@ -15,7 +31,7 @@ from appliance.core.database.work_queue import fenced_update, release
 from appliance.core.unit_of_work import Store
 from appliance.domain.activation import Activation, Seal, SignatureValue
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
+from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId, new_id
 from appliance.domain.records.activations import (
     Claim,
     CodedItem,
@@ -23,31 +39,36 @@ from appliance.domain.records.activations import (
     LeasePolicy,
     Overdue,
 )
-from appliance.domain.vocab import ActivationState, ItemState
+from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.keys.sealed_key_store import add_seals, erase_seals, seals_of
-from appliance.signing.activations.activation_document_store import (
-    add_items,
-    code_of_item,
-    fail_item,
-    item_by_code,
-    item_states,
-    key_item,
-    publish_item,
-)
-from appliance.signing.activations.activation_queue import claim_next, next_claims
-from appliance.signing.activations.activation_row_store import is_in
-from appliance.signing.activations.intent_store import (
-    complete_intent,
-    intents_of,
-    interrupt_intents,
-    open_intent,
-)
-from appliance.signing.activations.overdue_activation_store import (
-    end_overdue,
-    find_overdue,
+from appliance.signing.activations.activation_queue import (
+    TRIES,
+    claim_next,
+    documents_of,
+    is_in,
+    next_claims,
 )
 
 _A = ActivationState
+_SIGNATURES: Final = (
+    select(
+        activation_item.c.request,
+        activation_item.c.code,
+        activation.c.person,
+        intent.c.at,
+    )
+    .join(activation, activation.c.id == activation_item.c.activation)
+    .join(
+        intent,
+        and_(
+            intent.c.activation == activation_item.c.activation,
+            intent.c.item == activation_item.c.seq,
+            intent.c.state == IntentState.COMPLETED.value,
+        ),
+    )
+    .where(activation_item.c.state == ItemState.DONE.value)
+)
+"""Published signatures: whose, of what, when their key was used."""
 
 
 class ActivationStore(Store):
@@ -69,7 +90,24 @@ class ActivationStore(Store):
                 reason="",
             )
         )
-        await add_items(self._connection, new.id, new.documents)
+        await self._connection.execute(
+            insert(activation_item),
+            [
+                {
+                    "activation": new.id,
+                    "seq": document.seq,
+                    "request": document.request,
+                    "document_sha256": document.document_sha256,
+                    "params": document.params.to_wire(),
+                    "params_sha256": document.params_sha256,
+                    "state": ItemState.WAITING.value,
+                    "reason": "",
+                    "stamp": document.details.to_json() or None,
+                    "code": document.code,
+                }
+                for document in new.documents
+            ],
+        )
         await add_seals(self._connection, activation_seal, new.id, seals)
 
     async def state(self, activation_id: ActivationId) -> tuple[ActivationState, str]:
@@ -91,11 +129,17 @@ class ActivationStore(Store):
 
     async def by_code(self, code: str) -> CodedItem | None:
         """The published signature with a verification code."""
-        return await item_by_code(self._connection, code)
+        query = _SIGNATURES.where(activation_item.c.code == code)
+        row = (await self._connection.execute(query)).first()
+        if row is None:
+            return None
+        return CodedItem(RequestId(row.request), PersonId(row.person), row.at)
 
     async def coded(self, request: RequestId) -> tuple[str | None, datetime] | None:
         """Verification code of a published signature, if it has one, and its time."""
-        return await code_of_item(self._connection, request)
+        query = _SIGNATURES.where(activation_item.c.request == request)
+        row = (await self._connection.execute(query)).first()
+        return None if row is None else (row.code, row.at)
 
     async def keying(self, person: PersonId) -> bool:
         """Whether an activation of a person is still to use their key."""
@@ -196,54 +240,106 @@ class ActivationStore(Store):
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""
-        return await interrupt_intents(
-            self._connection,
-            (intent.c.activation == claim.id) & (intent.c.attempt < claim.fence),
-            at,
+        return await self._interrupt(
+            (intent.c.activation == claim.id) & (intent.c.attempt < claim.fence), at
         )
 
     async def interrupt_item(
         self, claim: Claim, seq: int, at: datetime
     ) -> list[IntentRow]:
-        """Close the open intents of an item that is given up; gives those closed."""
-        return await interrupt_intents(
-            self._connection,
+        """Close the open intents of a document that is given up; gives those closed."""
+        return await self._interrupt(
             (intent.c.activation == claim.id)
             & (intent.c.item == seq)
             & (intent.c.attempt <= claim.fence),
             at,
         )
 
-    async def intend(self, claim: Claim, seq: int, digest: str, at: datetime) -> bool:
-        """Record the exact digest about to be signed; False when fenced off."""
+    async def intend(
+        self, claim: Claim, digests: Mapping[int, str], at: datetime
+    ) -> bool:
+        """Record the exact digests about to be signed; False when fenced off."""
         if not await self._fenced(claim, {"fence": claim.fence}):
             return False
-        await open_intent(self._connection, claim, seq, digest, at)
+        await self._connection.execute(
+            insert(intent),
+            [
+                {
+                    "id": new_id(),
+                    "activation": claim.id,
+                    "item": seq,
+                    "attempt": claim.fence,
+                    "digest": digest,
+                    "state": IntentState.OPEN.value,
+                    "at": at,
+                }
+                for seq, digest in digests.items()
+            ],
+        )
         return True
 
-    async def keyed(
-        self, claim: Claim, seq: int, made: SignatureValue, at: datetime
+    async def record_signatures(
+        self, claim: Claim, made: Mapping[int, SignatureValue], at: datetime
     ) -> bool:
-        """Store a signature value and close its intent; False when fenced off."""
-        if not await key_item(self._connection, claim, seq, made):
+        """Store signature values and close their intents; False when fenced off."""
+        if not await self._fenced(claim, {"progress": claim.fence}):
             return False
-        await complete_intent(self._connection, claim, seq, at)
+        for seq, signature in made.items():
+            await self._change(
+                claim,
+                [seq],
+                {
+                    "state": ItemState.KEYED.value,
+                    "increment": signature.increment,
+                    "contents_at": signature.contents_at,
+                    "contents_length": signature.contents_length,
+                    "signed_attributes": signature.signed_attributes,
+                    "signature": signature.value,
+                },
+            )
+        await self._connection.execute(
+            update(intent)
+            .where(
+                intent.c.activation == claim.id,
+                intent.c.item.in_(made),
+                intent.c.attempt == claim.fence,
+                intent.c.state == IntentState.OPEN.value,
+            )
+            .values(state=IntentState.COMPLETED.value, closed=at)
+        )
         return True
 
-    async def item_done(self, claim: Claim, seq: int) -> bool:
-        """An item is published; False when fenced off.
+    async def publish(self, claim: Claim, seqs: Collection[int]) -> bool:
+        """Documents are published; False when fenced off.
 
-        What was kept to publish it is of no more use and goes.
+        What was kept to publish them is of no more use and goes.
         """
-        return await publish_item(self._connection, claim, seq)
+        if not await self._fenced(claim, {"progress": claim.fence}):
+            return False
+        values = {
+            "state": ItemState.DONE.value,
+            "increment": None,
+            "signed_attributes": None,
+        }
+        await self._change(claim, seqs, values)
+        return True
 
     async def item_failed(self, claim: Claim, seq: int, reason: str) -> bool:
-        """An item cannot be signed; False when fenced off."""
-        return await fail_item(self._connection, claim, seq, reason)
+        """A document cannot be signed; False when fenced off."""
+        if not await self._fenced(claim, {"progress": claim.fence}):
+            return False
+        values = {"state": ItemState.FAILED.value, "reason": reason}
+        await self._change(claim, [seq], values)
+        return True
 
     async def settle(self, claim: Claim, at: datetime, reason: str = "") -> None:
-        """Let the activation's state follow from its items'."""
-        states = await item_states(self._connection, claim.id)
+        """Let the activation's state follow from its documents'."""
+        found = await self._connection.execute(
+            select(activation_item.c.state)
+            .where(activation_item.c.activation == claim.id)
+            .distinct()
+        )
+        states = {ItemState(word) for word in found.scalars()}
         if ItemState.WAITING in states:
             return
         await erase_seals(self._connection, activation_seal, claim.id)
@@ -262,7 +358,33 @@ class ActivationStore(Store):
 
     async def overdue(self, at: datetime, attempts: int) -> list[Overdue]:
         """Activations that nobody may go on with, and no lease holds; locked."""
-        return await find_overdue(self._connection, at, attempts)
+        free = or_(activation.c.lease_until.is_(None), activation.c.lease_until <= at)
+        late = or_(
+            is_in(ActivationState.WAITING) & (activation.c.claim_by <= at),
+            is_in(ActivationState.KEYING) & (activation.c.key_until <= at),
+            is_in(ActivationState.KEYING) & (attempts <= TRIES),
+            is_in(ActivationState.FINISHING) & (activation.c.finish_until <= at),
+        )
+        rows = await self._connection.execute(
+            select(
+                activation.c.id,
+                activation.c.state,
+                TRIES.label("tries"),
+                activation.c.reason,
+            )
+            .where(free, late)
+            .with_for_update(skip_locked=True)
+        )
+        return [
+            Overdue(
+                ActivationId(row.id),
+                ActivationState(row.state),
+                row.tries,
+                await documents_of(self._connection, row.id),
+                row.reason,
+            )
+            for row in rows.all()
+        ]
 
     async def end_overdue(
         self,
@@ -271,8 +393,34 @@ class ActivationStore(Store):
         at: datetime,
         reason: str,
     ) -> list[IntentRow]:
-        """End one of `overdue`, erase its seals; gives the intents still open."""
-        return await end_overdue(self._connection, activation_id, then, at, reason)
+        """End one of `overdue`, erase its seals; gives the intents still open.
+
+        The fencing number goes up, so that a worker that wakes late is refused.
+        What is not to be finished any more is failed with it.
+        """
+        over = {ItemState.WAITING.value}
+        if then is not ActivationState.FINISHING:
+            over.add(ItemState.KEYED.value)
+        await self._connection.execute(
+            update(activation)
+            .where(activation.c.id == activation_id)
+            .values(
+                state=then.value,
+                reason=reason,
+                lease_until=at,
+                fence=activation.c.fence + 1,
+            )
+        )
+        await erase_seals(self._connection, activation_seal, activation_id)
+        await self._connection.execute(
+            update(activation_item)
+            .where(
+                activation_item.c.activation == activation_id,
+                activation_item.c.state.in_(over),
+            )
+            .values(state=ItemState.FAILED.value, reason=reason)
+        )
+        return await self._interrupt(intent.c.activation == activation_id, at)
 
     async def any_in_hand(self, credential: CredentialId) -> bool:
         """Whether a worker has an activation of that credential in hand."""
@@ -288,7 +436,37 @@ class ActivationStore(Store):
 
     async def intents(self, activation_id: ActivationId) -> list[IntentRow]:
         """All intents of an activation, oldest first."""
-        return await intents_of(self._connection, activation_id)
+        rows = await self._connection.execute(
+            select(intent)
+            .where(intent.c.activation == activation_id)
+            .order_by(intent.c.at, intent.c.item)
+        )
+        return [_intent(row) for row in rows]
+
+    async def _interrupt(
+        self, which: ColumnElement[bool], at: datetime
+    ) -> list[IntentRow]:
+        """Close open intents whose outcome nobody will know; gives those closed."""
+        rows = await self._connection.execute(
+            update(intent)
+            .where(which, intent.c.state == IntentState.OPEN.value)
+            .values(state=IntentState.INTERRUPTED.value, closed=at)
+            .returning(intent)
+        )
+        return [_intent(row) for row in rows]
+
+    async def _change(
+        self, claim: Claim, seqs: Collection[int], values: Mapping[str, object]
+    ) -> None:
+        """Change documents, under the lock of their activation's fenced row."""
+        await self._connection.execute(
+            update(activation_item)
+            .where(
+                activation_item.c.activation == claim.id,
+                activation_item.c.seq.in_(seqs),
+            )
+            .values(**values)
+        )
 
     async def _let_go(self, claim: Claim, values: Mapping[str, object]) -> bool:
         """End a claim in good order: it killed nobody, and counts for nothing."""
@@ -298,3 +476,13 @@ class ActivationStore(Store):
         return await fenced_update(
             self._connection, activation, claim.id, claim.fence, values
         )
+
+
+def _intent(row: Row[Any]) -> IntentRow:
+    return IntentRow(
+        ActivationId(row.activation),
+        row.item,
+        row.attempt,
+        row.digest,
+        IntentState(row.state),
+    )

@@ -33,7 +33,13 @@ from appliance.keys.key_encryption import open_outer, open_seal
 from appliance.pki.certificate_store import CertificateStore
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.expiry import Sweeping
-from tests.core_parts import CERTIFICATE, DIGEST, MADE, PASSWORD, CoreParts
+from tests.core_parts import (
+    CERTIFICATE,
+    PASSWORD,
+    CoreParts,
+    keyed,
+    prepared,
+)
 from tests.fakes import error_code
 from tests.parts.locked import FIRST, INNER, LOGIN, SECOND, LockedDesk, locked_desk
 from tests.parts.signing_host import INSTALLATION
@@ -143,8 +149,8 @@ async def test_any_host_finishes_what_is_signed(desk: LockedDesk) -> None:
     ours = desk.core.claiming()
     work = await ours.claim_next()
     assert work is not None
-    await ours.intend(work.claim, work.claim.documents[0], DIGEST, CERTIFICATE)
-    await ours.keyed(work.claim, work.claim.documents[0], MADE, DIGEST)
+    await ours.intend(work.claim, [prepared(work.claim.documents[0])], CERTIFICATE)
+    await ours.record_signatures(work.claim, [keyed(work.claim.documents[0])])
     desk.core.clock.forward(11)
 
     other = await desk.core.claiming("signing/other/1").claim_next()
@@ -164,8 +170,8 @@ async def test_last_signature_erases_the_seals(core: CoreParts) -> None:
     assert work is not None
     left = []
     for item in work.claim.documents:
-        await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
-        await worker.keyed(work.claim, item, MADE, DIGEST)
+        await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+        await worker.record_signatures(work.claim, [keyed(item)])
         left.append(await seals(core, activation))
 
     assert left == [["h"], []]
@@ -285,8 +291,8 @@ async def test_change_waits_for_what_is_being_signed(desk: LockedDesk) -> None:
     work = await worker.claim_next()
     assert work is not None
     still = await desk.code(desk.change.change(desk.signer, PASSWORD, NEW))
-    await worker.intend(work.claim, work.claim.documents[0], DIGEST, CERTIFICATE)
-    await worker.keyed(work.claim, work.claim.documents[0], MADE, DIGEST)
+    await worker.intend(work.claim, [prepared(work.claim.documents[0])], CERTIFICATE)
+    await worker.record_signatures(work.claim, [keyed(work.claim.documents[0])])
 
     await desk.change.change(desk.signer, PASSWORD, NEW)
 

@@ -33,7 +33,7 @@ from appliance.pki.publication_store import PublicationStore
 from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from appliance.settings import PkiSettings
-from tests.core_parts import CERTIFICATE, CoreParts
+from tests.core_parts import CERTIFICATE, CoreParts, prepared
 
 ISSUER = "a" * 40
 DAY = timedelta(days=1)
@@ -393,11 +393,11 @@ async def test_revocation_between_claim_and_intent_stops_the_signature(
     work = await claims.claim_next()
     assert work is not None
     first, second = work.claim.documents
-    assert await claims.intend(work.claim, first, "ab" * 32, CERTIFICATE)
+    assert await claims.intend(work.claim, [prepared(first, "ab" * 32)], CERTIFICATE)
 
     await Revocations(core.store, core.clock).ask("1", WHY, "operator")
 
     with pytest.raises(ApplianceError) as caught:
-        await claims.intend(work.claim, second, "cd" * 32, CERTIFICATE)
+        await claims.intend(work.claim, [prepared(second, "cd" * 32)], CERTIFICATE)
     assert caught.value.code is ErrorCode.CERTIFICATE_NOT_USABLE
     assert len(await core.intents(work.claim.id)) == 1

@@ -23,12 +23,14 @@ async def test_settle_follows_the_items(core: CoreParts) -> None:
 
     async with core.store.write() as transaction:
         for seq in range(3):
-            await ActivationStore(transaction).intend(found, seq, DIGEST, core.now)
-            await ActivationStore(transaction).keyed(found, seq, MADE, core.now)
+            await ActivationStore(transaction).intend(found, {seq: DIGEST}, core.now)
+            await ActivationStore(transaction).record_signatures(
+                found, {seq: MADE}, core.now
+            )
             await ActivationStore(transaction).settle(found, core.now)
             states.append((await ActivationStore(transaction).state(activation))[0])
         for seq in range(3):
-            await ActivationStore(transaction).item_done(found, seq)
+            await ActivationStore(transaction).publish(found, [seq])
             await ActivationStore(transaction).settle(found, core.now)
             states.append((await ActivationStore(transaction).state(activation))[0])
 
@@ -58,10 +60,14 @@ async def test_settle_ends_when_every_item_did(
     async with core.store.write() as transaction:
         for seq, end in enumerate(ends):
             if end in "kd":
-                await ActivationStore(transaction).intend(found, seq, DIGEST, core.now)
-                await ActivationStore(transaction).keyed(found, seq, MADE, core.now)
+                await ActivationStore(transaction).intend(
+                    found, {seq: DIGEST}, core.now
+                )
+                await ActivationStore(transaction).record_signatures(
+                    found, {seq: MADE}, core.now
+                )
             if end == "d":
-                await ActivationStore(transaction).item_done(found, seq)
+                await ActivationStore(transaction).publish(found, [seq])
             if end == "f":
                 await ActivationStore(transaction).item_failed(found, seq, "X")
             await ActivationStore(transaction).settle(
@@ -78,11 +84,11 @@ async def test_resume_starts_at_the_first_unsigned_item(core: CoreParts) -> None
     await core.add_activation(await core.add_signer(), items=3)
     first = await claimed(core)
     async with core.store.write() as transaction:
-        await ActivationStore(transaction).intend(first, 0, DIGEST, core.now)
-        await ActivationStore(transaction).keyed(first, 0, MADE, core.now)
-        await ActivationStore(transaction).item_done(first, 0)
-        await ActivationStore(transaction).intend(first, 1, DIGEST, core.now)
-        await ActivationStore(transaction).keyed(first, 1, MADE, core.now)
+        await ActivationStore(transaction).intend(first, {0: DIGEST}, core.now)
+        await ActivationStore(transaction).record_signatures(first, {0: MADE}, core.now)
+        await ActivationStore(transaction).publish(first, [0])
+        await ActivationStore(transaction).intend(first, {1: DIGEST}, core.now)
+        await ActivationStore(transaction).record_signatures(first, {1: MADE}, core.now)
     core.clock.forward(10)
 
     again = await claimed(core)

@@ -41,8 +41,10 @@ async def test_what_waits_for_a_tsa_waits_while_it_is_put_off(core: CoreParts) -
     await core.add_activation(await core.add_signer(), claim_s=3600)
     claim = await claimed(core)
     async with core.store.write() as transaction:
-        assert await ActivationStore(transaction).intend(claim, 0, DIGEST, core.now)
-        assert await ActivationStore(transaction).keyed(claim, 0, MADE, core.now)
+        assert await ActivationStore(transaction).intend(claim, {0: DIGEST}, core.now)
+        assert await ActivationStore(transaction).record_signatures(
+            claim, {0: MADE}, core.now
+        )
         await ActivationStore(transaction).settle(claim, core.now)
         assert await ActivationStore(transaction).hand_out(
             claim, core.now, "TSA_UNAVAILABLE"

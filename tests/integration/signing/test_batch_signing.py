@@ -28,17 +28,18 @@ from appliance.identity.person_store import PersonStore
 from appliance.keys.key_encryption import open_seal
 from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
+from appliance.signing.claims import Publication
 from appliance.signing.expiry import Sweeping
 from appliance.signing.request_store import RequestStore
 from appliance.signing.sign_batch import BatchSigning
 from tests.core_parts import (
     A4,
     CERTIFICATE,
-    DIGEST,
-    MADE,
     PASSWORD,
     CoreParts,
     cheap_password_secret,
+    keyed,
+    prepared,
     signed_view,
 )
 from tests.fakes import error_code
@@ -116,10 +117,10 @@ class Desk:
             if item.seq == refuse:
                 await worker.returned(work.claim, [item], C.HSM_UNAVAILABLE)
                 continue
-            await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
-            await worker.keyed(work.claim, item, MADE, DIGEST)
+            await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+            await worker.record_signatures(work.claim, [keyed(item)])
             view = await self.core.view(item.request)
-            await worker.finished(work.claim, item, signed_view(view))
+            await worker.publish(work.claim, [Publication(item, signed_view(view))])
         await worker.announce(work.claim)
         return work.claim
 
@@ -463,10 +464,10 @@ async def test_expired_batch_goes_back_but_what_is_signed(desk: Desk) -> None:
     work = await worker.claim_next()
     assert work is not None
     first = work.claim.documents[0]
-    await worker.intend(work.claim, first, DIGEST, CERTIFICATE)
-    await worker.keyed(work.claim, first, MADE, DIGEST)
+    await worker.intend(work.claim, [prepared(first)], CERTIFICATE)
+    await worker.record_signatures(work.claim, [keyed(first)])
     view = await desk.core.view(first.request)
-    await worker.finished(work.claim, first, signed_view(view))
+    await worker.publish(work.claim, [Publication(first, signed_view(view))])
     sweeping = Sweeping(desk.core.store, desk.core.outcomes, desk.core.clock)
 
     desk.core.clock.forward(62)

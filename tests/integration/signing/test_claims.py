@@ -13,8 +13,8 @@ import pytest
 from appliance.domain.records.activations import Claim, LeasePolicy
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.signing.activations.activation_store import ActivationStore
-from appliance.signing.intents import CertificateChangedError
-from tests.core_parts import DIGEST, MADE, CoreParts
+from appliance.signing.claims import CertificateChangedError
+from tests.core_parts import DIGEST, MADE, CoreParts, prepared
 from tests.parts.claims import TERMS, claim, claimed, ended
 
 pytestmark = pytest.mark.storage
@@ -58,8 +58,10 @@ async def test_what_goes_out_is_of_the_role_with_a_network(core: CoreParts) -> N
     assert await take(abroad) is None
     held = await claimed(core)
     async with core.store.write() as transaction:
-        assert await ActivationStore(transaction).intend(held, 0, DIGEST, core.now)
-        assert await ActivationStore(transaction).keyed(held, 0, MADE, core.now)
+        assert await ActivationStore(transaction).intend(held, {0: DIGEST}, core.now)
+        assert await ActivationStore(transaction).record_signatures(
+            held, {0: MADE}, core.now
+        )
         await ActivationStore(transaction).settle(held, core.now)
         assert await ActivationStore(transaction).hand_out(held, core.now, "")
 
@@ -269,8 +271,8 @@ async def test_finishing_has_its_own_limit(core: CoreParts) -> None:
     await core.add_activation(await core.add_signer())
     first = await claimed(core)
     async with core.store.write() as transaction:
-        await ActivationStore(transaction).intend(first, 0, DIGEST, core.now)
-        await ActivationStore(transaction).keyed(first, 0, MADE, core.now)
+        await ActivationStore(transaction).intend(first, {0: DIGEST}, core.now)
+        await ActivationStore(transaction).record_signatures(first, {0: MADE}, core.now)
         await ActivationStore(transaction).settle(first, core.now)
 
     core.clock.forward(660)
@@ -308,7 +310,7 @@ async def test_finishing_rests_after_many_attempts(core: CoreParts) -> None:
     first = await take()
     assert first is not None
     async with core.store.write() as transaction:
-        await ActivationStore(transaction).keyed(first, 0, MADE, core.now)
+        await ActivationStore(transaction).record_signatures(first, {0: MADE}, core.now)
         await ActivationStore(transaction).settle(first, core.now)
     fences = []
     for _ in range(5):
@@ -330,8 +332,10 @@ async def test_attempts_are_counted_since_the_last_result(core: CoreParts) -> No
             found = await ActivationStore(transaction).claim_next("o", core.now, few)
             tries.append(found and found.tries)
             if found is not None and seq is not None:
-                await ActivationStore(transaction).keyed(found, seq, MADE, core.now)
-                await ActivationStore(transaction).item_done(found, seq)
+                await ActivationStore(transaction).record_signatures(
+                    found, {seq: MADE}, core.now
+                )
+                await ActivationStore(transaction).publish(found, [seq])
         core.clock.forward(10)
 
     assert tries == [1, 1, 1, 1, 2, None]
@@ -346,7 +350,7 @@ async def test_intent_of_another_certificate_is_refused(core: CoreParts) -> None
     (item,) = work.claim.documents
 
     with pytest.raises(CertificateChangedError):
-        await worker.intend(work.claim, item, DIGEST, b"the one before")
+        await worker.intend(work.claim, [prepared(item)], b"the one before")
 
     assert await core.intents(activation) == []
     assert "key.intended" not in await core.audited()
@@ -403,7 +407,7 @@ async def test_stale_fence_changes_nothing(core: CoreParts) -> None:
     activation = await core.add_activation(await core.add_signer(), items=2)
     stale = await claimed(core, "signing/h/1/old")
     async with core.store.write() as transaction:
-        await ActivationStore(transaction).intend(stale, 0, DIGEST, core.now)
+        await ActivationStore(transaction).intend(stale, {0: DIGEST}, core.now)
     core.clock.forward(10)
     fresh = await claimed(core, "signing/h/2/new")
 
@@ -413,9 +417,11 @@ async def test_stale_fence_changes_nothing(core: CoreParts) -> None:
                 stale, core.now + timedelta(hours=1)
             ),
             await ActivationStore(transaction).drop(stale, core.now),
-            await ActivationStore(transaction).intend(stale, 1, DIGEST, core.now),
-            await ActivationStore(transaction).keyed(stale, 0, MADE, core.now),
-            await ActivationStore(transaction).item_done(stale, 0),
+            await ActivationStore(transaction).intend(stale, {1: DIGEST}, core.now),
+            await ActivationStore(transaction).record_signatures(
+                stale, {0: MADE}, core.now
+            ),
+            await ActivationStore(transaction).publish(stale, [0]),
             await ActivationStore(transaction).item_failed(stale, 0, "X"),
         ]
         await ActivationStore(transaction).settle(stale, core.now, "X")
@@ -449,13 +455,13 @@ async def test_intents_closed_are_those_of_earlier_attempts(core: CoreParts) -> 
     activation = await core.add_activation(await core.add_signer(), items=2)
     first = await claimed(core)
     async with core.store.write() as transaction:
-        await ActivationStore(transaction).intend(first, 0, DIGEST, core.now)
-        await ActivationStore(transaction).keyed(first, 0, MADE, core.now)
-        await ActivationStore(transaction).intend(first, 1, DIGEST, core.now)
+        await ActivationStore(transaction).intend(first, {0: DIGEST}, core.now)
+        await ActivationStore(transaction).record_signatures(first, {0: MADE}, core.now)
+        await ActivationStore(transaction).intend(first, {1: DIGEST}, core.now)
     core.clock.forward(10)
     second = await claimed(core)
     async with core.store.write() as transaction:
-        await ActivationStore(transaction).intend(second, 1, DIGEST, core.now)
+        await ActivationStore(transaction).intend(second, {1: DIGEST}, core.now)
         closed = await ActivationStore(transaction).interrupt_intents(second, core.now)
 
     assert ended(closed) == [(1, 1, S.INTERRUPTED)]
@@ -471,8 +477,8 @@ async def test_item_given_up_closes_its_intents_alone(core: CoreParts) -> None:
     activation = await core.add_activation(await core.add_signer(), items=2)
     found = await claimed(core)
     async with core.store.write() as transaction:
-        await ActivationStore(transaction).intend(found, 0, DIGEST, core.now)
-        await ActivationStore(transaction).intend(found, 1, DIGEST, core.now)
+        await ActivationStore(transaction).intend(found, {0: DIGEST}, core.now)
+        await ActivationStore(transaction).intend(found, {1: DIGEST}, core.now)
         closed = await ActivationStore(transaction).interrupt_item(found, 0, core.now)
 
     assert ended(closed) == [(1, 0, S.INTERRUPTED)]

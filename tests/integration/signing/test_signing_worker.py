@@ -28,9 +28,8 @@ from appliance.domain.vocab import ActivationState, ItemState, RequestState
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.health import signing_workers
 from appliance.settings import SigningSettings
-from appliance.signing.activations.claimed_activation import ClaimedActivation
-from appliance.signing.claims import Claims
-from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
+from appliance.signing.claims import ClaimedActivation, Claims, Publication
+from tests.core_parts import CoreParts, keyed, prepared, signed_view
 from tests.fakes import AlwaysServed, FixedDocumentKeys
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import Served
@@ -72,12 +71,14 @@ class PlayedSigner:
         if self.away is ItemState.WAITING:
             raise DocumentsAwayError
         await self.gate.wait()
-        assert await self.claims.intend(work.claim, item, DIGEST, certificate)
-        assert await self.claims.keyed(work.claim, item, MADE, DIGEST)
+        assert await self.claims.intend(work.claim, [prepared(item)], certificate)
+        assert await self.claims.record_signatures(work.claim, [keyed(item)])
         if self.away is ItemState.KEYED:
             raise DocumentsAwayError
         view = await self.core.view(item.request)
-        assert await self.claims.finished(work.claim, item, signed_view(view))
+        assert await self.claims.publish(
+            work.claim, [Publication(item, signed_view(view))]
+        )
         return True
 
 

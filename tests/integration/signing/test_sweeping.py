@@ -19,9 +19,15 @@ from appliance.domain.vocab import (
     SlotOutcome,
 )
 from appliance.keys.password_attempt_store import PasswordAttemptStore
-from appliance.signing.activations.claimed_activation import ClaimedActivation
+from appliance.signing.claims import ClaimedActivation, Publication
 from appliance.signing.expiry import Sweeping
-from tests.core_parts import CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
+from tests.core_parts import (
+    CERTIFICATE,
+    CoreParts,
+    keyed,
+    prepared,
+    signed_view,
+)
 
 A, R = ActivationState, RequestState
 EXPIRED = "ACTIVATION_EXPIRED"
@@ -97,7 +103,7 @@ async def test_key_phase_ends_and_its_intent_with_it(core: CoreParts) -> None:
     """A dead worker's intent is closed when the activation expires."""
     work = await claimed(core)
     await core.claiming().intend(
-        work.claim, work.claim.documents[0], DIGEST, CERTIFICATE
+        work.claim, [prepared(work.claim.documents[0])], CERTIFICATE
     )
 
     core.clock.forward(61)
@@ -114,11 +120,11 @@ async def test_late_worker_is_refused_after_expiry(core: CoreParts) -> None:
     work = await claimed(core)
     worker = core.claiming()
     item = work.claim.documents[0]
-    await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
+    await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
     core.clock.forward(61)
     await sweeping(core).expire_activations()
 
-    done = await worker.keyed(work.claim, item, MADE, DIGEST)
+    done = await worker.record_signatures(work.claim, [keyed(item)])
 
     assert not done
     (intent,) = await core.intents(work.claim.id)
@@ -132,12 +138,12 @@ async def test_signatures_made_are_kept_for_finishing(core: CoreParts) -> None:
     worker = core.claiming()
     first, second, third = work.claim.documents
     for item in (first, second):
-        await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
-        await worker.keyed(work.claim, item, MADE, DIGEST)
-    await worker.finished(
-        work.claim, first, signed_view(await core.view(first.request))
+        await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+        await worker.record_signatures(work.claim, [keyed(item)])
+    await worker.publish(
+        work.claim, [Publication(first, signed_view(await core.view(first.request)))]
     )
-    await worker.intend(work.claim, third, DIGEST, CERTIFICATE)
+    await worker.intend(work.claim, [prepared(third)], CERTIFICATE)
 
     core.clock.forward(63)
     await sweeping(core).expire_activations()
@@ -156,8 +162,8 @@ async def test_signatures_made_are_kept_for_finishing(core: CoreParts) -> None:
         ItemState.KEYED,
         ItemState.FAILED,
     ]
-    assert await core.claiming().finished(
-        heir.claim, second, signed_view(await core.view(second.request))
+    assert await core.claiming().publish(
+        heir.claim, [Publication(second, signed_view(await core.view(second.request)))]
     )
     assert (await core.activation_state(work.claim.id))[0] is A.DONE
     assert {intent.state for intent in await core.intents(work.claim.id)} == {
@@ -175,14 +181,14 @@ async def test_document_that_kills_its_workers_is_given_up(
     requests = requests_of(work)
     for item in work.claim.documents[:place]:
         worker = core.claiming()
-        await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
-        await worker.keyed(work.claim, item, MADE, DIGEST)
+        await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+        await worker.record_signatures(work.claim, [keyed(item)])
         view = signed_view(await core.view(item.request))
-        assert await worker.finished(work.claim, item, view)
+        assert await worker.publish(work.claim, [Publication(item, view)])
     tired = []
     for number in range(2, 8):
         await core.claiming(f"signing/h/{number}").intend(
-            work.claim, work.claim.documents[place], DIGEST, CERTIFICATE
+            work.claim, [prepared(work.claim.documents[place])], CERTIFICATE
         )
         core.clock.forward(10)
         tired.append(await sweeping(core).expire_activations())
@@ -212,8 +218,8 @@ async def test_finish_phase_that_takes_too_long_fails(core: CoreParts) -> None:
     work = await claimed(core)
     worker = core.claiming()
     item = work.claim.documents[0]
-    await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
-    await worker.keyed(work.claim, item, MADE, DIGEST)
+    await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+    await worker.record_signatures(work.claim, [keyed(item)])
 
     core.clock.forward(660)
     early = await sweeping(core).expire_activations()
@@ -223,8 +229,8 @@ async def test_finish_phase_that_takes_too_long_fails(core: CoreParts) -> None:
     assert (early, late) == (0, 1)
     assert await core.request_states([item.request]) == [(R.FAILED, "SIGNING_FAILED")]
     assert await core.activation_state(work.claim.id) == (A.FAILED, "SIGNING_FAILED")
-    assert not await worker.finished(
-        work.claim, item, signed_view(await core.view(item.request))
+    assert not await worker.publish(
+        work.claim, [Publication(item, signed_view(await core.view(item.request)))]
     )
     async with core.store.read() as transaction:
         assert await DocumentRowStore(transaction).signed(item.request) is None
@@ -235,8 +241,8 @@ async def test_finish_phase_that_waits_in_vain_says_for_what(core: CoreParts) ->
     work = await claimed(core)
     worker = core.claiming()
     item = work.claim.documents[0]
-    await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
-    await worker.keyed(work.claim, item, MADE, DIGEST)
+    await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+    await worker.record_signatures(work.claim, [keyed(item)])
     await worker.put_off(work.claim, ErrorCode.TSA_UNAVAILABLE)
     assert await worker.claim_next() is None
     core.clock.forward(10)
@@ -259,8 +265,8 @@ async def test_what_the_role_with_a_network_never_finishes_says_for_what(
     work = await claimed(core)
     worker, outside = core.claiming(), core.claiming("chores/h/1", outside=True)
     item = work.claim.documents[0]
-    await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
-    await worker.keyed(work.claim, item, MADE, DIGEST)
+    await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+    await worker.record_signatures(work.claim, [keyed(item)])
     await worker.hand_out(work.claim, ErrorCode.TSA_UNAVAILABLE)
     if found is not None:
         taken = await outside.claim_next()
@@ -286,9 +292,9 @@ async def test_every_intent_ends_one_way_or_the_other(core: CoreParts) -> None:
     for fate in ("keyed", "given back", "dies"):
         work = await claimed(core)
         worker, item = core.claiming(), work.claim.documents[0]
-        await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
+        await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
         if fate == "keyed":
-            await worker.keyed(work.claim, item, MADE, DIGEST)
+            await worker.record_signatures(work.claim, [keyed(item)])
         if fate == "given back":
             await worker.returned(work.claim, [item], ErrorCode.HSM_UNAVAILABLE)
         core.clock.forward(1)

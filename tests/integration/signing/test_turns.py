@@ -26,11 +26,19 @@ from appliance.domain.requests.request import Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.settings import DocumentSettings
+from appliance.signing.claims import Publication
 from appliance.signing.expiry import Sweeping
 from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests
 from appliance.signing.signing_order import PROCESS_ENDED, Turns
-from tests.core_parts import A4, CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
+from tests.core_parts import (
+    A4,
+    CERTIFICATE,
+    CoreParts,
+    keyed,
+    prepared,
+    signed_view,
+)
 from tests.fakes import PDF, FixedDocumentKeys
 from tests.parts.played_sandbox import PlayedSandbox
 
@@ -110,12 +118,12 @@ class Scene:
         work = await worker.claim_next()
         assert work is not None
         (item,) = work.claim.documents
-        await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
-        await worker.keyed(work.claim, item, MADE, DIGEST)
+        await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+        await worker.record_signatures(work.claim, [keyed(item)])
         view = await core.view(item.request)
         inspection = await self.turns.inspect_for_next(view, PDF) if inspects else None
         signed = replace(signed_view(view), sha256=f"{at + 10:064x}")
-        assert await worker.finished(work.claim, item, signed, inspection)
+        assert await worker.publish(work.claim, [Publication(item, signed, inspection)])
 
     async def no_document(self, at: int) -> tuple[ErrorCode, object]:
         """Why one has no signed document, for its signer and by a link alike."""

@@ -8,8 +8,16 @@ import pytest
 from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, RequestState
+from appliance.signing.claims import Publication
 from appliance.signing.request_store import RequestStore
-from tests.core_parts import CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
+from tests.core_parts import (
+    CERTIFICATE,
+    DIGEST,
+    CoreParts,
+    keyed,
+    prepared,
+    signed_view,
+)
 from tests.parts.claims import ended
 
 pytestmark = pytest.mark.storage
@@ -41,10 +49,10 @@ async def test_worker_signs_a_batch_item_by_item(core: CoreParts) -> None:
     assert work is not None
 
     for item in work.claim.documents:
-        assert await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
-        assert await worker.keyed(work.claim, item, MADE, DIGEST)
+        assert await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+        assert await worker.record_signatures(work.claim, [keyed(item)])
         view = await core.view(item.request)
-        assert await worker.finished(work.claim, item, signed_view(view))
+        assert await worker.publish(work.claim, [Publication(item, signed_view(view))])
         await worker.announce(work.claim)
 
     requests = [item.request for item in work.claim.documents]
@@ -68,12 +76,12 @@ async def test_worker_gives_one_item_of_a_batch_back(core: CoreParts) -> None:
     assert work is not None
     first, second = work.claim.documents
 
-    await worker.intend(work.claim, first, DIGEST, CERTIFICATE)
+    await worker.intend(work.claim, [prepared(first)], CERTIFICATE)
     assert await worker.returned(work.claim, [first], ErrorCode.HSM_UNAVAILABLE)
-    await worker.intend(work.claim, second, DIGEST, CERTIFICATE)
-    await worker.keyed(work.claim, second, MADE, DIGEST)
-    await worker.finished(
-        work.claim, second, signed_view(await core.view(second.request))
+    await worker.intend(work.claim, [prepared(second)], CERTIFICATE)
+    await worker.record_signatures(work.claim, [keyed(second)])
+    await worker.publish(
+        work.claim, [Publication(second, signed_view(await core.view(second.request)))]
     )
 
     assert await core.request_states([first.request, second.request]) == [
@@ -94,7 +102,7 @@ async def test_worker_gives_up_for_good(core: CoreParts) -> None:
     work = await worker.claim_next()
     assert work is not None
     (item,) = work.claim.documents
-    await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
+    await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
 
     assert await worker.failed(work.claim, [item], ErrorCode.SIGNING_FAILED)
 
@@ -117,7 +125,7 @@ async def test_successor_closes_the_intent_of_a_dead_worker(core: CoreParts) -> 
     dead, heir = core.claiming("signing/h/1"), core.claiming("signing/h/2")
     work = await dead.claim_next()
     assert work is not None
-    await dead.intend(work.claim, work.claim.documents[0], DIGEST, CERTIFICATE)
+    await dead.intend(work.claim, [prepared(work.claim.documents[0])], CERTIFICATE)
     core.clock.forward(10)
 
     again = await heir.claim_next()
@@ -145,10 +153,10 @@ async def test_overtaken_worker_publishes_nothing(core: CoreParts) -> None:
     before = await core.audited()
 
     done = [
-        await frozen.intend(work.claim, item, DIGEST, CERTIFICATE),
-        await frozen.keyed(work.claim, item, MADE, DIGEST),
-        await frozen.finished(
-            work.claim, item, signed_view(await core.view(item.request))
+        await frozen.intend(work.claim, [prepared(item)], CERTIFICATE),
+        await frozen.record_signatures(work.claim, [keyed(item)]),
+        await frozen.publish(
+            work.claim, [Publication(item, signed_view(await core.view(item.request)))]
         ),
         await frozen.returned(work.claim, [item], ErrorCode.HSM_UNAVAILABLE),
         await frozen.failed(work.claim, [item], ErrorCode.SIGNING_FAILED),
@@ -169,7 +177,7 @@ async def test_nothing_published_when_the_request_moved_on(core: CoreParts) -> N
     work = await worker.claim_next()
     assert work is not None
     (item,) = work.claim.documents
-    await worker.keyed(work.claim, item, MADE, DIGEST)
+    await worker.record_signatures(work.claim, [keyed(item)])
     async with core.store.write() as transaction:
         await RequestStore(transaction).move(
             item.request, RequestState.IN_PROGRESS, RequestState.FAILED, "X"
@@ -177,7 +185,7 @@ async def test_nothing_published_when_the_request_moved_on(core: CoreParts) -> N
     view = await core.view(item.request)
 
     with pytest.raises(ApplianceError):
-        await worker.finished(work.claim, item, signed_view(view))
+        await worker.publish(work.claim, [Publication(item, signed_view(view))])
 
     async with core.store.read() as transaction:
         assert await DocumentRowStore(transaction).signed(item.request) is None
@@ -197,3 +205,27 @@ async def test_restarted_worker_gets_its_work_back_at_once(core: CoreParts) -> N
 
     assert (neighbour, released) == (0, 1)
     assert await core.claiming("signing/h/2").claim_next() is not None
+
+
+async def test_several_documents_in_one_transaction(core: CoreParts) -> None:
+    """Each step takes all of them: every one audited, none without the others."""
+    activation = await core.add_activation(await core.add_signer(), items=3)
+    worker = core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+    documents = work.claim.documents
+    requests = [document.request for document in documents]
+    views = [signed_view(await core.view(request)) for request in requests]
+
+    assert await worker.intend(work.claim, [*map(prepared, documents)], CERTIFICATE)
+    assert await worker.record_signatures(work.claim, [*map(keyed, documents)])
+    assert await worker.publish(work.claim, [*map(Publication, documents, views)])
+
+    assert await core.request_states(requests) == [(RequestState.SIGNED, "")] * 3
+    assert await core.activation_state(activation) == (ActivationState.DONE, "")
+    assert {intent.state for intent in await core.intents(activation)} == {
+        IntentState.COMPLETED
+    }
+    events = await core.audited()
+    for kind in ("key.intended", "key.used", "request.signed"):
+        assert events.count(kind) == 3
