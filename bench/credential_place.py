@@ -83,17 +83,22 @@ class _NoTsa:
         raise TsaUnavailableError(f"not of this bench: {digest}, {len(imprint)}")
 
 
-def _completion(core: Core, claims: Claims) -> Completion:
-    """Finishes at B-B: what is measured is the key's place."""
+def _levels(core: Core) -> Levels:
+    """Of B-B, which adds nothing."""
     publishing = Publishing(core.store, core.clock, core.settings.pki, HOST)
     nobody = AuthorityFiles(b"", b"", "", "", b"")
     source = ValidationSource(core.store, core.clock, nobody, publishing)
+    return Levels(_NoTsa(), source, core.clock, dt.timedelta(days=1), dt.timedelta(1))
+
+
+def _completion(core: Core, claims: Claims, levels: Levels) -> Completion:
+    """Completes at B-B: what is measured is the key's place."""
     inspections = Inspections(core.store, core.documents, core.inspector, core.clock)
     return Completion(
         claims,
         core.documents,
         Turns(core.store, inspections, core.clock),
-        Levels(_NoTsa(), source, core.clock, dt.timedelta(days=1), dt.timedelta(1)),
+        levels,
         replace(core.settings.signature_profile, level=SignatureLevel.B_B),
     )
 
@@ -181,10 +186,12 @@ class CredentialPlace:
             f"signing/{HOST}/1",
             core.process,
         )
+        levels = _levels(core)
         self._signer = DocumentSigner(
             self._claims,
             core.documents,
-            _completion(core, self._claims),
+            _completion(core, self._claims, levels),
+            levels,
             session,
             self._keys,
             fonts,

@@ -1,4 +1,4 @@
-"""What every worker does with an activation in hand: keep it, and end its items."""
+"""What every worker does with a claim: keep its lease, and fail its documents."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,6 @@ from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records.activations import Claim
 from appliance.signing.claims import Claims
-from worker.signing.completion import FencedOffError
 
 _log = structlog.get_logger(__name__)
 _RETRIABLE: Final = frozenset(
@@ -29,6 +28,10 @@ _RETRIABLE: Final = frozenset(
 """What sends a request back to its signer; all else is final."""
 
 
+class FencedOffError(Exception):
+    """Another worker has claimed since; what this one does counts no more."""
+
+
 @asynccontextmanager
 async def keep_lease(
     claims: Claims, claim: Claim, every_s: float
@@ -40,7 +43,7 @@ async def keep_lease(
         claim: in hand.
         every_s: time between renewals, in seconds.
     """
-    task = asyncio.create_task(_hold(claims, claim, every_s))
+    task = asyncio.create_task(_renew(claims, claim, every_s))
     try:
         yield
     finally:
@@ -49,7 +52,7 @@ async def keep_lease(
             await task
 
 
-async def _hold(claims: Claims, claim: Claim, every_s: float) -> None:
+async def _renew(claims: Claims, claim: Claim, every_s: float) -> None:
     """Renew the lease; from the event loop, which a hung HSM does not stop."""
     while True:
         await asyncio.sleep(every_s)
@@ -61,14 +64,17 @@ async def _hold(claims: Claims, claim: Claim, every_s: float) -> None:
 
 
 async def fail_documents(
-    claims: Claims, claim: Claim, items: list[ActivationDocument], exc: ApplianceError
+    claims: Claims,
+    claim: Claim,
+    documents: list[ActivationDocument],
+    exc: ApplianceError,
 ) -> None:
-    """Give items back, or up, by the reason that they cannot be signed.
+    """Give requests back, or up, by the reason that they cannot be signed.
 
     Args:
         claims: this worker's transactions.
         claim: in hand.
-        items: of it.
+        documents: of it.
         exc: the reason.
 
     Raises:
@@ -78,15 +84,15 @@ async def fail_documents(
     _log.warning(
         "document.not_signed",
         activation=claim.id,
-        requests=[item.request for item in items],
+        requests=[document.request for document in documents],
         code=code.value,
         layer=layer,
         reason=getattr(exc, "reason", ""),
     )
-    metrics.SIGNATURES.labels(code.value).inc(len(items))
+    metrics.SIGNATURES.labels(code.value).inc(len(documents))
     if code in _RETRIABLE:
-        done = await claims.returned(claim, items, code, layer)
+        done = await claims.returned(claim, documents, code, layer)
     else:
-        done = await claims.failed(claim, items, code)
+        done = await claims.failed(claim, documents, code)
     if not done:
         raise FencedOffError from exc

@@ -165,6 +165,7 @@ def _worker(
             claims,
             core.documents,
             completion,
+            levels,
             session,
             keys,
             fonts,

@@ -1,4 +1,4 @@
-"""Signs one activation that is in hand, document by document, each in its turn.
+"""Signs one activation that is in progress, document by document, each in its turn.
 
 Its lease is held all the while. What ends a document's signing, ends it here: its
 request goes back to its signer, is given up, waits for a later try, or is left to the
@@ -19,8 +19,7 @@ from appliance.domain.ids import PersonId
 from appliance.domain.ports import Doorbell
 from appliance.domain.vocab import ItemState
 from appliance.signing.claims import CertificateChangedError, ClaimedActivation, Claims
-from worker.leases import fail_documents, keep_lease
-from worker.signing.completion import FencedOffError
+from worker.leases import FencedOffError, fail_documents, keep_lease
 from worker.signing.document_signer import (
     DocumentSigner,
     OriginalUnreadableError,
@@ -32,7 +31,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class _InHand:
+class _Progress:
     """An activation as far as it has come."""
 
     work: ClaimedActivation
@@ -40,7 +39,7 @@ class _InHand:
     key: UsableKey | None = None
     waits_for: ErrorCode | None = None
     """What a document of it waits for."""
-    goes_out_for: ErrorCode | None = None
+    lacks: ErrorCode | None = None
     """What a document of it lacks that is left to the role with a network."""
 
 
@@ -50,7 +49,7 @@ class ActivationSigner:
 
     Args:
         claims: this worker's transactions.
-        signer: signs one item.
+        signer: signs one document.
         doorbell: wakes the role that has a network.
         renew_s: time between renewals of a lease, in seconds.
         turns: documents in work at a time; who waits for a turn gets it in order.
@@ -75,15 +74,15 @@ class ActivationSigner:
     async def sign(self, work: ClaimedActivation) -> None:
         """Sign what is left of an activation, keeping its lease."""
         bind_contextvars(activation=work.claim.id)
-        hand = _InHand(work)
+        progress = _Progress(work)
         try:
             async with keep_lease(self.claims, work.claim, self.renew_s):
-                hand.key = await self._unlock(work)
-                for item in work.claim.documents:
-                    if item.state is ItemState.KEYED or (
-                        item.state is ItemState.WAITING and hand.key is not None
+                progress.key = await self._unlock(work)
+                for document in work.claim.documents:
+                    if document.state is ItemState.KEYED or (
+                        document.state is ItemState.WAITING and progress.key is not None
                     ):
-                        await self._sign_in_turn(hand, item)
+                        await self._sign_in_turn(progress, document)
         except FencedOffError:
             _log.warning("worker.fenced_off", activation=work.claim.id)
             return
@@ -91,10 +90,10 @@ class ActivationSigner:
             # The record is away: the lease will end and somebody resume.
             _log.warning("worker.let_go", activation=work.claim.id, code=exc.code.value)
             return
-        if hand.waits_for is not None:
-            await self.claims.put_off(hand.work.claim, hand.waits_for)
-        elif hand.goes_out_for is not None:
-            await self.claims.hand_out(hand.work.claim, hand.goes_out_for)
+        if progress.waits_for is not None:
+            await self.claims.put_off(progress.work.claim, progress.waits_for)
+        elif progress.lacks is not None:
+            await self.claims.hand_out(progress.work.claim, progress.lacks)
             await self.doorbell.ring(work.claim.id)
 
     async def _unlock(self, work: ClaimedActivation) -> UsableKey | None:
@@ -115,8 +114,10 @@ class ActivationSigner:
             await fail_documents(self.claims, work.claim, waiting, exc)
             return None
 
-    async def _sign_in_turn(self, hand: _InHand, item: ActivationDocument) -> None:
-        """Sign one item when it is its turn.
+    async def _sign_in_turn(
+        self, progress: _Progress, document: ActivationDocument
+    ) -> None:
+        """Sign one document when it is its turn.
 
         A worker that is to stop, or to sign something alone, begins no further
         document of a batch: whoever takes it next goes on there.
@@ -124,62 +125,54 @@ class ActivationSigner:
         Raises:
             FencedOffError: another worker has claimed since, or is to.
         """
-        async with self._share_of(hand.work.claim.person), self.turns:
-            if self.yields() and len(hand.work.claim.documents) > 1:
-                await self.claims.drop(hand.work.claim)
+        person = progress.work.claim.person
+        # What a person waits for before a turn: one of their own to end.
+        share = self._shares.setdefault(person, asyncio.Semaphore(self.share))
+        async with share, self.turns:
+            if self.yields() and len(progress.work.claim.documents) > 1:
+                await self.claims.drop(progress.work.claim)
                 raise FencedOffError
-            with bound_contextvars(request=item.request):
-                await self._sign_until_done(hand, item)
+            with bound_contextvars(request=document.request):
+                while True:
+                    try:
+                        await self._sign_document(progress, document)
+                        break
+                    except CertificateChangedError:
+                        # Nothing was intended yet: it is prepared anew.
+                        progress.work = await self.claims.read_again(
+                            progress.work.claim
+                        )
         self.came_through()
 
-    async def _sign_until_done(self, hand: _InHand, item: ActivationDocument) -> None:
-        """Sign one item, again where its certificate changed meanwhile.
-
-        Raises:
-            FencedOffError: another worker has claimed since.
-        """
-        while True:
-            try:
-                await self._sign_item(hand, item)
-            except CertificateChangedError:
-                # Nothing was intended yet: it is prepared anew.
-                hand.work = await self.claims.read_again(hand.work.claim)
-            else:
-                return
-
-    def _share_of(self, person: PersonId) -> asyncio.Semaphore:
-        """What a person waits for before a turn: one of their own to end."""
-        return self._shares.setdefault(person, asyncio.Semaphore(self.share))
-
-    async def _sign_item(self, hand: _InHand, item: ActivationDocument) -> None:
-        """Sign one item, or end it by the reason it cannot be signed.
+    async def _sign_document(
+        self, progress: _Progress, document: ActivationDocument
+    ) -> None:
+        """Sign one document, or end it by the reason it cannot be signed.
 
         Raises:
             FencedOffError: another worker has claimed since.
             CertificateChangedError: do it again, with the claim read again.
         """
-        work = hand.work
         try:
-            if not await self.signer.sign(work, item, hand.key):
-                lacks = self.signer.completion.goes_out_for(work, item)
-                hand.goes_out_for = hand.goes_out_for or lacks
+            lacks = await self.signer.sign(progress.work, document, progress.key)
+            progress.lacks = progress.lacks or lacks
         except OriginalUnreadableError as exc:
             _log.warning(
-                "document.unreadable", request=item.request, code=exc.code.value
+                "document.unreadable", request=document.request, code=exc.code.value
             )
-            hand.waits_for = exc.code
+            progress.waits_for = exc.code
         except DocumentsAwayError as exc:
             # All documents are away, which says nothing of this one: no try.
-            _log.warning("document.store_away", request=item.request)
-            hand.waits_for = exc.code
+            _log.warning("document.store_away", request=document.request)
+            progress.waits_for = exc.code
         except ApplianceError as exc:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
             if exc.code in AWAY:
                 # Its signature is made: a later try may do.
                 _log.warning(
-                    "document.waits", request=item.request, code=exc.code.value
+                    "document.waits", request=document.request, code=exc.code.value
                 )
-                hand.waits_for = exc.code
+                progress.waits_for = exc.code
                 return
-            await fail_documents(self.claims, work.claim, [item], exc)
+            await fail_documents(self.claims, progress.work.claim, [document], exc)

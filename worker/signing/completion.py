@@ -23,6 +23,7 @@ from appliance.domain.vocab import TimestampPolicy
 from appliance.signing.claims import ClaimedActivation, Claims, Publication
 from appliance.signing.signing_order import Turns
 from worker.failpoints import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
+from worker.leases import FencedOffError
 from worker.pades.algorithms import SignatureMethod
 from worker.pades.byte_range import FileDigests
 from worker.pades.cms import assemble, token_fits
@@ -35,13 +36,9 @@ _log = structlog.get_logger(__name__)
 metrics.SIGNATURES.labels("signed")
 
 
-class FencedOffError(Exception):
-    """Another worker has claimed since; what this one does counts no more."""
-
-
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Finishes one item at a time, under a claim.
+    """Completes one document at a time, under a claim.
 
     Args:
         claims: this worker's transactions.
@@ -65,92 +62,88 @@ class Completion:
         """
         return self.profile.narrowed(view.wishes)
 
-    def must_go_out(self, work: ClaimedActivation, view: RequestView) -> bool:
-        """Whether an item is to be finished by the role that has a network.
+    def lacks(self, work: ClaimedActivation, view: RequestView) -> ErrorCode | None:
+        """What only the role that has a network can have of a document, if anything.
 
         Where that role neglects what it was handed, what a profile merely prefers is
         done without.
 
         Args:
             work: the claim.
-            view: the item's request.
+            view: the document's request.
+
+        Returns:
+            The reason, should nobody complete it.
         """
         profile = self.profile_of(view)
         if work.credential is None or (
             work.claim.outside and profile.timestamp_policy is TimestampPolicy.PREFERRED
         ):
-            return False
-        return self.levels.must_go_out(work.credential.certificate, profile)
+            return None
+        if not self.levels.must_go_out(work.credential.certificate, profile):
+            return None
+        if profile.has_outside_tsa:
+            return ErrorCode.TSA_UNAVAILABLE
+        return ErrorCode.REVOCATION_UNAVAILABLE
 
-    def goes_out_for(
-        self, work: ClaimedActivation, item: ActivationDocument
-    ) -> ErrorCode:
-        """What an item that must go out lacks: the reason, should nobody finish it.
-
-        Args:
-            work: the claim.
-            item: of it.
-        """
-        view = work.requests.get(item.seq)
-        stamped = view is not None and self.profile_of(view).has_outside_tsa
-        return (
-            ErrorCode.TSA_UNAVAILABLE if stamped else ErrorCode.REVOCATION_UNAVAILABLE
-        )
-
-    async def resume(self, work: ClaimedActivation, item: ActivationDocument) -> None:
-        """Finish what an earlier claim signed.
+    async def resume(
+        self, work: ClaimedActivation, document: ActivationDocument
+    ) -> None:
+        """Complete what an earlier claim signed.
 
         Args:
             work: the claim.
-            item: of it, its signature stored.
+            document: of it, its signature stored.
 
         Raises:
             FencedOffError: another worker has claimed since.
-            ApplianceError: as `finish`; `STORE_UNAVAILABLE`.
+            ApplianceError: as `complete`; `STORE_UNAVAILABLE`.
         """
-        view = work.requests.get(item.seq)
+        view = work.requests.get(document.seq)
         if view is None:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
         stages = Stages()
-        original = await self.documents.get(view.integrator, item.document_sha256)
+        pdf = await self.documents.get(view.integrator, document.document_sha256)
         stages.done("read")
-        await self.finish(work, item, view, FileDigests(original), stored(item), stages)
+        await self.complete(work, document, view, FileDigests(pdf), stages)
 
-    async def finish(
+    async def complete(
         self,
         work: ClaimedActivation,
-        item: ActivationDocument,
+        document: ActivationDocument,
         view: RequestView,
         original: FileDigests,
-        made: SignatureValue,
         stages: Stages,
     ) -> None:
-        """Take an item from its stored signature to its publication.
+        """Take a document from its stored signature to its publication.
 
         Args:
             work: the claim.
-            item: of it.
+            document: of it, with its signature.
             view: its request.
             original: the document that was signed.
-            made: what the key yielded.
-            stages: of this item.
+            stages: of this document.
 
         Raises:
             FencedOffError: another worker has claimed since.
             ApplianceError: `TSA_UNAVAILABLE`, `REVOCATION_UNAVAILABLE`: to be
                 tried again; or as it cannot be published, by the code of why.
         """
-        if work.credential is None:
+        credential, made = work.credential, document.signature
+        if credential is None or made is None:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
-        credential, profile = work.credential, self.profile_of(view)
+        profile = self.profile_of(view)
+        # 1. A timestamp over the value.
         method = method_of(credential.certificate, made.signed_attributes, made.value)
         token = await self.levels.token(made.value, method.digest, profile)
         stages.done("stamp")
-        crash_point(STAMPED, item.request)
+        crash_point(STAMPED, document.request)
+        # 2. The CMS in its place, checked before anybody can have it.
         increment, checked = await asyncio.to_thread(
             _complete, original, credential, made, method, token
         )
         stages.done("check")
+        # 3. What its level asks for, appended.
         reached = await self.levels.complete(
             (original.content, increment),
             checked,
@@ -159,24 +152,25 @@ class Completion:
             profile,
         )
         stages.done("level")
+        # 4. The file durable, then named by the record.
         signed = (original.content, increment, reached.appended)
-        await self._publish(work, item, view, signed, reached, stages)
+        await self._publish(work, document, view, signed, reached, stages)
 
     async def _publish(
         self,
         work: ClaimedActivation,
-        item: ActivationDocument,
+        document: ActivationDocument,
         view: RequestView,
         signed: tuple[bytes, ...],
         reached: ExtensionResult,
         stages: Stages,
     ) -> None:
-        """Store the document and name it; in parts, for joined they are there twice."""
+        """Store the file and name it; in parts, for joined they are there twice."""
         sha256 = await self.documents.put(view.integrator, *signed, signed=True)
         stages.done("store")
-        crash_point(FILE_WRITTEN, item.request)
-        document = SignedDocumentView(
-            request=item.request,
+        crash_point(FILE_WRITTEN, document.request)
+        file = SignedDocumentView(
+            request=document.request,
             integrator=view.integrator,
             file_name=view.document_name,
             sha256=sha256,
@@ -185,17 +179,17 @@ class Completion:
         )
         # Before the transaction: what publishes it gives the turn on as well.
         inspection = await self.turns.inspect_for_next(view, *signed)
-        publication = Publication(item, document, inspection, reached.upkeep)
+        publication = Publication(document, file, inspection, reached.upkeep)
         if not await self.claims.publish(work.claim, [publication]):
             raise FencedOffError
         stages.done("publish")
-        crash_point(PUBLISHED, item.request)
+        crash_point(PUBLISHED, document.request)
         await self.claims.announce(work.claim)
         metrics.SIGNATURES.labels("signed").inc()
         _log.info(
             "document.signed",
             activation=work.claim.id,
-            request=item.request,
+            request=document.request,
             attempt=work.claim.fence,
             sha256=sha256,
             reached=reached.level.value,
@@ -239,17 +233,3 @@ def _complete(
     )
     checked = check(original.content, increment, credential.certificate, original)
     return increment, checked
-
-
-def stored(item: ActivationDocument) -> SignatureValue:
-    """What an earlier attempt stored of its use of the key.
-
-    Args:
-        item: as it stands recorded.
-
-    Raises:
-        ApplianceError: `SIGNING_FAILED`: it is not there.
-    """
-    if item.signature is None:
-        raise ApplianceError(ErrorCode.SIGNING_FAILED)
-    return item.signature

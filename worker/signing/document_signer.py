@@ -2,9 +2,10 @@
 
 The dangerous path, read top to bottom: everything is read again and hashed
 again; the exact digest is committed as an intent; the key is used; its
-signature is committed; the result is checked; the file is durable before the
-record names it. Each commit is fenced: when another worker has claimed since,
-this one stops and nothing it did counts.
+signature is committed. What follows needs no key and is `completion`'s: the result
+is checked, and the file is durable before the record names it. Each commit is
+fenced: when another worker has claimed since, this one stops and nothing it did
+counts.
 
 Source: design §3, 4 and 5.
 """
@@ -26,7 +27,6 @@ from appliance.domain.errors import (
 from appliance.domain.identity import Credential, Person
 from appliance.domain.keys import KeyReference, WrappedKey
 from appliance.domain.ports import DocumentStore
-from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import ItemState, PersonState, RequestState
 from appliance.keys.key_encryption import open_outer
@@ -39,13 +39,15 @@ from worker.failpoints import (
 )
 from worker.hsm.generation_check import Served
 from worker.hsm.session import HsmSession
+from worker.leases import FencedOffError
 from worker.pades.algorithms import SignatureMethod, method_for
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.byte_range import FileDigests
 from worker.pades.prepare import PreparedSignature, prepare
 from worker.pades.reading_limits import read_apart
 from worker.signing.activation_keys import ActivationKeys
-from worker.signing.completion import Completion, FencedOffError, stored
+from worker.signing.completion import Completion
+from worker.signing.level_extension import Levels
 from worker.signing.signature_plans import signature_plan
 from worker.stage_timings import Stages
 
@@ -59,12 +61,13 @@ class OriginalUnreadableError(ApplianceError):
 
 @dataclass(frozen=True, slots=True)
 class DocumentSigner:
-    """Signs one item at a time, under a claim.
+    """Signs one document at a time, under a claim.
 
     Args:
         claims: this worker's transactions.
         documents: where PDFs are.
         completion: takes it from its signature on.
+        levels: knows the room that a timestamp needs.
         session: the HSM.
         keys: opens what was sealed to this host.
         fonts: of the stamp.
@@ -77,6 +80,7 @@ class DocumentSigner:
     claims: Claims
     documents: DocumentStore
     completion: Completion
+    levels: Levels
     session: HsmSession
     keys: ActivationKeys
     fonts: StampFonts
@@ -96,24 +100,28 @@ class DocumentSigner:
             ApplianceError: `ACTIVATION_EXPIRED`, `CERTIFICATE_NOT_USABLE`.
         """
         _, credential = _checked(work, self.clock)
-        info = activation_data(work.claim, credential.key_version)
-        unlock = self.keys.unlock(work.claim.seal, info)
+        data = activation_data(work.claim, credential.key_version)
+        unlock = self.keys.unlock(work.claim.seal, data)
         aad = credential.aad(self.installation)
         return credential.key(open_outer(unlock, credential.outer, aad))
 
     async def sign(
-        self, work: ClaimedActivation, item: ActivationDocument, key: UsableKey | None
-    ) -> bool:
-        """Take one item to its end, from wherever an earlier attempt left it.
+        self,
+        work: ClaimedActivation,
+        document: ActivationDocument,
+        key: UsableKey | None,
+    ) -> ErrorCode | None:
+        """Take one document to its end, from wherever an earlier attempt left it.
 
         Args:
             work: the claim.
-            item: of it.
+            document: of it.
             key: as `unlock` gave it; None for one whose signature is stored.
 
         Returns:
-            False where the end is for the role that has a network: its signature is
-            made and stored.
+            None where it is published. Where the end is for the role that has a
+            network, its signature is made and stored: what it lacks, which is the
+            reason should nobody complete it.
 
         Raises:
             FencedOffError: another worker has claimed since.
@@ -121,84 +129,88 @@ class DocumentSigner:
             OriginalUnreadableError: nothing was done.
             ApplianceError: it cannot be signed, by the code of why.
         """
-        view = work.requests.get(item.seq)
+        view = work.requests.get(document.seq)
         if view is None or work.person is None or work.credential is None:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
-        goes_out = self.completion.must_go_out(work, view)
-        if goes_out and item.state is not ItemState.WAITING:
-            return False
+        lacks = self.completion.lacks(work, view)
+        if lacks is not None and document.state is not ItemState.WAITING:
+            return lacks
         stages = Stages()
+        # 1. Read the original again, and hash it.
         try:
-            original = await self.documents.get(view.integrator, item.document_sha256)
+            pdf = await self.documents.get(view.integrator, document.document_sha256)
         except ApplianceError as exc:
             raise OriginalUnreadableError(exc.code) from exc
-        digests = FileDigests(original)
+        original = FileDigests(pdf)
         stages.done("read")
-        if item.state is not ItemState.WAITING:
-            made = stored(item)
-        elif key is not None:
-            made = await self._use_key(work, item, view, digests, key, stages)
-        else:
-            raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
-        if goes_out:
-            return False
-        await self.completion.finish(work, item, view, digests, made, stages)
-        return True
+        # 2. Use the key, unless an earlier attempt did.
+        if document.state is ItemState.WAITING:
+            if key is None:
+                raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+            document = await self._use_key(work, document, view, original, key, stages)
+        # 3. Timestamp, check, store and publish it, or leave that to who can.
+        if lacks is None:
+            await self.completion.complete(work, document, view, original, stages)
+        return lacks
 
     async def _use_key(
         self,
         work: ClaimedActivation,
-        item: ActivationDocument,
+        document: ActivationDocument,
         view: RequestView,
         original: FileDigests,
         key: UsableKey,
         stages: Stages,
-    ) -> SignatureValue:
+    ) -> ActivationDocument:
         """Key phase: nothing is signed that is not on the record."""
         person, credential = _checked(work, self.clock)
-        # What was consented to is what is stored, and what is stored is this.
-        if (
-            view.sha256 != item.document_sha256
-            # Its document may have been found after a restore, meanwhile.
-            or view.state is not RequestState.IN_PROGRESS
-            or item.params.sha256(item.request) != item.params_sha256
-        ):
-            raise ApplianceError(ErrorCode.SIGNING_FAILED)
+        # 1. What was consented to is what is stored, and what is stored is this.
+        _check_consent(document, view)
+        # 2. Prepare the revision, with room for what is to come.
         profile = self.completion.profile_of(view)
-        method = self._method(credential, profile)
-        room = await self.completion.levels.token_bytes(profile, method.digest)
-        prepared = await read_apart(
-            self._prepare, work, item, view, person, credential, original, method, room
+        method = method_for(
+            credential.certificate, prefer_pss=self.prefer_pss, digest=profile.digest
         )
-        digest = prepared.digest.hex()
+        room = await self.levels.token_bytes(profile, method.digest)
+
+        def prepare_apart() -> PreparedSignature:
+            plan = signature_plan(
+                work, document, view, person, credential, method, self.clock.now()
+            )
+            plan = replace(plan, token_bytes=room)
+            return prepare(original.content, plan, self.fonts, original)
+
+        prepared = await read_apart(prepare_apart)
         stages.done("prepare")
         # What is signed must find room: a key is not used for nothing.
         await self.documents.make_room(len(original.content) + len(prepared.increment))
 
-        # The intent is committed before the key is used: no signature is ever
+        # 3. The intent is committed before the key is used: no signature is ever
         # made that the record does not know of.
+        document = replace(document, digest=prepared.digest.hex())
         certificate = credential.certificate
-        item = replace(item, digest=digest)
-        if not await self.claims.intend(work.claim, [item], certificate):
+        if not await self.claims.intend(work.claim, [document], certificate):
             raise FencedOffError
         stages.done("intend")
-        crash_point(BEFORE_SIGN, item.request)
-        signature = await self._sign_digest(key, method, prepared.digest)
+        crash_point(BEFORE_SIGN, document.request)
+        # 4. The key is used.
+        value = await self._sign_digest(key, method, prepared.digest)
         stages.done("sign")
-        crash_point(AFTER_SIGN, item.request)
-        made = SignatureValue(
+        crash_point(AFTER_SIGN, document.request)
+        # 5. Its signature is committed, with all that publishing it needs.
+        signature = SignatureValue(
             increment=prepared.increment,
             contents_at=prepared.contents_at,
             contents_length=prepared.contents_length,
             signed_attributes=prepared.signed_attributes,
-            value=signature,
+            value=value,
         )
-        keyed = replace(item, signature=made)
-        if not await self.claims.record_signatures(work.claim, [keyed]):
+        document = replace(document, signature=signature)
+        if not await self.claims.record_signatures(work.claim, [document]):
             raise FencedOffError
         stages.done("keyed")
-        crash_point(KEYED, item.request)
-        return made
+        crash_point(KEYED, document.request)
+        return document
 
     async def _sign_digest(
         self, key: UsableKey, method: SignatureMethod, digest: bytes
@@ -218,31 +230,20 @@ class DocumentSigner:
                 raise ActivationInvalidError("hsm") from exc
             raise
 
-    def _prepare(
-        self,
-        work: ClaimedActivation,
-        item: ActivationDocument,
-        view: RequestView,
-        person: Person,
-        credential: Credential,
-        original: FileDigests,
-        method: SignatureMethod,
-        token_bytes: int,
-    ) -> PreparedSignature:
-        """Lay the stamp out and make the revision; runs in a thread."""
-        plan = signature_plan(
-            work, item, view, person, credential, method, self.clock.now()
-        )
-        plan = replace(plan, token_bytes=token_bytes)
-        return prepare(original.content, plan, self.fonts, original)
 
-    def _method(
-        self, credential: Credential, profile: SignatureProfile
-    ) -> SignatureMethod:
-        """How a credential's key signs."""
-        return method_for(
-            credential.certificate, prefer_pss=self.prefer_pss, digest=profile.digest
-        )
+def _check_consent(document: ActivationDocument, view: RequestView) -> None:
+    """Refuse what is not what was consented to.
+
+    Raises:
+        ApplianceError: `SIGNING_FAILED`.
+    """
+    if (
+        view.sha256 != document.document_sha256
+        # Its document may have been found after a restore, meanwhile.
+        or view.state is not RequestState.IN_PROGRESS
+        or document.params.sha256(document.request) != document.params_sha256
+    ):
+        raise ApplianceError(ErrorCode.SIGNING_FAILED)
 
 
 def _checked(work: ClaimedActivation, clock: Clock) -> tuple[Person, Credential]:

@@ -22,8 +22,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import ItemState
 from appliance.settings import SigningSettings
 from appliance.signing.claims import ClaimedActivation, Claims
-from worker.leases import fail_documents, keep_lease
-from worker.signing.completion import Completion, FencedOffError
+from worker.leases import FencedOffError, fail_documents, keep_lease
+from worker.signing.completion import Completion
 from worker.signing.level_extension import AWAY
 
 _log = structlog.get_logger(__name__)
@@ -118,9 +118,9 @@ class NetworkCompletion:
         bind_contextvars(activation=claim.id)
         try:
             async with keep_lease(self.claims, claim, self.settings.renew_s):
-                for item in claim.documents:
-                    if item.state is ItemState.KEYED:
-                        waits_for = await self._finish_item(work, item) or waits_for
+                for document in claim.documents:
+                    if document.state is ItemState.KEYED:
+                        waits_for = await self._complete(work, document) or waits_for
         except FencedOffError:
             _log.warning("worker.fenced_off", activation=claim.id)
             return
@@ -132,28 +132,28 @@ class NetworkCompletion:
             rest = timedelta(seconds=2 ** min(claim.tries, _DOUBLINGS))
             await self.claims.put_off(claim, waits_for, min(rest, _REST_MOST))
 
-    async def _finish_item(
-        self, work: ClaimedActivation, item: ActivationDocument
+    async def _complete(
+        self, work: ClaimedActivation, document: ActivationDocument
     ) -> ErrorCode | None:
-        """Finish one item, or end it; gives what it waits for.
+        """Complete one document, or end it; gives what it waits for.
 
         Raises:
             FencedOffError: another worker has claimed since.
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         try:
-            with bound_contextvars(request=item.request):
-                await self.completion.resume(work, item)
+            with bound_contextvars(request=document.request):
+                await self.completion.resume(work, document)
         except ApplianceError as exc:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
             if exc.code in AWAY:
                 _log.warning(
                     "document.waits",
-                    request=item.request,
+                    request=document.request,
                     code=exc.code.value,
                     reason=getattr(exc, "reason", ""),
                 )
                 return exc.code
-            await fail_documents(self.claims, work.claim, [item], exc)
+            await fail_documents(self.claims, work.claim, [document], exc)
         return None

@@ -115,7 +115,7 @@ async def test_document_in_hand_uses_no_key_after_a_take_over(core: CoreParts) -
     seen = looking(core, hsm)
     session = cast("HsmSession", hsm)
     signer = DocumentSigner(
-        none, none, none, session, none, none, core.clock, "x", seen
+        none, none, none, none, session, none, none, core.clock, "x", seen
     )
     method = cast("Any", _Method)
     assert await signer._sign_digest(none, method, b"first")

@@ -60,8 +60,8 @@ class PlayedSigner:
 
     async def sign(
         self, work: ClaimedActivation, item: ActivationDocument, key: object
-    ) -> bool:
-        """Take an item to its end."""
+    ) -> None:
+        """Publish it."""
         assert key == work.claim.id
         assert work.credential is not None
         self.begun.append(item.request)
@@ -79,7 +79,6 @@ class PlayedSigner:
         assert await self.claims.publish(
             work.claim, [Publication(item, signed_view(view))]
         )
-        return True
 
 
 class NoUpkeep:
