@@ -22,7 +22,6 @@ from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
     ErrorCode,
-    HsmRefusedError,
 )
 from appliance.domain.identity import Credential, Person
 from appliance.domain.keys import KeyReference, WrappedKey
@@ -31,6 +30,7 @@ from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import ItemState, PersonState, RequestState
 from appliance.keys.key_encryption import open_outer
 from appliance.signing.claims import ClaimedActivation, Claims
+from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError
 from worker.failpoints import (
     AFTER_SIGN,
     BEFORE_SIGN,
@@ -219,16 +219,16 @@ class DocumentSigner:
 
         Raises:
             ActivationInvalidError: it does not take the wrapped key.
+            HsmRefusedError: it took the key, and does not sign so.
             ApplianceError: as the HSM says.
         """
         # Reading and preparing may have taken long since the worker last looked.
         await self.served.demand()
         try:
             return await self.session.sign(key, digest, method.scheme, method.digest)
-        except HsmRefusedError as exc:
-            if isinstance(key, WrappedKey):
-                raise ActivationInvalidError("hsm") from exc
-            raise
+        except DoesNotUnwrapError as exc:
+            # Another refusal is none of the key: no new password mends it.
+            raise ActivationInvalidError("hsm") from exc
 
 
 def _check_consent(document: ActivationDocument, view: RequestView) -> None:

@@ -7,17 +7,20 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from pkcs11.exceptions import PKCS11Error
 
 from appliance.domain.errors import (
+    ActivationInvalidError,
     ErrorCode,
     HsmRefusedError,
     HsmUnavailableError,
     KeyNotFoundError,
 )
 from appliance.domain.keys import (
+    DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
     SignatureScheme,
@@ -29,7 +32,9 @@ from hsm_config.pkcs11.return_values import ERRORS, error_of
 from tests.parts.hsm import HsmInstallation, until, verify
 from tests.parts.pkcs11_shim import FUNCTIONS, Pkcs11Shim
 from worker.hsm.connection import HsmConnection, HsmStatus
+from worker.hsm.generation_check import Served
 from worker.hsm.session import HsmSession
+from worker.signing.document_signer import DocumentSigner
 
 DIGEST = hashlib.sha256(b"a document").digest()
 DEVICE_ERROR, DEVICE_REMOVED, MECHANISM_INVALID = 0x30, 0x32, 0x70
@@ -159,6 +164,51 @@ async def test_refusal_is_told_and_harms_nothing(
     assert "MechanismInvalid" in caught.value.reason
     assert shim.count("C_Initialize") == starts
     await sign(session, key)
+
+
+async def test_refusal_to_sign_is_told_apart_from_a_key_that_does_not_open(
+    session: HsmSession, key: WrappedKey, shim: Pkcs11Shim
+) -> None:
+    """Of a mechanism that is refused no new password is asked for."""
+    none = cast("Any", None)
+    signer = DocumentSigner(
+        none,
+        none,
+        none,
+        none,
+        session,
+        none,
+        none,
+        none,
+        "x",
+        cast("Served", _Served()),
+    )
+    method = cast("Any", _Method)
+    altered = replace(key, blob_k=key.blob_k[:-1] + bytes([key.blob_k[-1] ^ 1]))
+
+    for function in ("C_SignInit", "C_Sign"):
+        with (
+            shim.fault(function, "code", MECHANISM_INVALID, times=1),
+            pytest.raises(HsmRefusedError) as refused,
+        ):
+            await signer._sign_digest(key, method, DIGEST)
+        assert refused.value.code is ErrorCode.SIGNING_FAILED
+    with pytest.raises(ActivationInvalidError) as closed:
+        await signer._sign_digest(altered, method, DIGEST)
+    assert closed.value.layer == "hsm"
+    assert await signer._sign_digest(key, method, DIGEST)
+
+
+class _Served:
+    """Of this record's generation."""
+
+    async def demand(self) -> None:
+        """It is."""
+
+
+class _Method:
+    scheme = SignatureScheme.RSA_PKCS1
+    digest = DigestAlgorithm.SHA256
 
 
 async def test_missing_key_starts_nothing_anew_each_time(
