@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Final
 
 import rfc8785
@@ -283,7 +284,7 @@ def newest_of_each(
     """
     present = epoch_at(now)
     newest: dict[str, ActivationKey] = {}
-    for key in sorted(keys, key=lambda key: key.epoch):
+    for key in sorted(keys, key=attrgetter("epoch")):
         if present - 1 <= key.epoch <= present + 1:
             newest[key.host] = key
     chosen = [newest[host] for host in sorted(set(hosts)) if host in newest]

@@ -157,29 +157,21 @@ class Attempts:
         right = None
         try:
             slot = await self._take_slot(wish)
-            right = await self._check_within(wish, slot)
+            found = await self._passwords.check(
+                wish.password, slot.secret, (*slot.credentials, *wish.coming)
+            )
+            if found.right:
+                right = RightPassword(slot.id, slot.secret, found)
+                return right
+            left = await self._count_wrong(wish.signer, wish.request, slot.id, found)
+            if left == 0:
+                raise ApplianceError(ErrorCode.SIGN_LOCKED)
+            raise ApplianceError(
+                ErrorCode.SIGN_PASSWORD_WRONG, extras={"attemptsLeft": left}
+            )
         finally:
             self._close(wish)
             wish.found.set_result(right)
-        return right
-
-    async def _check_within(self, wish: _Wish, slot: _Slot) -> RightPassword:
-        """Check what a slot was taken for.
-
-        Raises:
-            ApplianceError: `SIGN_PASSWORD_WRONG` or `SIGN_LOCKED`.
-        """
-        found = await self._passwords.check(
-            wish.password, slot.secret, (*slot.credentials, *wish.coming)
-        )
-        if found.right:
-            return RightPassword(slot.id, slot.secret, found)
-        left = await self._count_wrong(wish.signer, wish.request, slot.id, found)
-        if left == 0:
-            raise ApplianceError(ErrorCode.SIGN_LOCKED)
-        raise ApplianceError(
-            ErrorCode.SIGN_PASSWORD_WRONG, extras={"attemptsLeft": left}
-        )
 
     async def passed(
         self, transaction: Transaction, signer: Signer, right: RightPassword

@@ -70,12 +70,13 @@ class SigningHosts:
             HsmUnavailableError: there is none.
         """
         now = self._clock.now()
+        since = epoch_at(now) - 1
         alive = await WorkerStore(transaction).alive(now - ALIVE)
-        hosts = [host_of(status) for status in alive if _can_sign(status)]
+        published = await ActivationKeyStore(transaction).published(since)
+        hosts = [slot_host(status.slot) for status in alive if _can_sign(status)]
         if not hosts:
             msg = "no signing worker has its HSM"
             raise HsmUnavailableError(msg)
-        published = await ActivationKeyStore(transaction).published(epoch_at(now) - 1)
         believed = [key for key in published if self._believe(key)]
         if chosen := newest_of_each(believed, hosts, now):
             return tuple(chosen)
@@ -108,11 +109,6 @@ def seal_to_each(
     return tuple(
         Seal(key.host, key.epoch, seal_to(key.public, unlock, info)) for key in hosts
     )
-
-
-def host_of(status: WorkerStatus) -> str:
-    """The host of a worker, by its slot `signing/<host>/<n>`."""
-    return slot_host(status.slot)
 
 
 def slot_host(slot: str) -> str:

@@ -64,6 +64,8 @@ class ClaimedActivation:
     credential: Credential | None
     requests: dict[int, RequestView]
     """By item."""
+    is_suspect: bool
+    """Whether earlier claims ended in a way that calls for signing it alone."""
     pictures: dict[str, LogoPicture] = field(default_factory=dict)
     """Logos that items still to be signed show, by SHA-256."""
 
@@ -71,11 +73,6 @@ class ClaimedActivation:
         """The logo that a document's stamp shows."""
         logo = document.details.logo
         return None if logo is None else self.pictures.get(logo.sha256)
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether earlier claims ended in a way that calls for signing it alone."""
-        return self.claim.tries > SUSPECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,6 +508,7 @@ async def _read(transaction: Transaction, claim: Claim) -> ClaimedActivation:
     pictures = [await picture_of(transaction, details) for details in shown.values()]
     return ClaimedActivation(
         claim=claim,
+        is_suspect=claim.tries > SUSPECT,
         person=await PersonStore(transaction).get(claim.person),
         # Locked: a renewal either comes before this look, or sees the claim and
         # waits (see `Renewal.renewed`).

@@ -39,7 +39,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential, Person
-from appliance.domain.ids import ActivationId, RequestId, new_id
+from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.ports import Doorbell, Expectation, Outcomes
 from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.request import (
@@ -60,7 +60,6 @@ from appliance.pki.revocation import is_found_revoked
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.request_store import RequestStore
-from appliance.signing.requests import owned
 
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
 
@@ -162,14 +161,18 @@ class Signing:
         """
         # Of a large one not in the event loop.
         sent = None if document is None else await asyncio.to_thread(_sha256, document)
-        async with self.begin(command, signer, sent) as begun:
+        async with self.begin((command.request,), command, signer, sent) as begun:
             _refuse_single(command, begun.refused)
             fingerprint = command.params.sha256(command.request)
             return await self._outcome(command.request, fingerprint, begun.news)
 
     @asynccontextmanager
     async def begin(
-        self, command: SignCommand | SignBatch, signer: Signer, sent: str | None = None
+        self,
+        requests: Sequence[RequestId],
+        command: SignCommand | SignBatch,
+        signer: Signer,
+        sent: str | None = None,
     ) -> AsyncIterator[Begun]:
         """Look, refuse, check the password, commit and notify; then wait within it.
 
@@ -177,7 +180,8 @@ class Signing:
         concerns the person, the password or the whole appliance refuses the call.
 
         Args:
-            command: what to sign and how, with the signing password.
+            requests: what to sign, in this order.
+            command: how, with the signing password.
             signer: who, as the front established it.
             sent: SHA-256 of the file that came with it, hex; None without one.
 
@@ -185,7 +189,7 @@ class Signing:
             ApplianceError: why nothing is signed.
         """
         async with self._store.read() as transaction:
-            found = await self._look(transaction, command, signer, sent)
+            found = await self._look(transaction, requests, command, signer, sent)
             _refuse_single(command, found.refused)
             context = None
             if found.fresh:
@@ -225,6 +229,7 @@ class Signing:
     async def _look(
         self,
         transaction: Transaction,
+        requests: Sequence[RequestId],
         command: SignCommand | SignBatch,
         signer: Signer,
         sent: str | None,
@@ -234,12 +239,12 @@ class Signing:
         Raises:
             ApplianceError: `IDEMKEY_CONFLICT`; `SOLICITUD_NOT_FOUND` of a single one.
         """
-        views = await RequestStore(transaction).named(set(command.requests))
+        views = await RequestStore(transaction).named(set(requests))
         found = _Found()
         own: dict[RequestId, RequestView] = {}
-        for request in command.requests:
+        for request in requests:
             try:
-                own[request] = owned(views.get(request), signer.person)
+                own[request] = _owned(views.get(request), signer.person)
             except ApplianceError as exc:
                 found.refused[request] = exc
         _refuse_single(command, found.refused)
@@ -375,6 +380,8 @@ class Signing:
             claim_by=now + timedelta(seconds=self._settings.claim_s),
             documents=_documents(begun, command.params, context.stamps),
         )
+        for view, document in zip(begun, new.documents, strict=True):
+            transaction.audit.add(_consent(signer, view, new, document))
         data = activation_data(new, credential.key_version)
         seals = seal_to_each(context.hosts, unlock[credential.id], data)
         await ActivationStore(transaction).add(new, seals)
@@ -382,8 +389,6 @@ class Signing:
             {document.request: document.params_sha256 for document in new.documents},
             activation,
         )
-        for view, document in zip(begun, new.documents, strict=True):
-            transaction.audit.add(_consent(signer, view, new, document))
         return refused
 
     async def _outcome(
@@ -432,6 +437,17 @@ def _refuse_single(
         raise refused[command.request]
 
 
+def _owned(view: RequestView | None, person: PersonId) -> RequestView:
+    """What was found of a request; of somebody else it is as absent as none.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`.
+    """
+    if view is None or view.person != person:
+        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+    return view
+
+
 def _still_to_begin(
     fresh: Collection[RequestId],
     views: Mapping[RequestId, RequestView],
@@ -443,7 +459,7 @@ def _still_to_begin(
     refused: dict[RequestId, ApplianceError] = {}
     for request in fresh:
         try:
-            view = owned(views.get(request), signer.person)
+            view = _owned(views.get(request), signer.person)
             if not _repeated(view, params.sha256(request)):
                 begun.append(view)
         except ApplianceError as exc:

@@ -66,7 +66,7 @@ class BatchSigning:
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
                 `IN_PROGRESS` while the password is changed.
         """
-        async with self._signing.begin(batch, signer) as begun:
+        async with self._signing.begin(batch.requests, batch, signer) as begun:
             row = BatchRow(
                 id=batch.id_for(signer.person),
                 person=signer.person,

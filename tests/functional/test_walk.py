@@ -2,9 +2,9 @@
 
 from tests.parts.walk import Entered, Walk, common, walk_of_a_signature
 
-MOST_FUNCTIONS = 730
-MOST_MODULE_CHANGES = 455
-MOST_RETURNS = 270
+MOST_FUNCTIONS = 706
+MOST_MODULE_CHANGES = 428
+MOST_RETURNS = 257
 """What there is and a little more: whoever shortens the way lowers them."""
 
 

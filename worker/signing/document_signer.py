@@ -101,8 +101,8 @@ class DocumentSigner:
         """
         _, credential = _checked(work, self.clock)
         data = activation_data(work.claim, credential.key_version)
-        unlock = self.keys.unlock(work.claim.seal, data)
         aad = credential.aad(self.installation)
+        unlock = self.keys.unlock(work.claim.seal, data)
         return credential.key(open_outer(unlock, credential.outer, aad))
 
     async def sign(

@@ -95,8 +95,21 @@ class SigningWorker:
     """What is next is to be signed alone: nothing is begun before it."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _activations: ActivationSigner = field(init=False)
+    _hands: int = field(init=False)
+    """Single documents in hand at a time."""
+    _batch_hands: int = field(init=False)
+    """Batches in hand beside them; two at least, so that they take turns."""
+    _share: int = field(init=False)
+    """Documents of one person in work at a time.
+
+    One less than there are hands: those that take long to read leave a hand, here
+    and in every worker, for all others.
+    """
 
     def __post_init__(self) -> None:
+        self._hands = self.core.settings.signing.concurrency
+        self._batch_hands = max(self._hands, _BATCHES)
+        self._share = max(1, self._hands - 1)
         self._activations = ActivationSigner(
             self.claims,
             self.signer,
@@ -107,25 +120,6 @@ class SigningWorker:
             yields=self._yields,
             came_through=self._came_through,
         )
-
-    @property
-    def _hands(self) -> int:
-        """Single documents in hand at a time."""
-        return self.core.settings.signing.concurrency
-
-    @property
-    def _share(self) -> int:
-        """Documents of one person in work at a time.
-
-        One less than there are hands: those that take long to read leave a hand, here
-        and in every worker, for all others.
-        """
-        return max(1, self._hands - 1)
-
-    @property
-    def _batch_hands(self) -> int:
-        """Batches in hand beside them; two at least, so that they take turns."""
-        return max(self._hands, _BATCHES)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until told to stop, then finish the documents that are in work."""

@@ -139,11 +139,6 @@ class SignCommand:
     """SHA-256 (hex) that the caller saw, or None."""
     idempotency_key: str | None = None
 
-    @property
-    def requests(self) -> tuple[RequestId, ...]:
-        """The one, as a batch has several."""
-        return (self.request,)
-
     def sha256(self) -> str:
         """Fingerprint that tells a repeated command from another one, hex."""
         return self.params.sha256(self.request)

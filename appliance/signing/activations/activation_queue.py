@@ -39,10 +39,11 @@ async def next_claims(
     without: Collection[PersonId] = (),
 ) -> int | None:
     """How often what `claim_next` would take was claimed without a result."""
+    rank = _rank(policy)
     query = (
         select(TRIES)
         .where(_claimable(at, policy, single=single, without=without))
-        .order_by(_rank(policy), free_since(activation))
+        .order_by(rank, free_since(activation))
         .limit(1)
     )
     return (await connection.execute(query)).scalar_one_or_none()
@@ -131,7 +132,6 @@ def _claimable(
     the role with a network is that role's, unless it neglects it.
     """
     tries = policy.attempts + math.ceil(policy.finish / policy.lease)
-    ours = is_sealed_to(activation_seal, activation.c.id, policy.host)
     rested = or_(
         policy.attempts > TRIES,
         activation.c.lease_until <= at - policy.lease,
@@ -145,6 +145,7 @@ def _claimable(
     )
     if policy.outside:
         return finishing & activation.c.outside
+    ours = is_sealed_to(activation_seal, activation.c.id, policy.host)
     neglected = activation.c.lease_until <= at - _NEGLECTED * policy.lease
     several = exists().where(
         activation_item.c.activation == activation.c.id, activation_item.c.seq > 0
