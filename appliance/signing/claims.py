@@ -63,11 +63,11 @@ class ClaimedActivation:
     person: Person | None
     credential: Credential | None
     requests: dict[int, RequestView]
-    """By item."""
+    """By document."""
     is_suspect: bool
     """Whether earlier claims ended in a way that calls for signing it alone."""
     pictures: dict[str, LogoPicture] = field(default_factory=dict)
-    """Logos that items still to be signed show, by SHA-256."""
+    """Logos that documents still to be signed show, by SHA-256."""
 
     def picture(self, document: ActivationDocument) -> LogoPicture | None:
         """The logo that a document's stamp shows."""

@@ -166,25 +166,13 @@ class DocumentSigner:
         person, credential = _checked(work, self.clock)
         # 1. What was consented to is what is stored, and what is stored is this.
         _check_consent(document, view)
-        # 2. Prepare the revision, with room for what is to come.
-        profile = self.completion.profile_of(view)
-        method = method_for(
-            credential.certificate, prefer_pss=self.prefer_pss, digest=profile.digest
+        # 2. The revision, which lacks nothing but the value, and room for the file: a
+        # key is not used for nothing.
+        method, prepared = await self._prepare(
+            work, document, view, person, credential, original
         )
-        room = await self.levels.token_bytes(profile, method.digest)
-
-        def prepare_apart() -> PreparedSignature:
-            plan = signature_plan(
-                work, document, view, person, credential, method, self.clock.now()
-            )
-            plan = replace(plan, token_bytes=room)
-            return prepare(original.content, plan, self.fonts, original)
-
-        prepared = await read_apart(prepare_apart)
         stages.done("prepare")
-        # What is signed must find room: a key is not used for nothing.
         await self.documents.make_room(len(original.content) + len(prepared.increment))
-
         # 3. The intent is committed before the key is used: no signature is ever
         # made that the record does not know of.
         document = replace(document, digest=prepared.digest.hex())
@@ -211,6 +199,31 @@ class DocumentSigner:
         stages.done("keyed")
         crash_point(KEYED, document.request)
         return document
+
+    async def _prepare(
+        self,
+        work: ClaimedActivation,
+        document: ActivationDocument,
+        view: RequestView,
+        person: Person,
+        credential: Credential,
+        original: FileDigests,
+    ) -> tuple[SignatureMethod, PreparedSignature]:
+        """Lay the stamp out and make the revision, with room for its timestamp."""
+        profile = self.completion.profile_of(view)
+        method = method_for(
+            credential.certificate, prefer_pss=self.prefer_pss, digest=profile.digest
+        )
+        room = await self.levels.token_bytes(profile, method.digest)
+
+        def prepare_apart() -> PreparedSignature:
+            plan = signature_plan(
+                work, document, view, person, credential, method, self.clock.now()
+            )
+            plan = replace(plan, token_bytes=room)
+            return prepare(original.content, plan, self.fonts, original)
+
+        return method, await read_apart(prepare_apart)
 
     async def _sign_digest(
         self, key: UsableKey, method: SignatureMethod, digest: bytes

@@ -59,7 +59,7 @@ class Overdue:
     id: ActivationId
     state: ActivationState
     tries: int
-    """Claims since one of the items last came to a result."""
+    """Claims since a document last came to a result."""
     documents: tuple[ActivationDocument, ...]
     reason: str = ""
     """What it waited for at last, or nothing."""

@@ -134,7 +134,7 @@ class SignCommand:
     request: RequestId
     params: SignParameters
     password: bytes = field(repr=False)
-    """UTF-8 of the NFC form, 8 to 1024 bytes; see `services.signing`."""
+    """UTF-8 of the NFC form, 8 to 1024 bytes; see `signing_password.normalize`."""
     if_match: str | None = None
     """SHA-256 (hex) that the caller saw, or None."""
     idempotency_key: str | None = None
