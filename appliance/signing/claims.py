@@ -57,7 +57,7 @@ class SuspectWaitsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClaimedActivation:
-    """A claim with all that signing its items needs."""
+    """A claim with all that signing its documents needs."""
 
     claim: Claim
     person: Person | None
@@ -440,11 +440,11 @@ class Claims:
         async with self._store.write() as transaction:
             # Requests are locked in one order everywhere.
             for document in sorted(documents, key=lambda document: document.request):
-                if not await ActivationStore(transaction).item_failed(
+                if not await ActivationStore(transaction).document_failed(
                     claim, document.seq, code.value
                 ):
                     return False
-                for intent in await ActivationStore(transaction).interrupt_item(
+                for intent in await ActivationStore(transaction).interrupt_document(
                     claim, document.seq, now
                 ):
                     event = key_interrupted(self._actor, claim.documents, intent)
@@ -502,9 +502,9 @@ def key_interrupted(
 async def _read(transaction: Transaction, claim: Claim) -> ClaimedActivation:
     """Read what stands beside a claim, now: person and key may have changed."""
     views = await RequestStore(transaction).named(
-        [item.request for item in claim.documents]
+        [document.request for document in claim.documents]
     )
-    shown = {item.details.logo: item.details for item in claim.documents}
+    shown = {document.details.logo: document.details for document in claim.documents}
     pictures = [await picture_of(transaction, details) for details in shown.values()]
     return ClaimedActivation(
         claim=claim,
@@ -514,9 +514,9 @@ async def _read(transaction: Transaction, claim: Claim) -> ClaimedActivation:
         # waits (see `Renewal.renewed`).
         credential=await CredentialStore(transaction).get(claim.credential, lock=True),
         requests={
-            item.seq: views[item.request]
-            for item in claim.documents
-            if item.request in views
+            document.seq: views[document.request]
+            for document in claim.documents
+            if document.request in views
         },
         pictures={made.logo.sha256: made for made in pictures if made is not None},
     )

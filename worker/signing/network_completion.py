@@ -37,7 +37,7 @@ class NetworkCompletion:
 
     Args:
         claims: this worker's transactions.
-        completion: finishes one item.
+        completion: completes one document.
         bell: hears rings.
         settings: how often it looks, and how many it has in hand.
     """

@@ -59,7 +59,7 @@ class SigningWorker:
     Args:
         core: the record, documents and news.
         claims: this worker's transactions.
-        signer: signs one item.
+        signer: signs one document.
         tasks: runs HSM tasks.
         keys: what fronts seal to on this host.
         session: the HSM, for its status.

@@ -1,4 +1,4 @@
-"""Activations, their items and intents: the record of one use of a key.
+"""Activations, their documents and intents: the record of one use of a key.
 
 Every write of a worker names the fencing number of its claim and touches no row
 when another claim came since: a worker that was frozen and thawed can do no harm.
@@ -40,7 +40,7 @@ class LeasePolicy:
     """Whose seals can be opened: without one only what needs no key is taken."""
     lease: timedelta
     key: timedelta
-    """For the key phase, plus a second an item."""
+    """For the key phase, plus a second a document."""
     finish: timedelta
     attempts: int
     """Claims without a result after which an activation is given up as poisonous;

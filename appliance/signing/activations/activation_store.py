@@ -72,7 +72,7 @@ _SIGNATURES: Final = (
 
 
 class ActivationStore(Store):
-    """Activations, items and intents."""
+    """Activations, their documents and intents."""
 
     async def add(self, new: Activation, seals: Collection[Seal]) -> None:
         """Record an activation, waiting to be claimed, and its unlock key's seals."""
@@ -244,7 +244,7 @@ class ActivationStore(Store):
             (intent.c.activation == claim.id) & (intent.c.attempt < claim.fence), at
         )
 
-    async def interrupt_item(
+    async def interrupt_document(
         self, claim: Claim, seq: int, at: datetime
     ) -> list[IntentRow]:
         """Close the open intents of a document that is given up; gives those closed."""
@@ -324,7 +324,7 @@ class ActivationStore(Store):
         await self._change(claim, seqs, values)
         return True
 
-    async def item_failed(self, claim: Claim, seq: int, reason: str) -> bool:
+    async def document_failed(self, claim: Claim, seq: int, reason: str) -> bool:
         """A document cannot be signed; False when fenced off."""
         if not await self._fenced(claim, {"progress": claim.fence}):
             return False

@@ -69,7 +69,7 @@ async def test_settle_ends_when_every_item_did(
             if end == "d":
                 await ActivationStore(transaction).publish(found, [seq])
             if end == "f":
-                await ActivationStore(transaction).item_failed(found, seq, "X")
+                await ActivationStore(transaction).document_failed(found, seq, "X")
             await ActivationStore(transaction).settle(
                 found, core.now, "X" * (end == "f")
             )

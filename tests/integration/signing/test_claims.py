@@ -253,7 +253,7 @@ async def test_renewing_leaves_what_has_ended_free(core: CoreParts) -> None:
     await core.add_activation(await core.add_signer())
     first = await claimed(core)
     async with core.store.write() as transaction:
-        await ActivationStore(transaction).item_failed(first, 0, "X")
+        await ActivationStore(transaction).document_failed(first, 0, "X")
         await ActivationStore(transaction).settle(first, core.now, "X")
         renewed = await ActivationStore(transaction).renew(
             first, core.now + timedelta(seconds=10)
@@ -422,7 +422,7 @@ async def test_stale_fence_changes_nothing(core: CoreParts) -> None:
                 stale, {0: MADE}, core.now
             ),
             await ActivationStore(transaction).publish(stale, [0]),
-            await ActivationStore(transaction).item_failed(stale, 0, "X"),
+            await ActivationStore(transaction).document_failed(stale, 0, "X"),
         ]
         await ActivationStore(transaction).settle(stale, core.now, "X")
 
@@ -444,7 +444,7 @@ async def test_stale_settle_does_not_end_an_activation(core: CoreParts) -> None:
     core.clock.forward(10)
     fresh = await claimed(core)
     async with core.store.write() as transaction:
-        await ActivationStore(transaction).item_failed(fresh, 0, "X")
+        await ActivationStore(transaction).document_failed(fresh, 0, "X")
         await ActivationStore(transaction).settle(stale, core.now, "X")
 
     assert await core.activation_state(activation) == (A.KEYING, "")
@@ -479,7 +479,9 @@ async def test_item_given_up_closes_its_intents_alone(core: CoreParts) -> None:
     async with core.store.write() as transaction:
         await ActivationStore(transaction).intend(found, {0: DIGEST}, core.now)
         await ActivationStore(transaction).intend(found, {1: DIGEST}, core.now)
-        closed = await ActivationStore(transaction).interrupt_item(found, 0, core.now)
+        closed = await ActivationStore(transaction).interrupt_document(
+            found, 0, core.now
+        )
 
     assert ended(closed) == [(1, 0, S.INTERRUPTED)]
     assert ended(await core.intents(activation)) == [
