@@ -22,6 +22,8 @@ from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
     ErrorCode,
+    HsmRefusedError,
+    HsmUnavailableError,
 )
 from appliance.domain.identity import Credential, Person
 from appliance.domain.keys import KeyReference, WrappedKey
@@ -232,7 +234,7 @@ class DocumentSigner:
 
         Raises:
             ActivationInvalidError: it does not take the wrapped key.
-            HsmRefusedError: it took the key, and does not sign so.
+            HsmUnavailableError: it took the key, and does not sign so.
             ApplianceError: as the HSM says.
         """
         # Reading and preparing may have taken long since the worker last looked.
@@ -240,8 +242,11 @@ class DocumentSigner:
         try:
             return await self.session.sign(key, digest, method.scheme, method.digest)
         except DoesNotUnwrapError as exc:
-            # Another refusal is none of the key: no new password mends it.
             raise ActivationInvalidError("hsm") from exc
+        except HsmRefusedError as exc:
+            # What it lacks, as a mechanism, is an operator's to mend. No new password
+            # does, and the request is not lost for it.
+            raise HsmUnavailableError(exc.reason) from exc
 
 
 def _check_consent(document: ActivationDocument, view: RequestView) -> None:
