@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -34,16 +34,16 @@ class FencedOffError(Exception):
 
 @asynccontextmanager
 async def keep_lease(
-    claims: Claims, claim: Claim, every_s: float
+    renew: Callable[[], Awaitable[bool]], every_s: float
 ) -> AsyncIterator[None]:
     """Hold a claim's lease as long as this is entered.
 
     Args:
-        claims: this worker's transactions.
-        claim: in hand.
+        renew: prolongs it; False where another worker has claimed since.
         every_s: time between renewals, in seconds.
     """
-    task = asyncio.create_task(_renew(claims, claim, every_s))
+    # From the event loop, which a hung HSM does not stop.
+    task = asyncio.create_task(_renew(renew, every_s))
     try:
         yield
     finally:
@@ -52,15 +52,13 @@ async def keep_lease(
             await task
 
 
-async def _renew(claims: Claims, claim: Claim, every_s: float) -> None:
-    """Renew the lease; from the event loop, which a hung HSM does not stop."""
-    while True:
+async def _renew(renew: Callable[[], Awaitable[bool]], every_s: float) -> None:
+    """Renew a lease until it is lost; a record that is away is asked again."""
+    is_held = True
+    while is_held:
         await asyncio.sleep(every_s)
-        try:
-            if not await claims.renew(claim):
-                return
-        except ApplianceError:
-            continue
+        with contextlib.suppress(ApplianceError):
+            is_held = await renew()
 
 
 async def fail_documents(

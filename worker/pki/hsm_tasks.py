@@ -5,11 +5,10 @@ unlock key, which came sealed. What a killed try leaves is nothing (wrapped), or
 a key under an id that follows from task and try, for the sweep (resident).
 """
 
-import asyncio
-import contextlib
 import hashlib
 import secrets
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
@@ -32,6 +31,7 @@ from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import Served
 from worker.hsm.session import HsmSession
+from worker.leases import keep_lease
 from worker.pki.certificate_authority import Authority, CertificateSubject
 from worker.pki.certificate_signing import IssuedCertificate
 from worker.pki.certificate_tasks import CertificateTasks
@@ -115,16 +115,9 @@ class TaskRunner:
     async def run(self, claim: TaskClaim) -> None:
         """Run a task to its end; an HSM that is away leaves it for later."""
         bind_contextvars(task=claim.id)
-        holding = asyncio.create_task(self._hold(claim))
         try:
-            if claim.kind is TaskKind.ISSUE:
-                await self._issue(claim)
-            elif claim.kind is TaskKind.CSR:
-                await self.requests.run(claim)
-            elif claim.kind is TaskKind.TIMESTAMP:
-                await self.timestamps.run(claim)
-            else:
-                await self.certificates.run(claim)
+            async with keep_lease(partial(self.tasks.renew, claim), _RENEW_S):
+                await self._do(claim)
             metrics.TASKS.labels(claim.kind.value, "done").inc()
         except HsmUnavailableError as exc:
             metrics.TASKS.labels(claim.kind.value, "postponed").inc()
@@ -139,16 +132,21 @@ class TaskRunner:
                 reason=getattr(exc, "reason", ""),
             )
             await self.tasks.failed(claim, exc.code.value)
-        finally:
-            holding.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await holding
 
-    async def _hold(self, claim: TaskClaim) -> None:
-        while True:
-            await asyncio.sleep(_RENEW_S)
-            with contextlib.suppress(ApplianceError):
-                await self.tasks.renew(claim)
+    async def _do(self, claim: TaskClaim) -> None:
+        """What a kind of task asks for.
+
+        Raises:
+            ApplianceError: why it cannot be done.
+        """
+        if claim.kind is TaskKind.ISSUE:
+            await self._issue(claim)
+        elif claim.kind is TaskKind.CSR:
+            await self.requests.run(claim)
+        elif claim.kind is TaskKind.TIMESTAMP:
+            await self.timestamps.run(claim)
+        else:
+            await self.certificates.run(claim)
 
     async def _issue(self, claim: TaskClaim) -> None:
         """Generate, self-test, certify, commit: in this order and no other."""

@@ -8,6 +8,7 @@ role that has a network.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from weakref import WeakValueDictionary
 
 import structlog
@@ -76,7 +77,8 @@ class ActivationSigner:
         bind_contextvars(activation=work.claim.id)
         progress = _Progress(work)
         try:
-            async with keep_lease(self.claims, work.claim, self.renew_s):
+            renew = partial(self.claims.renew, work.claim)
+            async with keep_lease(renew, self.renew_s):
                 progress.key = await self._unlock(work)
                 for document in work.claim.documents:
                     if document.state is ItemState.KEYED or (

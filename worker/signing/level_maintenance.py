@@ -5,9 +5,8 @@ it for as long as it takes; what a worker that dies had in hand is taken by anot
 when its lease is over, and what it stored without the record naming it is nobody's.
 """
 
-import asyncio
-import contextlib
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -20,6 +19,7 @@ from appliance.domain.requests.levels import UpkeepClaim
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_overdue
 from worker.failpoints import UPKEEP_STORED, crash_point
+from worker.leases import keep_lease
 from worker.signing.level_extension import ExtensionResult, Levels
 
 _log = structlog.get_logger(__name__)
@@ -61,22 +61,10 @@ class LevelUpkeep:
         """
         count = 0
         while (claim := await self._work.claim_next()) is not None:
-            holding = asyncio.create_task(self._hold(claim))
-            try:
+            # A large document or a slow TSA may outlast the lease.
+            async with keep_lease(partial(self._work.renew, claim), self._renew_s):
                 count += await self._keep(claim)
-            finally:
-                holding.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await holding
         return count
-
-    async def _hold(self, claim: UpkeepClaim) -> None:
-        """Renew the lease: a large document or a slow TSA may outlast it."""
-        while True:
-            await asyncio.sleep(self._renew_s)
-            with contextlib.suppress(ApplianceError):
-                if not await self._work.renew(claim):
-                    return
 
     async def _keep(self, claim: UpkeepClaim) -> bool:
         """Take one document on; a failure puts it off, each time for longer."""

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -117,7 +118,8 @@ class NetworkCompletion:
         claim, waits_for = work.claim, None
         bind_contextvars(activation=claim.id)
         try:
-            async with keep_lease(self.claims, claim, self.settings.renew_s):
+            renew = partial(self.claims.renew, claim)
+            async with keep_lease(renew, self.settings.renew_s):
                 for document in claim.documents:
                     if document.state is ItemState.KEYED:
                         waits_for = await self._complete(work, document) or waits_for
