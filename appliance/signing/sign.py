@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from structlog.contextvars import bind_contextvars
@@ -23,7 +23,6 @@ from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.docmdp_policy import check_permitted
 from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.activation import (
     SIGNING_PASSWORD,
@@ -32,20 +31,16 @@ from appliance.domain.activation import (
     ActivationKey,
     activation_data,
 )
-from appliance.domain.appearance.details import StampDetails
-from appliance.domain.appearance.existing_field import lay_out
-from appliance.domain.appearance.text import StampSigner
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential, Person
+from appliance.domain.identity import Credential
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.ports import Doorbell, Expectation, Outcomes
 from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.request import (
     RequestView,
     SignCommand,
-    SignedDocumentView,
     Signer,
     SignOutcome,
 )
@@ -60,6 +55,12 @@ from appliance.pki.revocation import is_found_revoked
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.request_store import RequestStore
+from appliance.signing.signing_rules import (
+    check_document,
+    check_signable,
+    repeated,
+    standing,
+)
 
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
 
@@ -256,11 +257,11 @@ class Signing:
                 raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
         for request, view in own.items():
             try:
-                if _repeated(view, command.params.sha256(request)):
+                if repeated(view, command.params.sha256(request)):
                     found.going_on.append(ActivationId(view.activation or ""))
                     continue
                 if isinstance(command, SignCommand):
-                    _check_document(view, command, sent)
+                    check_document(view, command, sent)
             except ApplianceError as exc:
                 found.refused[request] = exc
             else:
@@ -294,7 +295,7 @@ class Signing:
         stamps = await self._stamping.settle(transaction, params, found.fresh.values())
         for request, view in list(found.fresh.items()):
             try:
-                _check_signable(view, params, person, now, stamps[request].details)
+                check_signable(view, params, person, now, stamps[request].details)
             except ApplianceError as exc:
                 found.refused[request] = exc
                 del found.fresh[request]
@@ -460,7 +461,7 @@ def _still_to_begin(
     for request in fresh:
         try:
             view = _owned(views.get(request), signer.person)
-            if not _repeated(view, params.sha256(request)):
+            if not repeated(view, params.sha256(request)):
                 begun.append(view)
         except ApplianceError as exc:
             refused[request] = exc
@@ -504,100 +505,3 @@ def _consent(
             "factors": list(new.factors),
         },
     )
-
-
-def _repeated(view: RequestView, fingerprint: str) -> bool:
-    """Whether this call repeats one that is done or going on.
-
-    Raises:
-        ApplianceError: `ALREADY_SIGNED`, `IN_PROGRESS` or `STATE`.
-
-    Source: decisions "repeating firmar".
-    """
-    if view.state is RequestState.PENDING:
-        return False
-    same = view.params_sha256 == fingerprint
-    if view.state is RequestState.SIGNED and not same:
-        raise ApplianceError(ErrorCode.ALREADY_SIGNED)
-    if view.state is RequestState.IN_PROGRESS and not same:
-        raise ApplianceError(ErrorCode.IN_PROGRESS)
-    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
-        return True
-    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
-
-
-def _check_document(view: RequestView, command: SignCommand, sent: str | None) -> None:
-    """Refuse a document that is not the one the caller means.
-
-    Of a repaired copy, the damaged file that came in is meant as well; whoever
-    says by `If-Match` what was seen must have seen the copy.
-
-    Args:
-        view: the request.
-        command: of the caller.
-        sent: SHA-256 of the file that came with it, hex; None without one.
-
-    Raises:
-        ApplianceError: `DOCUMENT_CHANGED` or `DOCUMENT_MISMATCH`.
-    """
-    if command.if_match is not None and command.if_match != view.sha256:
-        raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
-    meant = {view.sha256, view.repair.original_sha256 if view.repair else None}
-    if sent is not None and sent not in meant:
-        raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
-
-
-def _check_signable(
-    view: RequestView,
-    params: SignParameters,
-    person: Person,
-    now: datetime,
-    details: StampDetails,
-) -> None:
-    """Refuse a request that is over, or cannot be signed in this way.
-
-    Args:
-        view: `pendiente`.
-        params: of the command.
-        person: its signer.
-        now: the time.
-        details: what its stamp shows besides.
-
-    Raises:
-        ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`; as
-            of `check_permitted`.
-    """
-    if view.expires is not None and view.expires <= now:
-        raise ApplianceError(
-            ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
-        )
-    named = StampSigner(person.name, person.cuil, person.locale)
-    check_permitted(view, params)
-    lay_out(params, named, now, view.inspection, details)
-
-
-def standing(
-    view: RequestView, signed: SignedDocumentView | None, fingerprint: str
-) -> SignOutcome | None:
-    """The outcome of a command once there is one, whoever carries it out.
-
-    Args:
-        view: the request, which the command was begun on.
-        signed: its signed document, if there is one.
-        fingerprint: of the command.
-
-    Raises:
-        ApplianceError: what ended the attempt; `ALREADY_SIGNED`, `IN_PROGRESS`:
-            it was given back, and another command has come since.
-    """
-    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
-        _repeated(view, fingerprint)
-    if view.state is RequestState.SIGNED and signed is not None:
-        return SignOutcome(view.id, signed)
-    if view.state is RequestState.IN_PROGRESS:
-        return None
-    given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
-    # Elsewhere the reason is what the signer wrote.
-    if given_back and view.reason in ErrorCode.__members__:
-        raise ApplianceError(ErrorCode(view.reason))
-    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
