@@ -430,7 +430,7 @@ mount -t overlay second /mnt/second \
   -o lowerdir=/,upperdir=/run/second/up,workdir=/run/second/work
 cd /mnt/second
 rm -r etc/rubrica etc/systemd/system/rubrica-*.d var/lib/rubrica/pki
-mount --rbind /dev dev
+mount --rbind --make-rslave /dev dev
 mkdir -p run/sshd root/.ssh /root/.ssh
 ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
 cp /root/.ssh/id_ed25519.pub root/.ssh/authorized_keys
