@@ -5,7 +5,7 @@ import fcntl
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -78,29 +78,17 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def held_shared(folder: Path) -> AbstractContextManager[None]:
-    """Hold a folder beside others who do, while nobody holds it alone.
-
-    Args:
-        folder: that is there.
-    """
-    return _held(folder, fcntl.LOCK_SH)
-
-
-def held_alone(folder: Path) -> AbstractContextManager[None]:
-    """Hold a folder while nobody else does, in any process.
-
-    Args:
-        folder: that is there.
-    """
-    return _held(folder, fcntl.LOCK_EX)
-
-
 @contextmanager
-def _held(folder: Path, how: int) -> Iterator[None]:
+def held(folder: Path, *, alone: bool) -> Iterator[None]:
+    """Hold a folder beside others who do, while no process holds it alone.
+
+    Args:
+        folder: that is there.
+        alone: beside nobody, in any process.
+    """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(handle, how)
+        fcntl.flock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
     finally:
         os.close(handle)

@@ -1,23 +1,39 @@
-"""The file of one document: what it is bound to, what is in it, how old it is.
+"""The file of one document: its name, its format, and what it is bound to.
 
-What comes out is hashed on the way, and its last piece held back until the hash
-is right.
+An encrypted file is written and read in pieces: none is ever whole in memory for it.
+
+    magic (8) | header (40) | segment | segment | …
+
+What follows the magic is a stream of Tink's AES256_GCM_HKDF_1MB: the header is its
+own length (1 byte, 40), a salt (32) and the first 7 bytes of every nonce; the key of
+the file is HKDF-SHA256 of the integrator's key, with the salt, and the associated
+data as info. A segment is AES-256-GCM under the nonce `prefix | number (4 bytes,
+big-endian) | 1 for the last, else 0`, tag included 1 MiB long but for the last; the
+header counts to the first. So a file that is cut, grown, put together anew, or that
+lies in another's place does not open. What comes out is hashed on the way, and its
+last piece held back until the hash is right.
+
+Source: Tink, "AES-GCM-HKDF Streaming AEAD"; Hoang, Reyhanitabar, Rogaway, Vizár,
+"Online Authenticated-Encryption and its Nonce-Reuse Misuse-Resistance" (STREAM).
 """
 
+import errno
 import hashlib
+import io
+import os
 import re
-from collections.abc import Iterable, Iterator
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from appliance.documents.disk_errors import named_faults
-from appliance.documents.encrypted_files import (
-    DamagedError,
-    ReadableFile,
-    SealedReader,
-    is_sealed,
-)
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 
@@ -27,7 +43,52 @@ _ID: Final = re.compile(r"[0-9a-f-]{36}")
 _NAME: Final = re.compile(
     rf"(?P<integrator>{_ID.pattern})/[0-9a-f]{{2}}/(?P<sha256>{SHA256.pattern})\.pdf"
 )
+
+MAGIC: Final = b"\x89RBKDOC1"
+"""No PDF that was ever taken in begins so."""
+_SALT_BYTES: Final = 32
+_PREFIX_BYTES: Final = 7
+_HEADER_BYTES: Final = 1 + _SALT_BYTES + _PREFIX_BYTES
+_TAG_BYTES: Final = 16
+_SEGMENT_BYTES: Final = 1_048_576
+_FIRST_BYTES: Final = _SEGMENT_BYTES - _HEADER_BYTES
+_SEGMENTS_AT_MOST: Final = 2**32
 _PIECE_BYTES: Final = 1_048_576
+"""Of a file of before encryption, read at a time."""
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class ReadableFile(Protocol):
+    """A file on disk, or what is read like one."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The next bytes; fewer only at the end."""
+        ...
+
+    def seek(self, offset: int, /) -> int:
+        """Go to a place, counted from the start."""
+        ...
+
+
+class DamagedError(Exception):
+    """A file that is not what was written, or not under this key."""
+
+
+@contextmanager
+def named_faults() -> Iterator[None]:
+    """Name what the disk and the files say.
+
+    Raises:
+        ApplianceError: `STORAGE_FULL`, `STORE_UNAVAILABLE`.
+    """
+    try:
+        yield
+    except OSError as exc:
+        full = exc.errno in _FULL
+        code = ErrorCode.STORAGE_FULL if full else ErrorCode.STORE_UNAVAILABLE
+        raise ApplianceError(code) from exc
+    except DamagedError as exc:
+        raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
 
 
 def name_of(integrator: IntegratorId, sha256: str) -> str:
@@ -50,6 +111,30 @@ def named_document(name: str) -> tuple[IntegratorId, str] | None:
 def associated(integrator: IntegratorId, sha256: str) -> bytes:
     """What a file is bound to: whose it is, and what is in it."""
     return f"rubrica/document/1|{integrator}|{sha256}".encode()
+
+
+def read_document(
+    path: Path, integrator: IntegratorId, sha256: str, key: bytes | None
+) -> bytes:
+    """The document in a file on disk, hashed again on the way.
+
+    Args:
+        path: of the file.
+        integrator: whose.
+        sha256: what it is named by.
+        key: the integrator's; None where there is none.
+
+    Raises:
+        ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+    """
+    # A BytesIO grows in place and gives its buffer away uncopied.
+    content = io.BytesIO()
+    with named_faults(), path.open("rb") as file:
+        size_bytes = os.fstat(file.fileno()).st_size
+        reader = contents(file, size_bytes, integrator, sha256, key)
+        for piece in hashed(reader, sha256):
+            content.write(piece)
+    return content.getvalue()
 
 
 def contents(
@@ -143,3 +228,126 @@ def is_older(path: Path, before: datetime) -> bool:
         return path.stat().st_mtime < before.timestamp()
     except FileNotFoundError:
         return False
+
+
+def is_sealed(file: ReadableFile) -> bool:
+    """Whether a file is of this format; leaves it at its start.
+
+    Args:
+        file: at its start.
+    """
+    begins = file.read(len(MAGIC))
+    file.seek(0)
+    return begins == MAGIC
+
+
+def seal(parts: Sequence[memoryview], key: bytes, associated: bytes) -> Iterator[bytes]:
+    """Encrypt what several pieces make together, one after the other.
+
+    Args:
+        parts: views of single bytes.
+        key: 32 bytes, for any number of files.
+        associated: says what and whose it is; demanded again to open it.
+
+    Returns:
+        The file's bytes, in pieces of up to 1 MiB.
+    """
+    salt, prefix = secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_PREFIX_BYTES)
+    aead = _aead(key, salt, associated)
+    yield MAGIC + bytes([_HEADER_BYTES]) + salt + prefix
+    left = sum(len(part) for part in parts)
+    pieces = _Pieces(parts)
+    number, room = 0, _FIRST_BYTES - _TAG_BYTES
+    while True:
+        size = min(left, room)
+        left -= size
+        nonce = _nonce(prefix, number, last=left == 0)
+        yield aead.encrypt(nonce, pieces.take(size), None)
+        if left == 0:
+            return
+        number, room = number + 1, _SEGMENT_BYTES - _TAG_BYTES
+
+
+class SealedReader:
+    """Opens a file that `seal` made.
+
+    Args:
+        file: at its start.
+        file_bytes: its size.
+        key: 32 bytes.
+        associated: as it was sealed with.
+
+    Raises:
+        DamagedError: no such file has this size or header.
+    """
+
+    def __init__(
+        self, file: ReadableFile, file_bytes: int, key: bytes, associated: bytes
+    ) -> None:
+        head = file.read(len(MAGIC) + _HEADER_BYTES)
+        header = head[len(MAGIC) :]
+        body = file_bytes - len(MAGIC) - _HEADER_BYTES
+        beyond = max(body - _FIRST_BYTES, 0)
+        self._segments = 1 + -(-beyond // _SEGMENT_BYTES)
+        self.size_bytes = body - self._segments * _TAG_BYTES
+        """Of what comes out."""
+        if (
+            not head.startswith(MAGIC)
+            or len(header) != _HEADER_BYTES
+            or header[0] != _HEADER_BYTES
+            or self.size_bytes < 0
+            or self._segments > _SEGMENTS_AT_MOST
+        ):
+            raise DamagedError
+        self._file = file
+        self._prefix = header[-_PREFIX_BYTES:]
+        self._aead = _aead(key, header[1:-_PREFIX_BYTES], associated)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """What was sealed, in pieces of up to 1 MiB, each authentic.
+
+        Raises:
+            DamagedError: a piece is not what was written, or is not the last one.
+        """
+        room = _FIRST_BYTES
+        for number in range(self._segments):
+            last = number == self._segments - 1
+            sealed = self._file.read(room)
+            try:
+                yield self._aead.decrypt(
+                    _nonce(self._prefix, number, last=last), sealed, None
+                )
+            except InvalidTag as exc:
+                raise DamagedError from exc
+            room = _SEGMENT_BYTES
+
+
+class _Pieces:
+    """Several views as if they were one."""
+
+    def __init__(self, parts: Sequence[memoryview]) -> None:
+        self._parts = [part for part in parts if len(part)]
+
+    def take(self, size: int) -> bytes | memoryview:
+        """The next bytes; copied only where two views meet."""
+        if self._parts and len(self._parts[0]) >= size:
+            first = self._parts[0]
+            self._parts[0] = first[size:]
+            return first[:size]
+        taken = bytearray()
+        while len(taken) < size:
+            first = self._parts.pop(0)
+            wanted = size - len(taken)
+            taken += first[:wanted]
+            if len(first) > wanted:
+                self._parts.insert(0, first[wanted:])
+        return bytes(taken)
+
+
+def _aead(key: bytes, salt: bytes, associated: bytes) -> AESGCM:
+    derived = HKDF(hashes.SHA256(), 32, salt, associated).derive(key)
+    return AESGCM(derived)
+
+
+def _nonce(prefix: bytes, number: int, *, last: bool) -> bytes:
+    return prefix + number.to_bytes(4, "big") + bytes([last])

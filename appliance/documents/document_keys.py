@@ -50,20 +50,22 @@ class IntegratorDocumentKeys:
             sealed = await DocumentKeyStore(transaction).get(integrator)
         if sealed is None:
             return None
-        return self._opener().open(
+        if self._sealer is None:
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+        return self._sealer.open(
             sealed, table=KEY_TABLE, row=integrator, column=KEY_COLUMN
         )
 
     async def make(self, integrator: IntegratorId) -> bytes:
-        """An integrator's key, made where there is none yet.
+        """Make an integrator's key; where there is one by now, that is it.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        if (known := await self.get(integrator)) is not None:
-            return known
+        if self._sealer is None:
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         key = secrets.token_bytes(_KEY_BYTES)
-        sealed = self._opener().seal(
+        sealed = self._sealer.seal(
             key, table=KEY_TABLE, row=integrator, column=KEY_COLUMN
         )
         async with self._store.write() as transaction:
@@ -75,8 +77,11 @@ class IntegratorDocumentKeys:
                         EventKind.DOCUMENT_KEY_CREATED, "system", integrator=integrator
                     )
                 )
+        if made:
+            return key
         # Of two that make one at once the second takes the first one's.
-        return key if made else await self.make(integrator)
+        known = await self.get(integrator)
+        return await self.make(integrator) if known is None else known
 
     async def shred(self, integrator: IntegratorId) -> bool:
         """Forget a key for good, and with it every document under it.
@@ -98,8 +103,3 @@ class IntegratorDocumentKeys:
                     )
                 )
             return removed
-
-    def _opener(self) -> Sealer:
-        if self._sealer is None:
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
-        return self._sealer

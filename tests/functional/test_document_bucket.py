@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from appliance.bootstrap import Front
-from appliance.documents.encrypted_files import MAGIC
+from appliance.documents.document_files import MAGIC
 from appliance.documents.local.folder_mark import FILE
 from appliance.domain.ids import IntegratorId
 from appliance.domain.vocab import RequestState

@@ -19,8 +19,13 @@ from appliance.core.secrets import key_files
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey, SecretBox
 from appliance.documents import inspection_json
-from appliance.documents.document_files import associated, name_of, named_document
-from appliance.documents.encrypted_files import SealedReader, seal
+from appliance.documents.document_files import (
+    SealedReader,
+    associated,
+    name_of,
+    named_document,
+    seal,
+)
 from appliance.domain import signature_fields
 from appliance.domain.activation import (
     Activation,

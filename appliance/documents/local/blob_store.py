@@ -9,12 +9,11 @@ there too; an HMAC would hide that, and the record has the same hash anyway.
 """
 
 import asyncio
-import errno
 import hashlib
-import io
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -22,23 +21,25 @@ from typing import BinaryIO, Final
 
 from appliance.core.durable_files import (
     NEW,
-    held_alone,
-    held_shared,
+    held,
     make_folder,
     sync_folder,
     write_durably,
 )
-from appliance.documents.disk_errors import named_faults
 from appliance.documents.document_files import (
+    SealedReader,
     associated,
     contents,
     hashed,
     is_older,
+    is_sealed,
     name_of,
+    named_faults,
     older,
     opens,
+    read_document,
+    seal,
 )
-from appliance.documents.encrypted_files import SealedReader, is_sealed, seal
 from appliance.documents.local.disk_reserve import Reserve
 from appliance.documents.local.folder_mark import DocumentMark
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -47,8 +48,6 @@ from appliance.domain.ports import DocumentKeys, DocumentStream
 
 _READERS: Final = 2
 """Threads that read for streams: the allocator keeps some pieces for each thread."""
-_MARGIN_BYTES: Final = 2_097_152
-"""What a file takes beside its bytes: tags, folders, the file system's own."""
 
 
 class LocalDocuments:
@@ -75,8 +74,7 @@ class LocalDocuments:
         self._folder = folder
         self._mark = mark
         self._keys = keys
-        self._reserve = Reserve(folder, reserve_bytes)
-        self._intake_room = intake_room_bytes
+        self._reserve = Reserve(folder, reserve_bytes, intake_room_bytes)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")
 
     async def check(self) -> None:
@@ -110,7 +108,9 @@ class LocalDocuments:
         """
         views = [memoryview(part).cast("B") for part in parts]
         await self.check()
-        key = await self._keys.make(integrator)
+        key = await self._keys.get(integrator)
+        if key is None:
+            key = await self._keys.make(integrator)
         return await asyncio.to_thread(self._put, integrator, views, key, signed)
 
     async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
@@ -121,7 +121,8 @@ class LocalDocuments:
         """
         await self.check()
         key = await self._keys.get(integrator)
-        return await asyncio.to_thread(self._get, integrator, sha256, key)
+        path = self._folder / name_of(integrator, sha256)
+        return await asyncio.to_thread(read_document, path, integrator, sha256, key)
 
     async def stream(self, integrator: IntegratorId, sha256: str) -> DocumentStream:
         """Read them back in pieces, each known to be right before it is given.
@@ -131,7 +132,7 @@ class LocalDocuments:
         """
         await self.check()
         key = await self._keys.get(integrator)
-        path = self._path(integrator, sha256)
+        path = self._folder / name_of(integrator, sha256)
 
         def look() -> int:
             with named_faults(), path.open("rb") as file:
@@ -160,7 +161,7 @@ class LocalDocuments:
             ApplianceError: `STORAGE_FULL`; `STORE_UNAVAILABLE`.
         """
         await self.check()
-        await asyncio.to_thread(self._make_room, size_bytes)
+        await asyncio.to_thread(self._reserve.make_room, size_bytes)
 
     async def encrypt(self, integrator: IntegratorId, sha256: str) -> bool:
         """Encrypt a document that was stored before they were; whether it was one.
@@ -168,7 +169,7 @@ class LocalDocuments:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`, `STORAGE_FULL`.
         """
-        path = self._path(integrator, sha256)
+        path = self._folder / name_of(integrator, sha256)
 
         def plain() -> bool:
             with named_faults(), path.open("rb") as file:
@@ -201,10 +202,10 @@ class LocalDocuments:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        path = self._path(integrator, sha256)
+        path = self._folder / name_of(integrator, sha256)
 
         def remove() -> bool:
-            with named_faults(), held_alone(path.parent):
+            with named_faults(), held(path.parent, alone=True):
                 if not is_older(path, before):
                     return False
                 path.unlink()
@@ -235,9 +236,6 @@ class LocalDocuments:
         await self.check()
         return await asyncio.to_thread(clear)
 
-    def _path(self, integrator: IntegratorId, sha256: str) -> Path:
-        return self._folder / name_of(integrator, sha256)
-
     def _shelves(self) -> list[Path]:
         """The folders that documents lie in."""
         with named_faults():
@@ -254,22 +252,26 @@ class LocalDocuments:
         for part in parts:
             digest.update(part)
         sha256 = digest.hexdigest()
-        path = self._path(integrator, sha256)
+        path = self._folder / name_of(integrator, sha256)
 
         def write() -> None:
             with named_faults():
                 make_folder(path.parent)
                 # Who removes what nothing refers to waits, or has been here.
-                with held_shared(path.parent):
-                    if _holds(path, integrator, sha256, key):
+                with held(path.parent, alone=False):
+                    is_there = False
+                    with suppress(FileNotFoundError), path.open("rb") as file:
+                        size = _size_of(file)
+                        is_there = opens(file, size, integrator, sha256, key)
+                    if is_there:
                         os.utime(path)
                         # Another writer may be between its rename and its fsync.
                         sync_folder(path.parent)
-                    else:
-                        if not signed:
-                            self._demand_intake_room(sum(len(p) for p in parts))
-                        whose = associated(integrator, sha256)
-                        write_durably(path, seal(parts, key, whose))
+                        return
+                    if not signed:
+                        self._reserve.demand_intake_room(sum(map(len, parts)))
+                    whose = associated(integrator, sha256)
+                    write_durably(path, seal(parts, key, whose))
 
         try:
             write()
@@ -278,17 +280,6 @@ class LocalDocuments:
                 raise
             self._write_on_reserve(write)
         return sha256
-
-    def _demand_intake_room(self, size_bytes: int) -> None:
-        """Refuse what would take the room that signing needs.
-
-        Raises:
-            OSError: ENOSPC.
-        """
-        disk = os.statvfs(self._folder)
-        left = disk.f_bavail * disk.f_frsize - size_bytes - _MARGIN_BYTES
-        if self._intake_room and left < self._intake_room:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _write_on_reserve(self, write: Callable[[], None]) -> None:
         """Write once more, where the reserve was.
@@ -303,32 +294,6 @@ class LocalDocuments:
         except ApplianceError as exc:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
 
-    def _get(self, integrator: IntegratorId, sha256: str, key: bytes | None) -> bytes:
-        # A BytesIO grows in place and gives its buffer away uncopied.
-        content = io.BytesIO()
-        with named_faults(), self._path(integrator, sha256).open("rb") as file:
-            reader = contents(file, _size_of(file), integrator, sha256, key)
-            for piece in hashed(reader, sha256):
-                content.write(piece)
-        return content.getvalue()
-
-    def _make_room(self, size_bytes: int) -> None:
-        with named_faults():
-            make_folder(self._folder)
-            self._reserve.keep()
-            disk = os.statvfs(self._folder)
-        if disk.f_bavail * disk.f_frsize < size_bytes + _MARGIN_BYTES:
-            raise ApplianceError(ErrorCode.STORAGE_FULL)
-
 
 def _size_of(file: BinaryIO) -> int:
     return os.fstat(file.fileno()).st_size
-
-
-def _holds(path: Path, integrator: IntegratorId, sha256: str, key: bytes) -> bool:
-    """Whether a file is there, encrypted, and opens to what it is named by."""
-    try:
-        with path.open("rb") as file:
-            return opens(file, _size_of(file), integrator, sha256, key)
-    except FileNotFoundError:
-        return False

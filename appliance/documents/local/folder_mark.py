@@ -10,7 +10,6 @@ Source: docs/storage.md "The folder's mark".
 """
 
 import asyncio
-import os
 import time
 from pathlib import Path
 from typing import Final, Protocol
@@ -87,7 +86,8 @@ class DocumentMark:
         if wanted is None:
             return
         try:
-            seen = _identity(self._path.stat())
+            file = self._path.stat()
+            seen = file.st_dev, file.st_ino, file.st_mtime_ns, file.st_size
             is_right = seen == self._seen or mark_in(self._path.parent) == wanted
             self._seen = seen if is_right else None
         except OSError:
@@ -107,10 +107,6 @@ class DocumentMark:
             ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`: the record is away.
         """
         await asyncio.to_thread(self.demand, await self._wanted.get())
-
-
-def _identity(of: os.stat_result) -> _Seen:
-    return of.st_dev, of.st_ino, of.st_mtime_ns, of.st_size
 
 
 def mark_in(folder: Path) -> str | None:

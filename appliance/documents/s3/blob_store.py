@@ -27,16 +27,18 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, TypeVar
 
-from appliance.documents.disk_errors import named_faults
 from appliance.documents.document_files import (
+    SealedReader,
     associated,
     contents,
     hashed,
+    is_sealed,
     name_of,
     named_document,
+    named_faults,
     opens,
+    seal,
 )
-from appliance.documents.encrypted_files import SealedReader, is_sealed, seal
 from appliance.documents.s3.bucket import PART_BYTES, Bucket, Stored
 from appliance.documents.s3.bucket_mark import BucketMark
 from appliance.documents.s3.object_file import BucketFile
@@ -106,7 +108,9 @@ class BucketDocuments:
         """
         views = [memoryview(part).cast("B") for part in parts]
         await self.check()
-        key = await self._keys.make(integrator)
+        key = await self._keys.get(integrator)
+        if key is None:
+            key = await self._keys.make(integrator)
         try:
             return await self._run(self._put, integrator, views, key)
         except ApplianceError as exc:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from appliance.documents.encrypted_files import DamagedError
+from appliance.documents.document_files import DamagedError
 from appliance.documents.s3.bucket import Bucket, ChangedError, Stored
 
 _WINDOW_BYTES: Final = 4_194_304

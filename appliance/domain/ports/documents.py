@@ -126,7 +126,7 @@ class DocumentKeys(Protocol):
         ...
 
     async def make(self, integrator: IntegratorId) -> bytes:
-        """An integrator's key, made where there is none yet.
+        """Make an integrator's key; where there is one by now, that is it.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.

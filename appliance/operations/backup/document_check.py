@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from appliance.documents.document_files import contents, hashed, named_document
-from appliance.documents.encrypted_files import DamagedError
+from appliance.documents.document_files import (
+    DamagedError,
+    contents,
+    hashed,
+    named_document,
+)
 from appliance.documents.local.folder_mark import FILE
 from appliance.domain.ids import IntegratorId
 from appliance.operations.backup.archive import copied

@@ -16,7 +16,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Final
 
-from appliance.core.durable_files import held_shared
+from appliance.core.durable_files import held
 
 WORK: Final = Path("/var/tmp")  # noqa: S108 (a folder of its own is made in it)
 DEAD: Final = timedelta(days=1)
@@ -32,7 +32,7 @@ def work_folder(prefix: str) -> Iterator[Path]:
     """
     with (
         tempfile.TemporaryDirectory(dir=WORK, prefix=prefix) as made,
-        held_shared(Path(made)),
+        held(Path(made), alone=False),
     ):
         yield Path(made)
 

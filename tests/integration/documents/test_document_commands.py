@@ -11,8 +11,8 @@ import pytest
 
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.sealed_box import SecretBox
+from appliance.documents.document_files import MAGIC
 from appliance.documents.document_keys import IntegratorDocumentKeys
-from appliance.documents.encrypted_files import MAGIC
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId

@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from appliance.documents.document_files import name_of
-from appliance.documents.encrypted_files import MAGIC
+from appliance.documents.document_files import MAGIC, name_of
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentUpkeep
