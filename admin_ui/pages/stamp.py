@@ -10,7 +10,7 @@ from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
-from appliance.domain.appearance.colors import parse_color
+from appliance.domain.appearance.stamp import parse_color
 from appliance.domain.errors import ApplianceError, FieldInvalidError
 from appliance.domain.requests.signing_command import (
     PLACE_LENGTH,

@@ -24,8 +24,8 @@ from appliance.documents.docmdp_policy import (
 )
 from appliance.documents.download_links import Links
 from appliance.domain.appearance.details import StampDetails
-from appliance.domain.appearance.existing_field import lay_out
 from appliance.domain.appearance.presets import preset, put
+from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock

@@ -11,7 +11,7 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.core.work_owner import working_for
 from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.inspection import Inspections
-from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock

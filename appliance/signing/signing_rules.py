@@ -7,7 +7,7 @@ from datetime import datetime
 
 from appliance.documents.docmdp_policy import check_permitted
 from appliance.domain.appearance.details import StampDetails
-from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person

@@ -19,7 +19,6 @@ import pypdfium2
 from PIL import Image, ImageChops, ImageDraw, ImageFont
 
 from appliance.documents.sandbox_client import _logo_picture
-from appliance.domain.appearance.colors import NAMED_COLORS
 from appliance.domain.appearance.details import (
     PLAIN,
     SAMPLE_CODE,
@@ -27,7 +26,7 @@ from appliance.domain.appearance.details import (
     LogoPicture,
     StampDetails,
 )
-from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.stamp import NAMED_COLORS, lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.documents import PageBox
 from appliance.domain.requests.signing_command import SignParameters

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.domain.appearance.existing_field import lay_out
 from appliance.domain.appearance.presets import Corner, preset
-from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.appearance.stamp import StampLayout, lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.documents import Inspection, PageBox, SignatureMark
 from appliance.domain.errors import ApplianceError, ErrorCode

@@ -18,13 +18,13 @@ from appliance.domain.appearance.details import (
     qr_modules,
     qr_version,
 )
-from appliance.domain.appearance.existing_field import lay_out
 from appliance.domain.appearance.font_metrics import CHARACTERS, FONTS
 from appliance.domain.appearance.layout import as_seen, to_user_space
 from appliance.domain.appearance.stamp import (
     MIN_TEXT_PT,
     PADDING_PT,
     StampLayout,
+    lay_out,
     natural_size,
 )
 from appliance.domain.appearance.text import StampSigner, mask_cuil, mask_name, wrap

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from appliance.domain.appearance.details import StampDetails
-from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.certificates import AnswerDraft, CrlDraft, RevokedEntry
 from appliance.domain.documents import Inspection, PageBox

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from appliance.domain.activation import ActivationDocument
-from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner, spoken
 from appliance.domain.identity import Credential, Person
 from appliance.domain.requests.request import RequestView

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
-from appliance.domain.documents import PageBox
+from appliance.domain.documents import PageBox, SignatureMark
 
 MARGIN_PT: Final = 18.0
 """Between page edge and a stamp that is placed by itself."""
@@ -38,6 +38,43 @@ class Corner(StrEnum):
     BOTTOM_RIGHT = "bottomRight"
     NONE = "none"
     """A signature without a visible mark."""
+
+
+def marks_of(marks: Sequence[SignatureMark], number: int, page: PageBox) -> list[Box]:
+    """The earlier marks of one page, as seen; the last `MARKS_AT_MOST` of them.
+
+    Args:
+        marks: of the document.
+        number: the page's, 1-based.
+        page: its box.
+    """
+    there = [as_seen(page, mark.rect) for mark in marks if mark.page == number]
+    return there[-MARKS_AT_MOST:]
+
+
+def own_place(
+    page: PageBox, width: float, height: float, marks: Sequence[Box], least: float
+) -> tuple[float, float, float]:
+    """Scale (at most 1), x and y of a stamp that is placed by itself.
+
+    The largest that finds a free place. On a page without any, the corner: a mark
+    that covers another one is better than a signer who cannot sign.
+
+    Args:
+        page: where it is to lie.
+        width: of the stamp at scale 1, in points.
+        height: of the stamp.
+        marks: what it must not cover; `MARKS_AT_MOST` of them at most.
+        least: no scale below it is tried, but the largest that fits.
+    """
+    largest = fitting(page, width, height)
+    for scale in scales(largest, least):
+        found = free_place(page, width * scale, height * scale, marks)
+        if found is not None:
+            return scale, *found
+    return largest, *corner_place(
+        page, width * largest, height * largest, Corner.BOTTOM_LEFT
+    )
 
 
 def margin(page: PageBox) -> float:

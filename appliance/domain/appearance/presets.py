@@ -18,9 +18,10 @@ from appliance.domain.appearance.layout import (
     corner_place,
     fitting,
     free_place,
+    marks_of,
     scales,
 )
-from appliance.domain.appearance.stamp import MIN_TEXT_PT, marks_of, natural_size
+from appliance.domain.appearance.stamp import MIN_TEXT_PT, natural_size
 from appliance.domain.appearance.text import StampSigner, all_lines
 from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.errors import PageOutOfRangeError

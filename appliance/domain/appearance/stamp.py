@@ -1,44 +1,44 @@
 """Size and place of the visible stamp: pure functions for all who need them.
 
-Signing, preview and the browser's frame ask the same function (`stamp_field.lay_out`),
-so what a signer was shown is what is drawn. Nothing here opens a PDF, a font or a
-picture.
+Signing, preview and the browser's frame ask the same function, `lay_out`, so what a
+signer was shown is what is drawn. Nothing here opens a PDF, a font or a picture.
+
+In a field that the document has already the field's box rules: the stamp fills it, its
+text scaled down until it fits, never up, from the top left corner. A field without a
+box is signed invisibly.
+
+Source: decisions "campo"; ISO 32000-2, 12.7.5.5.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
-from appliance.domain.appearance.colors import NAMED_COLORS, parse_color
 from appliance.domain.appearance.details import PLAIN, StampDetails
 from appliance.domain.appearance.geometry import (
     LINE_HEIGHT,
     PADDING_PT,
     QUIET_MODULES,
     LogoFigure,
-    Parts,
     QrFigure,
     arrange,
     natural_size,
 )
 from appliance.domain.appearance.layout import (
     MARGIN_PT,
-    MARKS_AT_MOST,
-    Box,
-    Corner,
     Rect,
     as_seen,
-    corner_place,
-    fitting,
-    free_place,
+    marks_of,
+    own_place,
     round_down,
     round_up,
-    scales,
     to_user_space,
 )
-from appliance.domain.appearance.text import stamp_lines
-from appliance.domain.documents import PageBox, SignatureMark
+from appliance.domain.appearance.text import StampSigner, all_lines, stamp_lines
+from appliance.domain.documents import Inspection, PageBox, SignatureMark
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
@@ -46,6 +46,7 @@ from appliance.domain.errors import (
     PageOutOfRangeError,
 )
 from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signature_fields import EmptyField
 from appliance.domain.vocab import FontName, FontStyle
 
 __all__ = [
@@ -58,7 +59,6 @@ __all__ = [
     "LogoFigure",
     "QrFigure",
     "StampLayout",
-    "marks_of",
     "natural_size",
     "parse_color",
     "place",
@@ -66,6 +66,25 @@ __all__ = [
     "to_user_space",
 ]
 
+_HEX_COLOR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
+_Rgb = tuple[float, float, float]
+
+NAMED_COLORS: Final[dict[str, tuple[int, int, int]]] = {
+    "BLACK": (0, 0, 0),
+    "BLUE": (0, 0, 255),
+    "CYAN": (0, 255, 255),
+    "DARK_GRAY": (64, 64, 64),
+    "GRAY": (128, 128, 128),
+    "GREEN": (0, 255, 0),
+    "LIGHT_GRAY": (192, 192, 192),
+    "MAGENTA": (255, 0, 255),
+    "ORANGE": (255, 200, 0),
+    "PINK": (255, 175, 175),
+    "RED": (255, 0, 0),
+    "WHITE": (255, 255, 255),
+    "YELLOW": (255, 255, 0),
+}
+"""The constants of java.awt.Color, 0 to 255."""
 MIN_TEXT_PT: Final = 4.0
 """Scaled down below this size, a stamp has no content."""
 _EPSILON_PT = 1e-6  # boxes are sums of floats
@@ -101,6 +120,38 @@ class StampLayout:
     """The page's rotation: 0, 90, 180 or 270."""
     qr: QrFigure | None = None
     logo: LogoFigure | None = None
+
+
+def lay_out(
+    params: SignParameters,
+    signer: StampSigner,
+    at: datetime,
+    inspection: Inspection,
+    details: StampDetails = PLAIN,
+) -> StampLayout | None:
+    """Lay the stamp out, in the command's field or on its page.
+
+    Args:
+        params: the signing command's fields.
+        signer: whom it names.
+        at: the signing time, aware.
+        inspection: of the document.
+        details: what it shows besides.
+
+    Returns:
+        The stamp, or None when it is not to be seen.
+
+    Raises:
+        ApplianceError: as `place`;
+            `SIGNATURE_FIELD_NOT_FOUND`.
+    """
+    lines = all_lines(params, signer, at, is_cuil_masked=details.is_cuil_masked)
+    if params.field is None:
+        return place(params, lines, inspection.pages, inspection.marks, details)
+    field = inspection.signing.find(params.field)
+    if field is None:
+        raise ApplianceError(ErrorCode.SIGNATURE_FIELD_NOT_FOUND)
+    return place_in_field(params, lines, inspection.pages, field, details)
 
 
 def place(
@@ -145,7 +196,7 @@ def place(
     if params.x is None and params.y is None:
         least = MIN_TEXT_PT / (params.font_size * zoom)
         there = marks_of(marks, params.page, page)
-        scale, x, y = _own_place(page, parts, there, least)
+        scale, x, y = own_place(page, parts.width, parts.height, there, least)
         has_content = scale == 1 or scale >= least
     else:
         x, y = _asked_place(params, page, parts.width, parts.height)
@@ -173,34 +224,47 @@ def place(
     )
 
 
-def marks_of(marks: Sequence[SignatureMark], number: int, page: PageBox) -> list[Box]:
-    """The earlier marks of one page, as seen; the last `MARKS_AT_MOST` of them.
+def place_in_field(
+    params: SignParameters,
+    lines: Sequence[str],
+    pages: Sequence[PageBox],
+    field: EmptyField,
+    details: StampDetails = PLAIN,
+) -> StampLayout | None:
+    """Lay the stamp out in a field's box; page, x and y of the command are unused.
 
-    Args:
-        marks: of the document.
-        number: the page's, 1-based.
-        page: its box.
+    Raises:
+        FieldInvalidError: not a colour.
     """
-    there = [as_seen(page, mark.rect) for mark in marks if mark.page == number]
-    return there[-MARKS_AT_MOST:]
-
-
-def _own_place(
-    page: PageBox, parts: Parts, marks: Sequence[Box], least: float
-) -> tuple[float, float, float]:
-    """Scale (at most 1), x and y of a stamp that is placed by itself.
-
-    The largest that finds a free place. On a page without any, the corner: a mark
-    that covers another one is better than a signer who cannot sign.
-    """
-    largest = fitting(page, parts.width, parts.height)
-    for scale in scales(largest, least):
-        width, height = parts.width * scale, parts.height * scale
-        found = free_place(page, width, height, marks)
-        if found is not None:
-            return scale, *found
-    return largest, *corner_place(
-        page, parts.width * largest, parts.height * largest, Corner.BOTTOM_LEFT
+    color = parse_color(params.font_color)
+    if not params.visible or field.page is None or field.rect is None:
+        return None
+    page = pages[field.page - 1]
+    left, top, right, bottom = as_seen(page, field.rect)
+    width, height = right - left, bottom - top
+    style = params.font_name, params.font_style
+    natural = arrange(lines, *style, params.font_size, details)
+    zoom = params.zoom_percent / 100
+    scale = min(zoom, width / natural.width, height / natural.height)
+    drawn = natural.scaled(scale)
+    has_content = params.font_size * scale >= MIN_TEXT_PT
+    return StampLayout(
+        page=field.page,
+        lines=tuple(lines) if has_content else (),
+        font_name=params.font_name,
+        font_style=params.font_style,
+        font_size_pt=params.font_size * scale,
+        color=color,
+        text_x=drawn.text_x,
+        text_y=drawn.text_y,
+        x=left,
+        y=top,
+        width=width,
+        height=height,
+        rect=field.rect,
+        rotate=page.rotate,
+        qr=drawn.qr if has_content else None,
+        logo=drawn.logo if has_content else None,
     )
 
 
@@ -253,3 +317,25 @@ def _misplaced(x: float, most_x: float, most_y: float) -> dict[str, object]:
 def _box(x: float, y: float, width: float, height: float) -> dict[str, object]:
     """A box as an answer shows it."""
     return {"x": x, "y": y, "width": width, "height": height}
+
+
+def parse_color(text: str) -> _Rgb:
+    """Read `fontColor`.
+
+    Args:
+        text: a java.awt.Color name in capitals, or `#RRGGBB`.
+
+    Returns:
+        Red, green and blue, each 0 to 1.
+
+    Raises:
+        FieldInvalidError: neither of the two.
+
+    Source: decisions "fontColor".
+    """
+    red, green, blue = NAMED_COLORS.get(text, (0, 0, 0))
+    if text not in NAMED_COLORS:
+        if _HEX_COLOR.fullmatch(text) is None:
+            raise FieldInvalidError("fontColor", [*NAMED_COLORS, "#RRGGBB"])
+        red, green, blue = bytes.fromhex(text[1:])
+    return red / 255, green / 255, blue / 255

@@ -14,8 +14,7 @@ from PIL import Image, ImageChops
 
 from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.appearance.details import LogoPicture, StampDetails
-from appliance.domain.appearance.existing_field import lay_out
-from appliance.domain.appearance.stamp import QUIET_MODULES, StampLayout
+from appliance.domain.appearance.stamp import QUIET_MODULES, StampLayout, lay_out
 from appliance.domain.appearance.text import StampSigner, spoken
 from appliance.domain.documents import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode

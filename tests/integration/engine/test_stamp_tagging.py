@@ -8,7 +8,7 @@ from typing import Any
 import pikepdf
 import pytest
 
-from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import Restriction

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from appliance.documents.docmdp_policy import check_permitted, nearest_permitted
-from appliance.domain.appearance.existing_field import lay_out
+from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
