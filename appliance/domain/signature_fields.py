@@ -9,9 +9,9 @@ Source: ISO 32000-2, 12.7.5.5 (signature fields, locks, seed values), 12.8.2
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from appliance.domain.text.untrusted_json import boolean, docmdp, rect
+from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
 Rect = tuple[float, float, float, float]
 """x0 < x1, y0 < y1, in unrotated user space."""
@@ -85,7 +85,7 @@ def from_json(message: Mapping[str, Any]) -> SigningFacts:
         permitted=docmdp(message["permitted"]),
         new_locked=boolean(message["new_locked"]),
         empty=tuple(_empty(entry) for entry in message["empty"]),
-        signed=_texts(message["signed"]),
+        signed=texts(message["signed"], FIELDS_KEPT),
     )
 
 
@@ -98,20 +98,12 @@ def _empty(entry: Mapping[str, Any]) -> EmptyField:
     if certifies is not None and certifies not in _CERTIFYING:
         raise ValueError
     return EmptyField(
-        name=_texts([entry["name"]])[0],
+        name=text(entry["name"]),
         page=page,
         rect=None if sides is None else rect(sides),
         locked=boolean(entry["locked"]),
         closes=boolean(entry["closes"]),
-        needs=_texts(entry["needs"]),
-        digests=_texts(entry["digests"]),
+        needs=texts(entry["needs"], FIELDS_KEPT),
+        digests=texts(entry["digests"], FIELDS_KEPT),
         certifies=certifies,
     )
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) > FIELDS_KEPT:
-        raise TypeError
-    if not all(isinstance(text, str) for text in value):
-        raise TypeError
-    return tuple(cast("list[str]", value))

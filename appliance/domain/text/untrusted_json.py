@@ -4,7 +4,7 @@ A boolean is no integer here, as it is none in JSON.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 
 def integer(value: object) -> int:
@@ -38,6 +38,23 @@ def text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
+
+
+def texts(value: object, most: int) -> tuple[str, ...]:
+    """Demand an array of strings.
+
+    Args:
+        value: of the message.
+        most: so many of them.
+
+    Raises:
+        TypeError: it is none, or a longer one.
+    """
+    if not isinstance(value, list) or len(value) > most:
+        raise TypeError
+    if not all(isinstance(each, str) for each in value):
+        raise TypeError
+    return tuple(cast("list[str]", value))
 
 
 def rect(sides: Sequence[Any]) -> tuple[float, float, float, float]:
