@@ -37,11 +37,26 @@ class SqlAudit:
         ).one()
         n, prev = place.n, place.hash
         at = self._clock.now()
-        values = []
+        values: list[dict[str, object]] = []
         for event in self._queued:
             row = chain(self._writer, n + 1, prev, at, event)
-            values.append(_values(row))
             n, prev = row.n, row.hash
+            values.append(
+                {
+                    "writer": row.writer,
+                    "n": row.n,
+                    "prev": row.prev,
+                    "hash": row.hash,
+                    "at": row.at,
+                    "event": event.event.value,
+                    "actor": event.actor,
+                    "integrator": event.integrator,
+                    "request": event.request,
+                    "activation": event.activation,
+                    "attempt": event.attempt,
+                    "detail": event.detail,
+                }
+            )
         await self._connection.execute(insert(audit_event), values)
         await self._connection.execute(
             update(audit_writer)
@@ -76,24 +91,6 @@ class SqlAudit:
             .order_by(audit_writer.c.started)
         )
         return list(rows.scalars())
-
-
-def _values(row: AuditRow) -> dict[str, object]:
-    event = row.event
-    return {
-        "writer": row.writer,
-        "n": row.n,
-        "prev": row.prev,
-        "hash": row.hash,
-        "at": row.at,
-        "event": event.event.value,
-        "actor": event.actor,
-        "integrator": event.integrator,
-        "request": event.request,
-        "activation": event.activation,
-        "attempt": event.attempt,
-        "detail": event.detail,
-    }
 
 
 def audit_row(row: Row[Any]) -> AuditRow:
