@@ -5,7 +5,6 @@ not open. Both name the version of the key that made them, so that a key can be
 replaced while the appliance runs. No key shows in a repr.
 """
 
-import hashlib
 import hmac
 import json
 import secrets
@@ -92,7 +91,8 @@ class LookupKey:
             purpose: what the index is for; without NUL.
             value: what is looked up.
         """
-        return self.indexes(purpose, value)[0]
+        ring = self._keys.ring()
+        return _index(ring.present, ring.keys[ring.present], purpose, value)
 
     def indexes(self, purpose: str, value: str) -> tuple[str, ...]:
         """All that may stand stored for a value: by each version of the key.
@@ -104,10 +104,9 @@ class LookupKey:
         Returns:
             That of `index` first.
         """
-        message = purpose.encode() + b"\0" + value.encode()
         ring = self._keys.ring()
         return tuple(
-            _versioned(version, hmac.new(ring.keys[version], message, hashlib.sha256))
+            _index(version, ring.keys[version], purpose, value)
             for version in ring.versions
         )
 
@@ -117,8 +116,10 @@ def index_prefix(version: int) -> str:
     return "" if version == FIRST else f"{version}:"
 
 
-def _versioned(version: int, digest: hmac.HMAC) -> str:
-    return (index_prefix(version) + digest.hexdigest())[:_INDEX_CHARS]
+def _index(version: int, key: bytes, purpose: str, value: str) -> str:
+    """The index of a value by one version of the key."""
+    digest = hmac.digest(key, purpose.encode() + b"\0" + value.encode(), "sha256")
+    return (index_prefix(version) + digest.hex())[:_INDEX_CHARS]
 
 
 def _place(table: str, row: str, column: str) -> bytes:
