@@ -30,8 +30,10 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.validation.certificate_rules import name_of
-from appliance.pki.validation.external_status_store import ExternalStatusStore
-from appliance.pki.validation.validation_material import status_subject
+from appliance.pki.validation.external_status_store import (
+    ExternalStatusStore,
+    status_subject,
+)
 
 _BATCH = 100
 _REASONS = {reason.value: reason for reason in RevocationReason}

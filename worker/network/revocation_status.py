@@ -30,8 +30,10 @@ from appliance.domain.external_status import KeptStatus, StatusKind
 from appliance.domain.requests.levels import ValidationData
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.certificate_rules import der_of, extension
-from appliance.pki.validation.external_status_store import ExternalStatusStore
-from appliance.pki.validation.validation_material import status_subject
+from appliance.pki.validation.external_status_store import (
+    ExternalStatusStore,
+    status_subject,
+)
 from appliance.settings import RevocationSettings
 from worker.circuit_breaker import Quiet
 from worker.network.crl import checked_list

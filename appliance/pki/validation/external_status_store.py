@@ -1,5 +1,6 @@
 """What outside CAs said of certificates, in SQL."""
 
+import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,15 @@ from appliance.core.database.tables import outside_status
 from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
 from appliance.domain.external_status import KeptStatus, StatusKind
+
+
+def status_subject(certificate: bytes) -> str:
+    """Name of a certificate on the record of what outside CAs said.
+
+    Args:
+        certificate: DER.
+    """
+    return hashlib.sha256(certificate).hexdigest()
 
 
 class ExternalStatusStore(Store):

@@ -7,7 +7,6 @@ Source: EN 319 142-1, 5.4.2; design §3, 5.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -163,13 +162,16 @@ class ValidationSource:
         Raises:
             ApplianceError: as `of`.
         """
-        data = ValidationData(certificates=path)
+        statuses = []
         async with self._store.read() as transaction:
             for certificate, issuer in pairwise(path):
                 found = await self._status(transaction, certificate, issuer)
                 if found is None:
                     return None
-                data = data.with_more(found)
+                statuses.append(found)
+        data = ValidationData(certificates=path)
+        for found in statuses:
+            data = data.with_more(found)
         return data
 
     async def _status(
@@ -192,18 +194,14 @@ class ValidationSource:
         known = await CertificateStore(transaction).get(serial)
         if known is not None and known.state is not CertificateState.VALID:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        if answer is not None and _is_current(answer.next_update, now):
+        if answer is not None and answer.next_update > now:
             return ValidationData(_responders(answer.der), ocsps=(answer.der,))
         if known is not None and known.kind in STATUS_KINDS and known.not_after > now:
             return None
         crl = await PublicationStore(transaction).crl(issuers[issuer])
-        if crl is None or not _is_current(crl.next_update, now):
+        if crl is None or crl.next_update <= now:
             return None
         return ValidationData(crls=(crl.der,))
-
-
-def _is_current(next_update: datetime, now: datetime) -> bool:
-    return next_update > now
 
 
 @lru_cache(maxsize=256)
@@ -241,15 +239,6 @@ def _read(der: bytes) -> x509.Certificate | None:
     except (ValueError, x509.InvalidVersion):
         return None
     return read
-
-
-def status_subject(certificate: bytes) -> str:
-    """Name of a certificate on the record of what outside CAs said.
-
-    Args:
-        certificate: DER.
-    """
-    return hashlib.sha256(certificate).hexdigest()
 
 
 @lru_cache(maxsize=256)

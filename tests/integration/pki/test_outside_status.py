@@ -34,8 +34,10 @@ from appliance.domain.vocab import (
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.signing_password import SigningPasswords
 from appliance.pki.certificate_store import CertificateStore
-from appliance.pki.validation.external_status_store import ExternalStatusStore
-from appliance.pki.validation.validation_material import status_subject
+from appliance.pki.validation.external_status_store import (
+    ExternalStatusStore,
+    status_subject,
+)
 from appliance.settings import RevocationSettings, SigningSettings
 from tests.core_parts import CoreParts
 from tests.parts.fake_ca_site import CaSite, Says
