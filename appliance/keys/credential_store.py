@@ -4,7 +4,7 @@ import hashlib
 from typing import Any
 
 from cryptography import x509
-from sqlalchemy import ColumnElement, Row, insert, select, update
+from sqlalchemy import Row, insert, select, update
 
 from appliance.core.database.packing import join, split
 from appliance.core.database.tables import credential
@@ -120,7 +120,9 @@ class CredentialStore(Store):
     async def locked(self, person_id: PersonId) -> list[Credential]:
         """Those of a person that may sign, now or later, by id."""
         rows = await self._connection.execute(
-            select(credential).where(_locked(person_id)).order_by(credential.c.id)
+            select(credential)
+            .where(credential.c.person == person_id, credential.c.state.not_in(_OVER))
+            .order_by(credential.c.id)
         )
         return [credential_of(row) for row in rows]
 
@@ -139,10 +141,6 @@ class CredentialStore(Store):
             query = query.with_for_update(key_share=True)
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else credential_of(row)
-
-
-def _locked(person_id: PersonId) -> ColumnElement[bool]:
-    return (credential.c.person == person_id) & credential.c.state.not_in(_OVER)
 
 
 def credential_of(row: Row[Any]) -> Credential:

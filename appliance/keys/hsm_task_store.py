@@ -309,7 +309,8 @@ def _claimable(
     host: str, at: datetime, attempts: int, kinds: Collection[TaskKind]
 ) -> ColumnElement[bool]:
     """Free, not tried too often, and without seals or sealed to this host."""
+    free = _free(at) & (hsm_task.c.fence < attempts)
     possible = hsm_task.c.kind.in_([kind.value for kind in kinds])
     unsealed = ~is_sealed(task_seal, hsm_task.c.id)
     ours = unsealed | is_sealed_to(task_seal, hsm_task.c.id, host)
-    return _free(at) & (hsm_task.c.fence < attempts) & possible & ours
+    return free & possible & ours

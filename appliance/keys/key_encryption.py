@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import (
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
+from appliance.domain.activation import ActivationKey, Seal
 from appliance.domain.errors import ActivationInvalidError
 
 UNLOCK_BYTES: Final = 32
@@ -59,6 +60,21 @@ def open_outer(unlock: bytes, outer: bytes, aad: bytes) -> bytes:
         return AESGCM(unlock).decrypt(nonce, rest, aad)
     except (InvalidTag, ValueError) as exc:
         raise ActivationInvalidError("outer") from exc
+
+
+def seal_to_each(
+    hosts: tuple[ActivationKey, ...], unlock: bytes, info: bytes
+) -> tuple[Seal, ...]:
+    """Seal an unlock key to each host.
+
+    Args:
+        hosts: as `SigningHosts.live` gave them.
+        unlock: 32 bytes.
+        info: what the seals are bound to.
+    """
+    return tuple(
+        Seal(key.host, key.epoch, seal_to(key.public, unlock, info)) for key in hosts
+    )
 
 
 def seal_to(public: bytes, unlock: bytes, info: bytes) -> bytes:

@@ -222,7 +222,9 @@ class Attempts:
         """A slot, now or when one gets free.
 
         In one process one of a person's checks looks at a time: a look is a
-        transaction that writes, and fifty who wait would make 500 a second.
+        transaction that writes, and fifty who wait would make 500 a second. Who
+        waits for this check came before the look that took its slot: what it saw
+        of password, lock and keys is no older than they are.
 
         Raises:
             ApplianceError: `RATE_LIMITED` after `slot_wait_s`; those of `_try_slot`.
@@ -234,29 +236,17 @@ class Attempts:
         except TimeoutError as exc:
             raise ApplianceError(ErrorCode.RATE_LIMITED, extras=_LATER) from exc
         try:
-            return await self._await_slot(wish)
+            while True:
+                self._close(wish)
+                taken = await self._try_slot(wish.signer, wish.request)
+                if taken is not None:
+                    return taken
+                if asyncio.get_running_loop().time() >= wish.deadline:
+                    raise ApplianceError(ErrorCode.RATE_LIMITED, extras=_LATER)
+                self._open.setdefault(wish.mark, wish)
+                await asyncio.sleep(_LOOK_AGAIN_S)
         finally:
             queue.release()
-
-    async def _await_slot(self, wish: _Wish) -> _Slot:
-        """Look until a slot is free.
-
-        Who waits for this check came before the look that took its slot: what it
-        saw of password, lock and keys is no older than they are.
-
-        Raises:
-            ApplianceError: as `_take_slot`.
-        """
-        loop = asyncio.get_running_loop()
-        while True:
-            self._close(wish)
-            taken = await self._try_slot(wish.signer, wish.request)
-            if taken is not None:
-                return taken
-            if loop.time() >= wish.deadline:
-                raise ApplianceError(ErrorCode.RATE_LIMITED, extras=_LATER)
-            self._open.setdefault(wish.mark, wish)
-            await asyncio.sleep(_LOOK_AGAIN_S)
 
     def _close(self, wish: _Wish) -> None:
         """Let nobody else wait for a check."""

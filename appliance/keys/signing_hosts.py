@@ -1,4 +1,4 @@
-"""The hosts that may sign now, and sealing an unlock key to them.
+"""The hosts that may sign now.
 
 A host is believed when its activation key bears the signature of a worker
 identity that this front has pinned: who can write to the database alone cannot
@@ -13,16 +13,13 @@ from typing import Final
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.activation import (
     ActivationKey,
-    Seal,
     epoch_at,
     key_statement,
     newest_of_each,
 )
 from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ports import WorkerIdentities
-from appliance.keys.key_encryption import seal_to
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 
 ALIVE: Final = timedelta(seconds=15)
@@ -32,7 +29,7 @@ _REMEMBERED: Final = 1000
 
 
 class SigningHosts:
-    """Chooses hosts and seals to them.
+    """Chooses the hosts that an unlock key is sealed to.
 
     Args:
         store: the record.
@@ -73,11 +70,17 @@ class SigningHosts:
         since = epoch_at(now) - 1
         alive = await WorkerStore(transaction).alive(now - ALIVE)
         published = await ActivationKeyStore(transaction).published(since)
-        hosts = [slot_host(status.slot) for status in alive if _can_sign(status)]
+        hosts = [
+            slot_host(status.slot)
+            for status in alive
+            if status.slot.startswith(f"{_SIGNING}/") and status.hsm == "ready"
+        ]
         if not hosts:
             msg = "no signing worker has its HSM"
             raise HsmUnavailableError(msg)
-        believed = [key for key in published if self._believe(key)]
+        believed = [
+            key for key in published if key in self._believed or self._believe(key)
+        ]
         if chosen := newest_of_each(believed, hosts, now):
             return tuple(chosen)
         msg = "no signing host has an activation key of a pinned identity"
@@ -85,8 +88,6 @@ class SigningHosts:
 
     def _believe(self, key: ActivationKey) -> bool:
         """Whether a pinned identity signed that this key is that host's."""
-        if key in self._believed:
-            return True
         statement = key_statement(self._installation, key.host, key.epoch, key.public)
         if not self._identities.signed(key.identity, statement, key.signature):
             return False
@@ -96,26 +97,7 @@ class SigningHosts:
         return True
 
 
-def seal_to_each(
-    hosts: tuple[ActivationKey, ...], unlock: bytes, info: bytes
-) -> tuple[Seal, ...]:
-    """Seal an unlock key to each host.
-
-    Args:
-        hosts: as `SigningHosts.live` gave them.
-        unlock: 32 bytes.
-        info: what the seals are bound to.
-    """
-    return tuple(
-        Seal(key.host, key.epoch, seal_to(key.public, unlock, info)) for key in hosts
-    )
-
-
 def slot_host(slot: str) -> str:
     """The host in a worker's slot, `<kind>/<host>/<n>`; the slot itself if none."""
     parts = slot.split("/")
     return parts[1] if len(parts) > 1 else slot
-
-
-def _can_sign(status: WorkerStatus) -> bool:
-    return status.slot.startswith(f"{_SIGNING}/") and status.hsm == "ready"

@@ -22,8 +22,9 @@ from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created, task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.keys.key_encryption import seal_to_each
 from appliance.keys.password_attempts import Attempts
-from appliance.keys.signing_hosts import SigningHosts, seal_to_each
+from appliance.keys.signing_hosts import SigningHosts
 
 
 class SigningRequests:

@@ -31,8 +31,9 @@ from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import issue_binding, submit_issue
+from appliance.keys.key_encryption import seal_to_each
 from appliance.keys.password_attempts import Attempts
-from appliance.keys.signing_hosts import SigningHosts, seal_to_each
+from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import (
     SigningPasswords,
     UnlockKeys,

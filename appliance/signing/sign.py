@@ -48,8 +48,9 @@ from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, PersonState, RequestState
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
+from appliance.keys.key_encryption import seal_to_each
 from appliance.keys.password_attempts import Attempts
-from appliance.keys.signing_hosts import SigningHosts, seal_to_each
+from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import UnlockKeys
 from appliance.pki.revocation import is_found_revoked
 from appliance.settings import SigningSettings
