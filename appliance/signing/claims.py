@@ -33,6 +33,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.signing_hosts import slot_host
 from appliance.pki.revocation import is_found_revoked
 from appliance.settings import SigningSettings
+from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from appliance.signing.request_store import RequestStore
@@ -164,7 +165,7 @@ class Claims:
         """
         now = self._clock.now()
         async with self._store.read() as transaction:
-            claims = await ActivationStore(transaction).next_claims(
+            claims = await ActivationQueue(transaction).next_claims(
                 now, self._policy, single=single, without=without
             )
         if claims is None:
@@ -172,7 +173,7 @@ class Claims:
         if busy and claims >= SUSPECT:
             raise SuspectWaitsError
         async with self._store.write() as transaction:
-            claim = await ActivationStore(transaction).claim_next(
+            claim = await ActivationQueue(transaction).claim_next(
                 self._owner, now, self._policy, single=single, without=without
             )
             if claim is None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from appliance.domain.records.activations import Claim, IntentRow, LeasePolicy
 from appliance.domain.vocab import IntentState
-from appliance.signing.activations.activation_store import ActivationStore
+from appliance.signing.activations.activation_queue import ActivationQueue
 from tests.core_parts import HOST, CoreParts
 
 TERMS = LeasePolicy(
@@ -20,7 +20,7 @@ TERMS = LeasePolicy(
 async def claim(core: CoreParts, owner: str = "signing/h/1/p") -> Claim | None:
     """Claim in a transaction of its own."""
     async with core.store.write() as transaction:
-        return await ActivationStore(transaction).claim_next(owner, core.now, TERMS)
+        return await ActivationQueue(transaction).claim_next(owner, core.now, TERMS)
 
 
 async def claimed(core: CoreParts, owner: str = "signing/h/1/p") -> Claim:

@@ -5,11 +5,12 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, and_, exists, not_, or_, select, update
+from sqlalchemy import ColumnElement, and_, exists, not_, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import activation, activation_item, activation_seal
 from appliance.core.database.work_queue import claim_one, free_since
+from appliance.core.unit_of_work import Store
 from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.appearance.details import PLAIN, StampDetails
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
@@ -30,83 +31,85 @@ def is_in(state: ActivationState) -> ColumnElement[bool]:
     return activation.c.state == state.value
 
 
-async def next_claims(
-    connection: AsyncConnection,
-    at: datetime,
-    policy: LeasePolicy,
-    *,
-    single: bool = False,
-    without: Collection[PersonId] = (),
-) -> int | None:
-    """How often what `claim_next` would take was claimed without a result."""
-    rank = _rank(policy)
-    query = (
-        select(TRIES)
-        .where(_claimable(at, policy, single=single, without=without))
-        .order_by(rank, free_since(activation))
-        .limit(1)
-    )
-    return (await connection.execute(query)).scalar_one_or_none()
+class ActivationQueue(Store):
+    """The activations that wait for a worker, over one connection."""
 
-
-async def claim_next(
-    connection: AsyncConnection,
-    owner: str,
-    at: datetime,
-    policy: LeasePolicy,
-    *,
-    single: bool = False,
-    without: Collection[PersonId] = (),
-) -> Claim | None:
-    """Take an activation that nobody has in hand, in the order of `_rank`."""
-    row = await claim_one(
-        connection,
-        activation,
-        _claimable(at, policy, single=single, without=without),
-        owner,
-        at + policy.lease,
-        {},
-        _rank(policy),
-    )
-    if row is None:
-        return None
-    documents = await documents_of(connection, row.id)
-    state = ActivationState(row.state)
-    key_until = row.key_until
-    if state is ActivationState.WAITING:
-        state = ActivationState.KEYING
-        key_until = at + policy.key + timedelta(seconds=len(documents))
-        await connection.execute(
-            update(activation)
-            .where(activation.c.id == row.id)
-            .values(
-                state=state.value,
-                key_until=key_until,
-                finish_until=key_until + policy.finish,
-            )
+    async def next_claims(
+        self,
+        at: datetime,
+        policy: LeasePolicy,
+        *,
+        single: bool = False,
+        without: Collection[PersonId] = (),
+    ) -> int | None:
+        """How often what `claim_next` would take was claimed without a result."""
+        rank = _rank(policy)
+        query = (
+            select(TRIES)
+            .where(_claimable(at, policy, single=single, without=without))
+            .order_by(rank, free_since(activation))
+            .limit(1)
         )
-    return Claim(
-        id=ActivationId(row.id),
-        person=PersonId(row.person),
-        credential=CredentialId(row.credential),
-        state=state,
-        fence=row.fence,
-        factors=tuple(row.factors),
-        created=row.created,
-        claim_by=row.claim_by,
-        key_until=key_until,
-        documents=documents,
-        tries=row.fence - row.progress,
-        outside=row.outside,
-        seal=next(
-            (
-                s
-                for s in await seals_of(connection, activation_seal, row.id)
-                if s.host == policy.host
+        return (await self._connection.execute(query)).scalar_one_or_none()
+
+    async def claim_next(
+        self,
+        owner: str,
+        at: datetime,
+        policy: LeasePolicy,
+        *,
+        single: bool = False,
+        without: Collection[PersonId] = (),
+    ) -> Claim | None:
+        """Take an activation that nobody has in hand, in the order of `_rank`."""
+        row = await claim_one(
+            self._connection,
+            activation,
+            _claimable(at, policy, single=single, without=without),
+            owner,
+            at + policy.lease,
+            {},
+            _rank(policy),
+        )
+        if row is None:
+            return None
+        documents = await documents_of(self._connection, row.id)
+        state = ActivationState(row.state)
+        key_until = row.key_until
+        if state is ActivationState.WAITING:
+            state = ActivationState.KEYING
+            key_until = at + policy.key + timedelta(seconds=len(documents))
+            await self._connection.execute(
+                update(activation)
+                .where(activation.c.id == row.id)
+                .values(
+                    state=state.value,
+                    key_until=key_until,
+                    finish_until=key_until + policy.finish,
+                )
+            )
+        return Claim(
+            id=ActivationId(row.id),
+            person=PersonId(row.person),
+            credential=CredentialId(row.credential),
+            state=state,
+            fence=row.fence,
+            factors=tuple(row.factors),
+            created=row.created,
+            claim_by=row.claim_by,
+            key_until=key_until,
+            documents=documents,
+            tries=row.fence - row.progress,
+            outside=row.outside,
+            seal=next(
+                (
+                    s
+                    for s in await seals_of(self._connection, activation_seal, row.id)
+                    if s.host == policy.host
+                ),
+                None,
             ),
-            None,
-        ),
-    )
+        )
 
 
 def _rank(policy: LeasePolicy) -> ColumnElement[Any]:
@@ -177,28 +180,30 @@ async def documents_of(
         .where(activation_item.c.activation == activation_id)
         .order_by(activation_item.c.seq)
     )
-    return tuple(_document(row) for row in rows)
-
-
-def _document(row: Row[Any]) -> ActivationDocument:
-    signature = None
-    # Of a published document the value alone is kept.
-    if row.increment is not None and row.signature is not None:
-        signature = SignatureValue(
-            row.increment,
-            row.contents_at,
-            row.contents_length,
-            row.signed_attributes,
-            row.signature,
+    documents = []
+    for row in rows:
+        signature = None
+        # Of a published document the value alone is kept.
+        if row.increment is not None and row.signature is not None:
+            signature = SignatureValue(
+                row.increment,
+                row.contents_at,
+                row.contents_length,
+                row.signed_attributes,
+                row.signature,
+            )
+        stamp = row.stamp
+        documents.append(
+            ActivationDocument(
+                seq=row.seq,
+                request=RequestId(row.request),
+                document_sha256=row.document_sha256,
+                params=SignParameters.from_wire(row.params),
+                params_sha256=row.params_sha256,
+                state=ItemState(row.state),
+                details=PLAIN if stamp is None else StampDetails.from_json(stamp),
+                code=row.code,
+                signature=signature,
+            )
         )
-    return ActivationDocument(
-        seq=row.seq,
-        request=RequestId(row.request),
-        document_sha256=row.document_sha256,
-        params=SignParameters.from_wire(row.params),
-        params_sha256=row.params_sha256,
-        state=ItemState(row.state),
-        details=PLAIN if row.stamp is None else StampDetails.from_json(row.stamp),
-        code=row.code,
-        signature=signature,
-    )
+    return tuple(documents)

@@ -36,17 +36,14 @@ from appliance.domain.records.activations import (
     Claim,
     CodedItem,
     IntentRow,
-    LeasePolicy,
     Overdue,
 )
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.keys.sealed_key_store import add_seals, erase_seals, seals_of
 from appliance.signing.activations.activation_queue import (
     TRIES,
-    claim_next,
     documents_of,
     is_in,
-    next_claims,
 )
 
 _A = ActivationState
@@ -160,33 +157,6 @@ class ActivationStore(Store):
             return None
         await erase_seals(self._connection, activation_seal, claim.id, claim.seal.host)
         return len(await self.seals(claim.id))
-
-    async def next_claims(
-        self,
-        at: datetime,
-        policy: LeasePolicy,
-        *,
-        single: bool = False,
-        without: Collection[PersonId] = (),
-    ) -> int | None:
-        """How often what `claim_next` would take was claimed without a result."""
-        return await next_claims(
-            self._connection, at, policy, single=single, without=without
-        )
-
-    async def claim_next(
-        self,
-        owner: str,
-        at: datetime,
-        policy: LeasePolicy,
-        *,
-        single: bool = False,
-        without: Collection[PersonId] = (),
-    ) -> Claim | None:
-        """Take an activation that nobody has in hand."""
-        return await claim_next(
-            self._connection, owner, at, policy, single=single, without=without
-        )
 
     async def renew(self, claim: Claim, until: datetime) -> bool:
         """Prolong the lease, to the end of its phase at the most.

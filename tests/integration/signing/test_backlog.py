@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from appliance.core.backlog_store import Backlog, BacklogStore
+from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore
 from tests.core_parts import DIGEST, MADE, CoreParts
 from tests.parts.claims import TERMS, claimed
@@ -51,7 +52,7 @@ async def test_what_waits_for_a_tsa_waits_while_it_is_put_off(core: CoreParts) -
         )
     core.clock.forward(120)
     async with core.store.write() as transaction:
-        found = await ActivationStore(transaction).claim_next(
+        found = await ActivationQueue(transaction).claim_next(
             "chores/h/1/p", core.now, ABROAD
         )
         assert found is not None

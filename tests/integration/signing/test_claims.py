@@ -12,6 +12,7 @@ import pytest
 
 from appliance.domain.records.activations import Claim, LeasePolicy
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
+from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import CertificateChangedError
 from tests.core_parts import DIGEST, MADE, CoreParts, prepared
@@ -49,8 +50,8 @@ async def test_what_goes_out_is_of_the_role_with_a_network(core: CoreParts) -> N
 
     async def take(policy: LeasePolicy) -> Claim | None:
         async with core.store.write() as transaction:
-            found = await ActivationStore(transaction).next_claims(core.now, policy)
-            taken = await ActivationStore(transaction).claim_next("w", core.now, policy)
+            found = await ActivationQueue(transaction).next_claims(core.now, policy)
+            taken = await ActivationQueue(transaction).claim_next("w", core.now, policy)
         assert (found is None) is (taken is None)
         return taken
 
@@ -117,7 +118,7 @@ async def test_claim_has_one_winner_of_thirty(core: CoreParts) -> None:
 
     async def take(number: int) -> Claim | None:
         async with stores[number % 2].write() as transaction:
-            return await ActivationStore(transaction).claim_next(
+            return await ActivationQueue(transaction).claim_next(
                 f"signing/h/{number}/p", core.now, TERMS
             )
 
@@ -213,7 +214,7 @@ async def test_suspect_is_taken_first(core: CoreParts) -> None:
     for _ in range(2):
         async with core.store.write() as transaction:
             policy = replace(TERMS, suspect=1)
-            found = await ActivationStore(transaction).claim_next("o", core.now, policy)
+            found = await ActivationQueue(transaction).claim_next("o", core.now, policy)
         taken.append(found and found.id)
 
     assert (yielding.id, feared.id) == (older, younger)
@@ -291,7 +292,7 @@ async def test_claim_capped_by_attempts(core: CoreParts) -> None:
     fences = []
     for _ in range(4):
         async with core.store.write() as transaction:
-            found = await ActivationStore(transaction).claim_next("o", core.now, few)
+            found = await ActivationQueue(transaction).claim_next("o", core.now, few)
         fences.append(found and found.fence)
         core.clock.forward(10)
 
@@ -305,7 +306,7 @@ async def test_finishing_rests_after_many_attempts(core: CoreParts) -> None:
 
     async def take() -> Claim | None:
         async with core.store.write() as transaction:
-            return await ActivationStore(transaction).claim_next("o", core.now, few)
+            return await ActivationQueue(transaction).claim_next("o", core.now, few)
 
     first = await take()
     assert first is not None
@@ -329,7 +330,7 @@ async def test_attempts_are_counted_since_the_last_result(core: CoreParts) -> No
     tries = []
     for seq in (0, 1, 2, None, None, None):
         async with core.store.write() as transaction:
-            found = await ActivationStore(transaction).claim_next("o", core.now, few)
+            found = await ActivationQueue(transaction).claim_next("o", core.now, few)
             tries.append(found and found.tries)
             if found is not None and seq is not None:
                 await ActivationStore(transaction).record_signatures(
@@ -364,7 +365,7 @@ async def test_single_claim_passes_over_batches(core: CoreParts) -> None:
     alone = await core.add_activation(signer)
 
     async with core.store.write() as transaction:
-        activations = ActivationStore(transaction)
+        activations = ActivationQueue(transaction)
         told = [
             await activations.next_claims(core.now, TERMS, single=True),
             await activations.claim_next("o", core.now, TERMS, single=True),
@@ -386,7 +387,7 @@ async def test_claim_passes_over_who_has_enough(core: CoreParts) -> None:
     without = {busy.person}
 
     async with core.store.write() as transaction:
-        activations = ActivationStore(transaction)
+        activations = ActivationQueue(transaction)
         told = [
             await activations.next_claims(core.now, TERMS, without=without),
             await activations.claim_next("o", core.now, TERMS, without=without),
