@@ -128,7 +128,9 @@ def arrange(
         modules = qr_modules(details.qr) + 2 * QUIET_MODULES
         side = max(usual, modules * MODULE_PT)
     inner = max(text_height, side)
-    logo = _logo(details.logo, max(usual, side), inner)
+    logo = None
+    if details.logo is not None:
+        logo = _logo(details.logo, max(usual, side), inner)
     text_x = PADDING_PT + (logo.width + PADDING_PT if logo else 0.0)
     qr_x = text_x + text_width + PADDING_PT
     qr = details.qr and QrFigure(
@@ -144,10 +146,8 @@ def arrange(
     )
 
 
-def _logo(logo: Logo | None, most: float, inner: float) -> LogoFigure | None:
+def _logo(logo: Logo, most: float, inner: float) -> LogoFigure:
     """The logo at the left, as high as it may be, in the middle of the content."""
-    if logo is None:
-        return None
     scale = min(most / logo.height_px, LOGO_ASPECT * most / logo.width_px)
     width, height = logo.width_px * scale, logo.height_px * scale
     top = PADDING_PT + (inner - height) / 2
