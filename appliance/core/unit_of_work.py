@@ -1,8 +1,8 @@
 """Transactions of the database, and what the stores of every feature are made of."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import structlog
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
@@ -37,10 +37,12 @@ class Transaction:
         audit: what happened, written as the last statement.
     """
 
-    def __init__(self, connection: AsyncConnection, writer: str, clock: Clock) -> None:
+    def __init__(
+        self, connection: AsyncConnection, audit: SqlAudit, clock: Clock
+    ) -> None:
         self.connection = connection
         self.clock = clock
-        self.audit = SqlAudit(connection, writer, clock)
+        self.audit = audit
 
 
 class Store:
@@ -82,7 +84,8 @@ class Database:
                 self._turns.reading(),
                 self._engines.reader.connect() as connection,
             ):
-                yield Transaction(connection, self._writer, self._clock)
+                audit = SqlAudit(connection, self._writer, self._clock)
+                yield Transaction(connection, audit, self._clock)
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
@@ -92,16 +95,17 @@ class Database:
             ApplianceError: `OVERLOADED`, `STORE_UNAVAILABLE`.
         """
         with store_faults(self._user):
-            await self._register()
+            if not self._registered:
+                await self._register()
             async with (
                 self._turns.writing(),
                 self._engines.writing() as connection,
             ):
-                transaction = Transaction(connection, self._writer, self._clock)
-                yield transaction
+                audit = SqlAudit(connection, self._writer, self._clock)
+                yield Transaction(connection, audit, self._clock)
                 # Last, so that the writer's row is locked for the shortest
                 # time and a rollback leaves no hole in its numbers.
-                await transaction.audit.flush()
+                await audit.flush()
 
     async def _register(self) -> None:
         """Give this process start its row, once."""
@@ -129,30 +133,30 @@ class Database:
         await self._engines.dispose()
 
 
-class store_faults:  # noqa: N801 (used as a statement, like contextlib.suppress)
+@contextmanager
+def store_faults(user: str | None = None) -> Iterator[None]:
     """Turn a database that is away into `STORE_UNAVAILABLE`.
 
     So it does with a right that is missing, which is logged.
 
     Args:
         user: of the database, for the log.
+
+    Raises:
+        ApplianceError: `STORE_UNAVAILABLE`.
     """
-
-    def __init__(self, user: str | None = None) -> None:
-        self._user = user
-
-    def __enter__(self) -> None:
-        """Nothing to set up."""
-
-    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
+    try:
+        yield
+    except Exception as exc:
         if isinstance(exc, IntegrityError):
-            return
+            raise
         if (denied := denied_right(exc)) is not None:
             # Not away, and no retry will do: an operator has to look.
-            _log.error("store.permission_denied", user=self._user, **denied)
+            _log.error("store.permission_denied", user=user, **denied)
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
         if isinstance(exc, _AWAY) or (isinstance(exc, DBAPIError) and _away(exc)):
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+        raise
 
 
 def denied_right(exc: BaseException | None) -> dict[str, str] | None:
