@@ -27,9 +27,9 @@ from appliance.core.metrics_file import handing_over
 from appliance.documents.garbage_collection import DocumentSweeping
 from appliance.documents.inspection import Inspections
 from appliance.domain.clock import SystemClock
+from appliance.domain.hsm_tasks import slot_host
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.hsm_tasks import HsmTasks
-from appliance.keys.signing_hosts import slot_host
 from appliance.operations.metrics.database_metrics import EVERY_S, RecordMetrics
 from appliance.pki.ca_certificates import read_authority
 from appliance.pki.csr import CsrWork

@@ -52,3 +52,9 @@ class WorkerStatus:
     """`ready`, `unavailable`, `pin`, `left` by an HSM that serves another restore of
     the record, or `none` for a worker without HSM."""
     reason: str
+
+
+def slot_host(slot: str) -> str:
+    """The host in a worker's slot, `<kind>/<host>/<n>`; the slot itself if none."""
+    parts = slot.split("/")
+    return parts[1] if len(parts) > 1 else slot

@@ -20,6 +20,7 @@ from appliance.domain.hsm_tasks import (
     EndedTask,
     TaskClaim,
     TaskStatus,
+    slot_host,
 )
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId, PersonId, TaskId
@@ -30,7 +31,6 @@ from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created, task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
-from appliance.keys.signing_hosts import slot_host
 from appliance.pki.certificate_store import CertificateStore
 
 _LEASE: Final = timedelta(seconds=30)

@@ -19,6 +19,7 @@ from appliance.domain.activation import (
 )
 from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.hsm_tasks import slot_host
 from appliance.domain.ports import WorkerIdentities
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 
@@ -68,8 +69,8 @@ class SigningHosts:
         """
         now = self._clock.now()
         since = epoch_at(now) - 1
-        alive = await WorkerStore(transaction).alive(now - ALIVE)
         published = await ActivationKeyStore(transaction).published(since)
+        alive = await WorkerStore(transaction).alive(now - ALIVE)
         hosts = [
             slot_host(status.slot)
             for status in alive
@@ -95,9 +96,3 @@ class SigningHosts:
             self._believed.clear()
         self._believed.add(key)
         return True
-
-
-def slot_host(slot: str) -> str:
-    """The host in a worker's slot, `<kind>/<host>/<n>`; the slot itself if none."""
-    parts = slot.split("/")
-    return parts[1] if len(parts) > 1 else slot

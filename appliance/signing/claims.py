@@ -20,6 +20,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import slot_host
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Outcomes
@@ -30,7 +31,6 @@ from appliance.domain.vocab import EventKind, ItemState, RequestState
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
-from appliance.keys.signing_hosts import slot_host
 from appliance.pki.revocation import is_found_revoked
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_queue import ActivationQueue

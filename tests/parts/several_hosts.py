@@ -21,8 +21,8 @@ from typing import Final
 from appliance.core.database.engines import open_engines
 from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
+from appliance.domain.hsm_tasks import slot_host
 from appliance.keys.health import signing_workers
-from appliance.keys.signing_hosts import slot_host
 from appliance.settings import load_settings
 from tests.parts.appliance import Appliance
 from tests.parts.database_host import USER, DatabaseHost
