@@ -54,6 +54,12 @@ REPAIR: Final = (
     document_repair.c.damage,
 )
 """What `repair_of` reads, of a document outer-joined to its repair."""
+_DOCUMENTS: Final[Select[Any]] = select(document, *REPAIR).outerjoin(
+    document_repair, document_repair.c.document == document.c.id
+)
+_SIGNED: Final[Select[Any]] = select(signed_document, signature_request.c.name).join(
+    signature_request, signature_request.c.id == signed_document.c.request
+)
 
 
 class DocumentRowStore(Store):
@@ -98,7 +104,7 @@ class DocumentRowStore(Store):
 
     async def get(self, wanted: DocumentId) -> StoredDocument | None:
         """A document by id."""
-        query = _documents().where(document.c.id == wanted)
+        query = _DOCUMENTS.where(document.c.id == wanted)
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else _stored(row)
 
@@ -107,8 +113,7 @@ class DocumentRowStore(Store):
     ) -> StoredDocument | None:
         """The first repaired copy that was made of a damaged file."""
         query = (
-            _documents()
-            .where(
+            _DOCUMENTS.where(
                 document_repair.c.integrator == owner,
                 document_repair.c.sha256 == original_sha256,
             )
@@ -142,7 +147,7 @@ class DocumentRowStore(Store):
         self, requests: Collection[RequestId]
     ) -> dict[RequestId, SignedDocumentView]:
         """The signed documents of those requests that have one."""
-        query = _signed().where(signed_document.c.request.in_(requests))
+        query = _SIGNED.where(signed_document.c.request.in_(requests))
         # Of several versions the newest comes last, and stays.
         rows = await self._connection.execute(query.order_by(signed_document.c.version))
         return {RequestId(row.request): _signed_view(row) for row in rows}
@@ -152,8 +157,7 @@ class DocumentRowStore(Store):
     ) -> list[SignedDocumentView]:
         """Versions with a timestamp, made in that time, by request and version."""
         rows = await self._connection.execute(
-            _signed()
-            .where(
+            _SIGNED.where(
                 signed_document.c.made >= since,
                 signed_document.c.made <= until,
                 signed_document.c.level != SignatureLevel.B_B.value,
@@ -168,7 +172,7 @@ class DocumentRowStore(Store):
         self, request: RequestId, sha256: str
     ) -> SignedDocumentView | None:
         """The version of a request's signed document that has this hash."""
-        query = _signed().where(
+        query = _SIGNED.where(
             signed_document.c.request == request, signed_document.c.sha256 == sha256
         )
         row = (await self._connection.execute(query)).one_or_none()
@@ -256,12 +260,6 @@ def _is_unused(before: datetime) -> ColumnElement[bool]:
     )
 
 
-def _signed() -> Select[Any]:
-    return select(signed_document, signature_request.c.name).join(
-        signature_request, signature_request.c.id == signed_document.c.request
-    )
-
-
 def _signed_view(row: Row[Any]) -> SignedDocumentView:
     return SignedDocumentView(
         request=RequestId(row.request),
@@ -271,12 +269,6 @@ def _signed_view(row: Row[Any]) -> SignedDocumentView:
         size_bytes=row.size_bytes,
         level=row.level,
         version=row.version,
-    )
-
-
-def _documents() -> Select[Any]:
-    return select(document, *REPAIR).outerjoin(
-        document_repair, document_repair.c.document == document.c.id
     )
 
 

@@ -20,7 +20,7 @@ from appliance.domain.ids import (
 from appliance.domain.requests.new_request import FRAME_ORIGIN, NewRequest
 from appliance.domain.requests.request import UNFINISHED, RequestView, check_move
 from appliance.domain.vocab import RequestState
-from appliance.signing.request_view_store import request_view, request_views
+from appliance.signing.request_view_store import REQUEST_VIEWS, request_view
 from appliance.signing.signing_order_store import (
     lock_later,
     requests_of,
@@ -97,8 +97,7 @@ class RequestStore(Store):
     async def unfinished(self, after: RequestId, limit: int) -> list[RequestView]:
         """Requests that are not over, by number, those above one."""
         query = (
-            request_views()
-            .where(
+            REQUEST_VIEWS.where(
                 signature_request.c.id > after,
                 signature_request.c.state.in_([state.value for state in UNFINISHED]),
             )
@@ -121,7 +120,7 @@ class RequestStore(Store):
         self, requests: Collection[RequestId], *, lock: bool = False
     ) -> dict[RequestId, RequestView]:
         """Those requests that there are; `lock` as in `get`, in the order of ids."""
-        query = request_views().where(signature_request.c.id.in_(requests))
+        query = REQUEST_VIEWS.where(signature_request.c.id.in_(requests))
         if lock:
             # In one order, so that two who lock several never wait for each other.
             query = query.order_by(signature_request.c.id)
@@ -147,15 +146,11 @@ class RequestStore(Store):
         integrator: IntegratorId | None = None,
     ) -> list[RequestView]:
         """A person's requests in those states, newest first."""
-        query = (
-            request_views()
-            .where(
-                signature_request.c.person == person,
-                signature_request.c.origin != FRAME_ORIGIN,
-                signature_request.c.state.in_([state.value for state in states]),
-            )
-            .order_by(signature_request.c.id.desc())
-        )
+        query = REQUEST_VIEWS.where(
+            signature_request.c.person == person,
+            signature_request.c.origin != FRAME_ORIGIN,
+            signature_request.c.state.in_([state.value for state in states]),
+        ).order_by(signature_request.c.id.desc())
         if integrator is not None:
             query = query.where(signature_request.c.integrator == integrator)
         if before is not None:
@@ -166,7 +161,7 @@ class RequestStore(Store):
 
     async def all(self, limit: int) -> list[RequestView]:
         """The newest requests of anybody, for operators."""
-        query = request_views().order_by(signature_request.c.id.desc()).limit(limit)
+        query = REQUEST_VIEWS.order_by(signature_request.c.id.desc()).limit(limit)
         return [request_view(row) for row in await self._connection.execute(query)]
 
     async def begin(

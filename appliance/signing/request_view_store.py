@@ -21,34 +21,31 @@ from appliance.domain.vocab import RequestState, SignatureLevel, TimestampPolicy
 
 _Word = TypeVar("_Word", bound=StrEnum)
 _WISHES: Final = ("level", "timestamp_policy", "digest", "tsa")
-
-
-def request_views() -> Select[Any]:
-    """Select what `request_view` reads."""
-    later = signature_request.alias("later")
-    followed = exists().where(
-        later.c.process == signature_request.c.process,
-        later.c.seq > signature_request.c.seq,
-        later.c.state == RequestState.WAITING.value,
+_LATER: Final = signature_request.alias("later")
+_FOLLOWED: Final = exists().where(
+    _LATER.c.process == signature_request.c.process,
+    _LATER.c.seq > signature_request.c.seq,
+    _LATER.c.state == RequestState.WAITING.value,
+)
+REQUEST_VIEWS: Final[Select[Any]] = (
+    select(
+        signature_request,
+        _FOLLOWED.label("followed"),
+        document.c.sha256,
+        document.c.inspection,
+        *REPAIR,
+        integrator.c.name.label("integrator_name"),
+        *(integrator.c[name].label(f"i_{name}") for name in _WISHES),
     )
-    return (
-        select(
-            signature_request,
-            followed.label("followed"),
-            document.c.sha256,
-            document.c.inspection,
-            *REPAIR,
-            integrator.c.name.label("integrator_name"),
-            *(integrator.c[name].label(f"i_{name}") for name in _WISHES),
-        )
-        .join(document, document.c.id == signature_request.c.document)
-        .outerjoin(document_repair, document_repair.c.document == document.c.id)
-        .join(integrator, integrator.c.id == signature_request.c.integrator)
-    )
+    .join(document, document.c.id == signature_request.c.document)
+    .outerjoin(document_repair, document_repair.c.document == document.c.id)
+    .join(integrator, integrator.c.id == signature_request.c.integrator)
+)
+"""What `request_view` reads."""
 
 
 def request_view(row: Row[Any]) -> RequestView:
-    """Read a row of `request_views`."""
+    """Read a row of `REQUEST_VIEWS`."""
     return RequestView(
         id=RequestId(row.id),
         person=PersonId(row.person),

@@ -7,17 +7,15 @@ from appliance.core.database.tables import signature_request
 from appliance.domain.ids import DocumentId, ProcessId, RequestId
 from appliance.domain.requests.request import UNFINISHED, RequestView
 from appliance.domain.vocab import RequestState
-from appliance.signing.request_view_store import request_view, request_views
+from appliance.signing.request_view_store import REQUEST_VIEWS, request_view
 
 
 async def requests_of(
     connection: AsyncConnection, process: ProcessId
 ) -> list[RequestView]:
     """The requests of a process, in order."""
-    query = (
-        request_views()
-        .where(signature_request.c.process == process)
-        .order_by(signature_request.c.seq)
+    query = REQUEST_VIEWS.where(signature_request.c.process == process).order_by(
+        signature_request.c.seq
     )
     return [request_view(row) for row in await connection.execute(query)]
 
@@ -27,8 +25,7 @@ async def lock_later(
 ) -> list[RequestView]:
     """Those after a place in it, in order; others are kept from moving them."""
     query = (
-        request_views()
-        .where(signature_request.c.process == process)
+        REQUEST_VIEWS.where(signature_request.c.process == process)
         .where(signature_request.c.seq > seq)
         .order_by(signature_request.c.seq)
         .with_for_update(of=signature_request)
