@@ -9,7 +9,7 @@ Source: EN 319 142-1, 5.4.2; design §3, 5.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import pairwise
 from typing import Final, Protocol
 
@@ -147,32 +147,23 @@ class ValidationSource:
             ApplianceError: as `of`.
         """
         deadline = asyncio.get_running_loop().time() + self._wait_s
-        while (found := await self._look(path)) is None:
+        while True:
+            told: list[ValidationData] = []
+            async with self._store.read() as transaction:
+                for certificate, issuer in pairwise(path):
+                    found = await self._status(transaction, certificate, issuer)
+                    if found is None:
+                        break
+                    told.append(found)
+                else:
+                    data = ValidationData(certificates=path)
+                    return reduce(ValidationData.with_more, told, data)
             # Each time: a task that was asked for before may have had its last look
             # at what is due before this certificate was.
             await self._publishing.submit()
             if asyncio.get_running_loop().time() > deadline:
                 raise ApplianceError(ErrorCode.REVOCATION_UNAVAILABLE)
             await asyncio.sleep(_LOOK_AGAIN_S)
-        return found
-
-    async def _look(self, path: tuple[bytes, ...]) -> ValidationData | None:
-        """What the record has; None when something is still to be published.
-
-        Raises:
-            ApplianceError: as `of`.
-        """
-        statuses = []
-        async with self._store.read() as transaction:
-            for certificate, issuer in pairwise(path):
-                found = await self._status(transaction, certificate, issuer)
-                if found is None:
-                    return None
-                statuses.append(found)
-        data = ValidationData(certificates=path)
-        for found in statuses:
-            data = data.with_more(found)
-        return data
 
     async def _status(
         self, transaction: Transaction, certificate: bytes, issuer: bytes
