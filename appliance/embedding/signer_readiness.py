@@ -21,7 +21,7 @@ from appliance.domain.vocab import CredentialState, PersonState
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.pki.certificate_store import CertificateStore
-from appliance.pki.revocation import is_found_revoked
+from appliance.pki.validation.external_status_store import is_found_revoked
 
 
 class Bar(StrEnum):

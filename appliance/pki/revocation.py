@@ -15,7 +15,6 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import parse_serial, serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.vocab import (
     CertificateState,
@@ -30,10 +29,6 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.validation.certificate_rules import name_of
-from appliance.pki.validation.external_status_store import (
-    ExternalStatusStore,
-    status_subject,
-)
 
 _BATCH = 100
 _REASONS = {reason.value: reason for reason in RevocationReason}
@@ -214,16 +209,3 @@ class Revocations:
                     task_created(task, TaskKind.REVOKE, "system", given)
                 )
         return len(stalled)
-
-
-async def is_found_revoked(transaction: Transaction, credential: Credential) -> bool:
-    """Whether an outside CA has revoked what a credential signs with, or holds it.
-
-    Args:
-        transaction: the caller's.
-        credential: any.
-    """
-    path = (credential.certificate, *credential.chain)
-    return await ExternalStatusStore(transaction).any_revoked(
-        [status_subject(der) for der in path]
-    )

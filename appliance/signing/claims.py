@@ -31,7 +31,7 @@ from appliance.domain.vocab import EventKind, ItemState, RequestState
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
-from appliance.pki.revocation import is_found_revoked
+from appliance.pki.validation.external_status_store import is_found_revoked
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore

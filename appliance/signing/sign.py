@@ -52,7 +52,7 @@ from appliance.keys.key_encryption import seal_to_each
 from appliance.keys.password_attempts import Attempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import UnlockKeys
-from appliance.pki.revocation import is_found_revoked
+from appliance.pki.validation.external_status_store import is_found_revoked
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.request_store import RequestStore

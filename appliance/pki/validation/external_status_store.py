@@ -9,8 +9,9 @@ from sqlalchemy import Row, delete, select
 
 from appliance.core.database.tables import outside_status
 from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
+from appliance.core.unit_of_work import Store, Transaction
 from appliance.domain.external_status import KeptStatus, StatusKind
+from appliance.domain.identity import Credential
 
 
 def status_subject(certificate: bytes) -> str:
@@ -20,6 +21,19 @@ def status_subject(certificate: bytes) -> str:
         certificate: DER.
     """
     return hashlib.sha256(certificate).hexdigest()
+
+
+async def is_found_revoked(transaction: Transaction, credential: Credential) -> bool:
+    """Whether an outside CA has revoked what a credential signs with, or holds it.
+
+    Args:
+        transaction: the caller's.
+        credential: any.
+    """
+    path = (credential.certificate, *credential.chain)
+    return await ExternalStatusStore(transaction).any_revoked(
+        [status_subject(der) for der in path]
+    )
 
 
 class ExternalStatusStore(Store):
