@@ -32,7 +32,6 @@ from appliance.keys.sealed_key_store import (
     add_seals,
     erase_seals,
     is_sealed,
-    is_sealed_to,
     seals_of,
 )
 
@@ -312,5 +311,5 @@ def _claimable(
     free = _free(at) & (hsm_task.c.fence < attempts)
     possible = hsm_task.c.kind.in_([kind.value for kind in kinds])
     unsealed = ~is_sealed(task_seal, hsm_task.c.id)
-    ours = unsealed | is_sealed_to(task_seal, hsm_task.c.id, host)
+    ours = unsealed | is_sealed(task_seal, hsm_task.c.id, host)
     return free & possible & ours

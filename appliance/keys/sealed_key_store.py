@@ -50,15 +50,12 @@ async def erase_seals(
     await connection.execute(delete(table).where(wanted))
 
 
-def is_sealed(table: Table, subject: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether something is sealed to any host, as a condition."""
-    # By name: `SELECT *` needs a right on what is sealed as well.
-    return select(_subject(table)).where(_subject(table) == subject).exists()
-
-
-def is_sealed_to(
-    table: Table, subject: ColumnElement[str], host: str
+def is_sealed(
+    table: Table, subject: ColumnElement[str], host: str | None = None
 ) -> ColumnElement[bool]:
-    """Whether something is sealed to a host, as a condition."""
-    which = (_subject(table) == subject, table.c.host == host)
-    return select(_subject(table)).where(*which).exists()
+    """Whether something is sealed to any host, or to one, as a condition."""
+    wanted = _subject(table) == subject
+    if host is not None:
+        wanted &= table.c.host == host
+    # By name: `SELECT *` needs a right on what is sealed as well.
+    return select(_subject(table)).where(wanted).exists()

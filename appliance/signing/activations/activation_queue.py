@@ -17,7 +17,7 @@ from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
 from appliance.domain.records.activations import Claim, LeasePolicy
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import ActivationState, ItemState
-from appliance.keys.sealed_key_store import is_sealed_to, seals_of
+from appliance.keys.sealed_key_store import is_sealed, seals_of
 
 TRIES: Final = activation.c.fence - activation.c.progress
 """Claims since an item last came to a result."""
@@ -148,7 +148,7 @@ def _claimable(
     )
     if policy.outside:
         return finishing & activation.c.outside
-    ours = is_sealed_to(activation_seal, activation.c.id, policy.host)
+    ours = is_sealed(activation_seal, activation.c.id, policy.host)
     neglected = activation.c.lease_until <= at - _NEGLECTED * policy.lease
     several = exists().where(
         activation_item.c.activation == activation.c.id, activation_item.c.seq > 0
