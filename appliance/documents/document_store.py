@@ -28,8 +28,11 @@ from appliance.core.database.tables import (
 )
 from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
-from appliance.documents.inspection_json import inspection_from_json, inspection_to_json
-from appliance.domain.documents import Damage, Repair
+from appliance.documents.inspection_json import (
+    inspection_from_json,
+    inspection_to_json,
+    repair_of,
+)
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import SignedDocumentView, SignedVersion
@@ -278,12 +281,5 @@ def _stored(row: Row[Any]) -> StoredDocument:
         IntegratorId(row.integrator),
         row.sha256,
         inspection_from_json(row.inspection),
-        repair_of(row),
+        repair_of(row.original_sha256, row.damage),
     )
-
-
-def repair_of(row: Row[Any]) -> Repair | None:
-    """How a document was repaired, if it was: of a row with `REPAIR`."""
-    if row.original_sha256 is None:
-        return None
-    return Repair(row.original_sha256, tuple(Damage(word) for word in row.damage))

@@ -1,11 +1,18 @@
-"""An `Inspection` as the JSON value that is stored with its document."""
+"""What the inspection of a document found, as it is stored with the document."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby, repeat
 from typing import Any
 
-from appliance.domain.documents import FindingKind, Inspection, PageBox, SignatureMark
+from appliance.domain.documents import (
+    Damage,
+    FindingKind,
+    Inspection,
+    PageBox,
+    Repair,
+    SignatureMark,
+)
 from appliance.domain.signature_fields import SigningFacts, from_json
 
 
@@ -54,3 +61,17 @@ def _pages(fields: dict[str, Any]) -> Iterator[PageBox]:
     )
     for times, *box in runs:
         yield from repeat(PageBox(*box), times)
+
+
+def repair_of(
+    original_sha256: str | None, damage: Sequence[str] | None
+) -> Repair | None:
+    """How a document was repaired, if it was.
+
+    Args:
+        original_sha256: of the file as it came, hex; None: it was not repaired.
+        damage: words of `Damage`; None likewise.
+    """
+    if original_sha256 is None or damage is None:
+        return None
+    return Repair(original_sha256, tuple(Damage(word) for word in damage))

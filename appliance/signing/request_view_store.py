@@ -11,8 +11,8 @@ from appliance.core.database.tables import (
     integrator,
     signature_request,
 )
-from appliance.documents.document_store import REPAIR, repair_of
-from appliance.documents.inspection_json import inspection_from_json
+from appliance.documents.document_store import REPAIR
+from appliance.documents.inspection_json import inspection_from_json, repair_of
 from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.requests.levels import ProfileWishes
@@ -61,13 +61,13 @@ def request_view(row: Row[Any]) -> RequestView:
             _first(DigestAlgorithm, row.digest, row.i_digest),
             tuple(row.tsa or row.i_tsa or ()) or None,
         ),
+        repair=repair_of(row.original_sha256, row.damage),
         inspection=inspection_from_json(row.inspection),
         created=row.created,
         expires=row.expires,
         params_sha256=row.params_sha256,
         activation=row.activation,
         origin=row.origin,
-        repair=repair_of(row),
         process=ProcessId(row.process),
         seq=row.seq,
         followed=bool(row.followed),
