@@ -28,14 +28,7 @@ class SqlAudit:
         """Number, chain and write what was queued."""
         if not self._queued:
             return
-        place = (
-            await self._connection.execute(
-                select(audit_writer.c.n, audit_writer.c.hash)
-                .where(audit_writer.c.id == self._writer)
-                .with_for_update()
-            )
-        ).one()
-        n, prev = place.n, place.hash
+        n, prev = await self._newest()
         at = self._clock.now()
         values: list[dict[str, object]] = []
         for event in self._queued:
@@ -64,6 +57,16 @@ class SqlAudit:
             .values(n=n, hash=prev)
         )
         self._queued.clear()
+
+    async def _newest(self) -> tuple[int, str]:
+        """Number and hash of the writer's newest row, held until the commit."""
+        rows = await self._connection.execute(
+            select(audit_writer.c.n, audit_writer.c.hash)
+            .where(audit_writer.c.id == self._writer)
+            .with_for_update()
+        )
+        newest = rows.one()
+        return newest.n, newest.hash
 
     async def of_request(self, request: int) -> list[AuditRow]:
         """All rows that name a request, oldest first."""

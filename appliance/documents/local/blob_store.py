@@ -261,8 +261,7 @@ class LocalDocuments:
                 with held(path.parent, alone=False):
                     is_there = False
                     with suppress(FileNotFoundError), path.open("rb") as file:
-                        size = _size_of(file)
-                        is_there = opens(file, size, integrator, sha256, key)
+                        is_there = opens(file, _size_of(file), integrator, sha256, key)
                     if is_there:
                         os.utime(path)
                         # Another writer may be between its rename and its fsync.
@@ -270,8 +269,9 @@ class LocalDocuments:
                         return
                     if not signed:
                         self._reserve.demand_intake_room(sum(map(len, parts)))
-                    whose = associated(integrator, sha256)
-                    write_durably(path, seal(parts, key, whose))
+                    write_durably(
+                        path, seal(parts, key, associated(integrator, sha256))
+                    )
 
         try:
             write()
