@@ -180,7 +180,7 @@ class CredentialPlace:
         )
         self._claims = Claims(
             core.store,
-            core.outcomes,
+            core.completion_notifier,
             core.clock,
             core.settings.signing,
             f"signing/{HOST}/1",

@@ -63,7 +63,7 @@ from appliance.settings import Settings, SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import Claims
 from appliance.signing.request_store import RequestStore
-from tests.fakes import NOON, FakeDoorbell, FakeOutcomes, MovingClock
+from tests.fakes import NOON, FakeCompletionNotifier, FakeWorkNotifier, MovingClock
 from tests.parts.emptied import EmptiedDatabase
 from tests.parts.loops import run_apart
 from tests.parts.migrated import lay_tables
@@ -145,8 +145,10 @@ class CoreParts:
     settings: Settings
     clock: MovingClock
     store: Database
-    outcomes: FakeOutcomes = field(default_factory=FakeOutcomes)
-    doorbell: FakeDoorbell = field(default_factory=FakeDoorbell)
+    completion_notifier: FakeCompletionNotifier = field(
+        default_factory=FakeCompletionNotifier
+    )
+    work_notifier: FakeWorkNotifier = field(default_factory=FakeWorkNotifier)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
     _integrator: IntegratorId | None = None
     _others: list[Database] = field(default_factory=list)
@@ -172,7 +174,7 @@ class CoreParts:
         outside = options.pop("outside", False)
         return Claims(
             options.pop("store", self.store),
-            self.outcomes,
+            self.completion_notifier,
             self.clock,
             SigningSettings(**options),
             slot,

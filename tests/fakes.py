@@ -312,26 +312,26 @@ class FakeHealth:
         return self.checks
 
 
-class FakeDoorbell:
-    """Remembers who rang; wakes nobody."""
+class FakeWorkNotifier:
+    """Remembers what it was told; wakes nobody."""
 
     def __init__(self) -> None:
-        self.rung: list[ActivationId] = []
+        self.notified: list[ActivationId] = []
         self._heard = asyncio.Event()
 
-    async def ring(self, work: ActivationId | TaskId) -> None:
+    async def notify(self, work: ActivationId | TaskId) -> None:
         """Remember it."""
-        self.rung.append(ActivationId(work))
+        self.notified.append(ActivationId(work))
         self._heard.set()
 
     async def heard(self, times: int) -> None:
-        """Wait until it has rung that often."""
-        while len(self.rung) < times:
+        """Wait until it was told that often."""
+        while len(self.notified) < times:
             self._heard.clear()
             await self._heard.wait()
 
 
-class FakeExpectation:
+class FakeSubscription:
     """Waits in vain, or for no time at all.
 
     Args:
@@ -344,7 +344,7 @@ class FakeExpectation:
         self._pauses = pauses
 
     async def wait(self, timeout_s: float) -> bool:
-        """Wait for `announce` or the time-out."""
+        """Wait for `publish` or the time-out."""
         self._pauses.append(timeout_s)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -354,7 +354,7 @@ class FakeExpectation:
         return told
 
 
-class FakeOutcomes:
+class FakeCompletionNotifier:
     """News within this process, or none of it.
 
     Args:
@@ -363,25 +363,27 @@ class FakeOutcomes:
 
     def __init__(self, *, deaf: bool = False) -> None:
         self.deaf = deaf
-        self.announced: list[ActivationId] = []
-        self.expected: list[ActivationId] = []
+        self.published: list[ActivationId] = []
+        self.subscribed: list[ActivationId] = []
         self.pauses: list[float] = []
         self._events: dict[ActivationId, list[asyncio.Event]] = {}
 
     @asynccontextmanager
-    async def expect(self, activation: ActivationId) -> AsyncIterator[FakeExpectation]:
+    async def subscribe(
+        self, activation: ActivationId
+    ) -> AsyncIterator[FakeSubscription]:
         """Listen from now on."""
-        self.expected.append(activation)
+        self.subscribed.append(activation)
         events = self._events.setdefault(activation, [])
         events.append(event := asyncio.Event())
         try:
-            yield FakeExpectation(event, self.pauses)
+            yield FakeSubscription(event, self.pauses)
         finally:
             events.remove(event)
 
-    async def announce(self, activation: ActivationId) -> None:
-        """Wake whoever expects it."""
-        self.announced.append(activation)
+    async def publish(self, activation: ActivationId) -> None:
+        """Wake whoever subscribed to it."""
+        self.published.append(activation)
         if not self.deaf:
             for event in self._events.get(activation, []):
                 event.set()

@@ -46,11 +46,11 @@ from appliance.signing.request_store import RequestStore
 from appliance.signing.signature_lookup import Verification
 from tests.fakes import (
     FakeBatchSigning,
-    FakeDoorbell,
     FakeHealth,
     FakeRequests,
     FakeSigning,
     FakeTasks,
+    FakeWorkNotifier,
     MovingClock,
     request_view,
 )
@@ -267,7 +267,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         ),
         verification=Verification(store),
         timestamps=Timestamps(
-            store, clock, HsmTasks(store, clock, "api", new_id(), FakeDoorbell())
+            store, clock, HsmTasks(store, clock, "api", new_id(), FakeWorkNotifier())
         ),
         requests=FakeRequests(),
         signing=FakeSigning(),

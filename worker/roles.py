@@ -138,9 +138,14 @@ def _worker(
         installation,
     )
     authority = Authority(session, read_ca(settings), settings)
-    publishing = Publishing(core.store, clock, settings.pki, slot, core.doorbell)
+    publishing = Publishing(core.store, clock, settings.pki, slot, core.work_notifier)
     claims = Claims(
-        core.store, core.outcomes, clock, settings.signing, slot, core.process
+        core.store,
+        core.completion_notifier,
+        clock,
+        settings.signing,
+        slot,
+        core.process,
     )
     tsa = InternalTsa(
         session, authority, publishing, clock, settings.timestamps.accuracy_s
@@ -225,7 +230,9 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         )
         kept = timedelta(days=settings.signing.idempotency_days)
         known = timedelta(days=settings.auth.known_address_days)
-        sweeping = Sweeping(core.store, core.outcomes, core.clock, kept, known)
+        sweeping = Sweeping(
+            core.store, core.completion_notifier, core.clock, kept, known
+        )
         overdue = OverdueUpkeep(core.store, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)

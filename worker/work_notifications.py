@@ -1,6 +1,6 @@
-"""Hearing rings: arq as a task inside the worker, woken by a channel.
+"""Hearing that there is work: arq as a task inside the worker, woken by a channel.
 
-A ring only wakes; what there is to do stands in the database. arq's Worker is
+A notification only wakes; what there is to do stands in the database. arq's Worker is
 built anew whenever Redis goes, and the HSM session knows nothing of it.
 
 Source: design §3, 3; facts "arq".
@@ -15,7 +15,7 @@ import structlog
 from arq import ArqRedis, Worker, func
 from redis.exceptions import RedisError, ResponseError
 
-from appliance.bootstrap import Bell
+from appliance.bootstrap import WorkChannel
 from appliance.core import metrics
 
 _log = structlog.get_logger(__name__)
@@ -26,49 +26,51 @@ _END_S: Final = 1.0
 """Longest that jobs which run are waited for; they only set an event."""
 
 
-class RingWorker(Worker):
+class NotifiedWorker(Worker):
     """arq's worker, which polls when the channel says so.
 
     Args:
-        rung: set by the channel's listener.
-        free: whether this worker can take work; a busy one leaves the ring
+        notified: set by the channel's listener.
+        free: whether this worker can take work; a busy one leaves it
             to another.
         options: arq's own.
     """
 
     def __init__(
-        self, *, rung: asyncio.Event, free: Callable[[], bool], **options: Any
+        self, *, notified: asyncio.Event, free: Callable[[], bool], **options: Any
     ) -> None:
         super().__init__(**options)
-        self._rung = rung
+        self._notified = notified
         self._free = free
 
     async def main(self) -> None:
         """Poll once after each message, and once a second."""
         while True:
-            self._rung.clear()
+            self._notified.clear()
             if self._free():
                 await self._poll_iteration()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LISTEN_S):
-                    await self._rung.wait()
+                    await self._notified.wait()
 
 
-async def hear_rings(bell: Bell, wake: asyncio.Event, free: Callable[[], bool]) -> None:
-    """Set `wake` at each ring, until cancelled; Redis may come and go."""
-    rung = asyncio.Event()
+async def hear_notifications(
+    channel: WorkChannel, wake: asyncio.Event, free: Callable[[], bool]
+) -> None:
+    """Set `wake` at each notification, until cancelled; Redis may come and go."""
+    notified = asyncio.Event()
 
     async def listen() -> None:
-        async for _ in bell.listen():
-            rung.set()
+        async for _ in channel.listen():
+            notified.set()
 
-    async def ring(_context: dict[str, Any], _activation: str) -> None:
+    async def job(_context: dict[str, Any], _activation: str) -> None:
         wake.set()
 
     listener = asyncio.create_task(listen())
     try:
         while True:
-            await _run_once(bell, ring, rung, free)
+            await _run_once(channel, job, notified, free)
             await asyncio.sleep(_RETRY_S)
     finally:
         listener.cancel()
@@ -77,25 +79,25 @@ async def hear_rings(bell: Bell, wake: asyncio.Event, free: Callable[[], bool]) 
 
 
 async def _run_once(
-    bell: Bell, ring: Any, rung: asyncio.Event, free: Callable[[], bool]
+    channel: WorkChannel, job: Any, notified: asyncio.Event, free: Callable[[], bool]
 ) -> None:
     """Run arq until Redis goes away."""
     pool: ArqRedis | None = None
-    worker: RingWorker | None = None
+    worker: NotifiedWorker | None = None
     try:
-        pool = await bell.connect()
+        pool = await channel.connect()
         metrics.BELL_CONNECTED.set(1)
-        worker = RingWorker(
-            rung=rung,
+        worker = NotifiedWorker(
+            notified=notified,
             free=free,
-            functions=[func(ring, name=bell.job, keep_result=0, max_tries=1)],
-            queue_name=bell.queue,
+            functions=[func(job, name=channel.job, keep_result=0, max_tries=1)],
+            queue_name=channel.queue,
             redis_pool=pool,
             handle_signals=False,
-            job_serializer=bell.serialize,
-            job_deserializer=bell.deserialize,
+            job_serializer=channel.serialize,
+            job_deserializer=channel.deserialize,
             job_timeout=10,
-            # Also of a ring that came too late to be a job any more.
+            # Also of one that came too late to be a job any more.
             keep_result=0,
             health_check_interval=60,
             log_results=False,
@@ -104,13 +106,13 @@ async def _run_once(
     except ResponseError as exc:
         # Full, read-only, or something else stands under the queue's name.
         _log.debug("bell.refused", error=str(exc))
-        await _clear(pool, bell.queue)
+        await _clear(pool, channel.queue)
     except (RedisError, OSError, TimeoutError) as exc:
         _log.debug("bell.lost", error=str(exc))
     except Exception as exc:  # noqa: BLE001 (arq stumbles over what others wrote)
-        # It may cost rings, which cost a poll's time, but never the bell.
+        # It may cost notifications, each a poll's time, but never the channel.
         _log.warning("bell.spoilt", error=repr(exc))
-        await _clear(pool, bell.queue)
+        await _clear(pool, channel.queue)
     finally:
         metrics.BELL_CONNECTED.set(0)
         if worker is not None:
@@ -132,7 +134,7 @@ async def _end_jobs(worker: Worker) -> None:
 
 
 async def _clear(pool: ArqRedis | None, queue: str) -> None:
-    """Empty the queue: rings are no record, and one that cannot be read stays."""
+    """Empty the queue: it is no record, and a job that cannot be read stays."""
     if pool is not None:
         with contextlib.suppress(RedisError, OSError, TimeoutError):
             await pool.delete(queue)

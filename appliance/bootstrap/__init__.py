@@ -11,7 +11,7 @@ from appliance.bootstrap.certificates import (
     open_expiry,
     open_trust,
 )
-from appliance.bootstrap.core import Bell, Core, document_sealer, open_core
+from appliance.bootstrap.core import Core, WorkChannel, document_sealer, open_core
 from appliance.bootstrap.documents import open_documents
 from appliance.bootstrap.front import Front, open_front
 from appliance.bootstrap.heartbeat import heartbeat
@@ -19,9 +19,9 @@ from appliance.bootstrap.secrets import open_secret_rotation
 
 __all__ = [
     "AdminFront",
-    "Bell",
     "Core",
     "Front",
+    "WorkChannel",
     "document_sealer",
     "heartbeat",
     "open_admin",

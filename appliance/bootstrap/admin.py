@@ -119,7 +119,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
                 core.clock_check,
                 core.documents.check,
             ),
-            tasks=HsmTasks(store, clock, role, core.process, core.doorbell),
+            tasks=HsmTasks(store, clock, role, core.process, core.work_notifier),
             certificates=Certificates(store, clock),
             revocations=revocations,
             trust=trust,

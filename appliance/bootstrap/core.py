@@ -28,11 +28,11 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import new_id
 from appliance.domain.ports import (
+    CompletionNotifier,
     DocumentUpkeep,
-    Doorbell,
-    Outcomes,
     PdfInspector,
     Sealer,
+    WorkNotifier,
 )
 from appliance.settings import Settings, SettingsError
 
@@ -44,15 +44,15 @@ _SANDBOX_MARGIN_S = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Bell:
-    """How a worker hears rings."""
+class WorkChannel:
+    """How a worker hears that there is work."""
 
     queue: str
     job: str
     connect: Callable[[], Any]
     """Makes a connection; awaited, gives an arq pool."""
     listen: Callable[[], AsyncIterator[str | None]]
-    """Messages of the bell's channel, for ever."""
+    """Messages of the channel of work, for ever."""
     serialize: Callable[[dict[str, Any]], bytes]
     deserialize: Callable[[bytes], dict[str, Any]]
 
@@ -68,9 +68,9 @@ class Core:
     store: Database
     documents: DocumentUpkeep
     inspector: PdfInspector
-    doorbell: Doorbell
-    outcomes: Outcomes
-    bell: Bell
+    work_notifier: WorkNotifier
+    completion_notifier: CompletionNotifier
+    work_channel: WorkChannel
     tables: Callable[[], Awaitable[str]]
     """Gives `ok`, or a code where this version may not use the tables."""
     clock_check: ClockCheck
@@ -120,8 +120,8 @@ async def open_core(
     engines = open_engines(settings)
     store = Database(engines, clock, role)
     document_keys = IntegratorDocumentKeys(store, sealer, clock)
-    doorbell = messaging.RedisDoorbell(redis_settings)
-    outcomes = messaging.RedisOutcomes(redis_settings)
+    work_notifier = messaging.RedisWorkNotifier(redis_settings)
+    completion_notifier = messaging.RedisCompletionNotifier(redis_settings)
 
     try:
         await _refuse_tables_too_new(engines)
@@ -134,9 +134,9 @@ async def open_core(
             inspector=SandboxClient(
                 settings.sandbox_socket, settings.sandbox.wall_s + _SANDBOX_MARGIN_S
             ),
-            doorbell=doorbell,
-            outcomes=outcomes,
-            bell=Bell(
+            work_notifier=work_notifier,
+            completion_notifier=completion_notifier,
+            work_channel=WorkChannel(
                 queue=messaging.QUEUE,
                 job=messaging.RING_JOB,
                 connect=lambda: messaging.connect_queue(redis_settings),
@@ -148,8 +148,8 @@ async def open_core(
             clock_check=ClockCheck(clock, lambda: database_time(engines)),
         )
     finally:
-        await doorbell.close()
-        await outcomes.close()
+        await work_notifier.close()
+        await completion_notifier.close()
         await store.close()
 
 

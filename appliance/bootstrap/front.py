@@ -147,8 +147,8 @@ async def open_front(
             attempts,
             hosts,
             stamping,
-            core.doorbell,
-            core.outcomes,
+            core.work_notifier,
+            core.completion_notifier,
             clock,
             settings.signing,
             shielded,
@@ -176,7 +176,7 @@ async def open_front(
         throttle = Throttle(store, lookup, clock, settings.auth)
         pins = RevocationPins(store, clock, login_passwords)
         trust = open_trust(core)
-        tasks = HsmTasks(store, clock, role, core.process, core.doorbell)
+        tasks = HsmTasks(store, clock, role, core.process, core.work_notifier)
         front = Front(
             settings=settings,
             clock=clock,
@@ -227,7 +227,7 @@ async def open_front(
                 store,
                 clock,
                 settings,
-                Publishing(store, clock, settings.pki, role, core.doorbell),
+                Publishing(store, clock, settings.pki, role, core.work_notifier),
             ),
             timestamps=Timestamps(store, clock, tasks),
             integrators=Integrators(store, lookup, clock, settings.environment),
@@ -297,7 +297,7 @@ async def open_front(
             verification=Verification(store),
             logos=Logos(store, core.inspector, clock),
         )
-        listening = asyncio.create_task(core.outcomes.run())
+        listening = asyncio.create_task(core.completion_notifier.run())
         try:
             yield front
         finally:

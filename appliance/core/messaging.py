@@ -1,7 +1,7 @@
-"""The doorbell and the news of outcomes, over Redis; nothing here is a record.
+"""That there is work, and that it ended, over Redis; nothing here is a record.
 
-A ring is an arq job (so that exactly one of many workers takes it) and a
-message on a channel (so that it takes it at once). A ring that is lost costs
+A notification is an arq job (so that exactly one of many workers takes it) and a
+message on a channel (so that it takes it at once). One that is lost costs
 the poll interval of a worker; news that is lost costs a front its next look.
 """
 
@@ -39,8 +39,8 @@ _Client = TypeVar("_Client", bound=Redis)
 _AWAY = (RedisError, OSError, asyncio.TimeoutError)
 _CONNECT_S = 1
 """Longest that connecting may take, in seconds."""
-_RING_S = 1.0
-"""Longest that a ring or news may take; who waits for it looks by itself then."""
+_NOTIFY_S = 1.0
+"""Longest that telling anybody may take; who waits for it looks by itself then."""
 _REST_S = 1.0
 """Time that a Redis that was away is left alone, in seconds."""
 _DEAF_S = 0.5
@@ -66,7 +66,7 @@ def deserialize(raw: bytes) -> dict[str, Any]:
 
 
 def redis_settings(settings: Settings) -> RedisSettings:
-    """How to reach the doorbell.
+    """How to reach Redis.
 
     Raises:
         SettingsError: the file of its password cannot be read.
@@ -85,7 +85,7 @@ def redis_settings(settings: Settings) -> RedisSettings:
 
 
 class _Link(Generic[_Client]):
-    """A client of Redis, asked for `_RING_S` at most and never in vain for long.
+    """A client of Redis, asked for `_NOTIFY_S` at most and never in vain for long.
 
     What is later than that is cancelled and comes to its end by itself: over a dead
     link the client takes seconds more for letting go. A Redis that was away is left
@@ -113,7 +113,7 @@ class _Link(Generic[_Client]):
         if self._client is None and _now() < self._retry_at:
             return
         sending = self._begin(self._send(words))
-        await asyncio.wait({sending}, timeout=_RING_S)
+        await asyncio.wait({sending}, timeout=_NOTIFY_S)
         if not sending.done():
             sending.cancel()
         elif not sending.cancelled():
@@ -163,18 +163,18 @@ class _Link(Generic[_Client]):
         """Drop the connection, and give what is under way a moment more."""
         self._drop()
         if self._running:
-            _, late = await asyncio.wait([*self._running], timeout=_RING_S)
+            _, late = await asyncio.wait([*self._running], timeout=_NOTIFY_S)
             for sending in late:
                 sending.cancel()
 
 
-class RedisDoorbell:
-    """A `Doorbell` over arq; never raises."""
+class RedisWorkNotifier:
+    """A `WorkNotifier` over arq; never raises."""
 
     def __init__(self, settings: RedisSettings) -> None:
         self._link = _Link(partial(connect_queue, settings))
 
-    async def ring(self, work: ActivationId | TaskId) -> None:
+    async def notify(self, work: ActivationId | TaskId) -> None:
         """Tell any worker that there is work; never raises."""
 
         async def tell(pool: ArqRedis) -> None:
@@ -200,15 +200,15 @@ def _now() -> float:
 
 
 @dataclass(slots=True, eq=False)
-class _Waiter:
+class _Subscription:
     """One caller waiting for news."""
 
-    outcomes: "RedisOutcomes"
+    completion_notifier: "RedisCompletionNotifier"
     event: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait for news or the time-out; True for news."""
-        if not self.outcomes.hears:
+        if not self.completion_notifier.hears:
             timeout_s = min(timeout_s, _DEAF_S)
         try:
             async with asyncio.timeout(timeout_s):
@@ -219,20 +219,20 @@ class _Waiter:
         return True
 
 
-class RedisOutcomes:
-    """`Outcomes` over one subscription a process; `run` keeps it alive."""
+class RedisCompletionNotifier:
+    """`CompletionNotifier` over one subscription a process; `run` keeps it alive."""
 
     def __init__(self, settings: RedisSettings) -> None:
         self._settings = settings
-        self._waiters: dict[str, set[_Waiter]] = {}
+        self._waiters: dict[str, set[_Subscription]] = {}
         self._link = _Link(self._connect)
         self.hears = False
         """Whether news can come; without, a wait is a short one."""
 
     @asynccontextmanager
-    async def expect(self, activation: ActivationId) -> AsyncIterator[_Waiter]:
+    async def subscribe(self, activation: ActivationId) -> AsyncIterator[_Subscription]:
         """Listen from now on; enter it before the work is committed."""
-        waiter = _Waiter(self)
+        waiter = _Subscription(self)
         self._waiters.setdefault(activation, set()).add(waiter)
         try:
             yield waiter
@@ -242,8 +242,8 @@ class RedisOutcomes:
             if not waiters:
                 del self._waiters[activation]
 
-    async def announce(self, activation: ActivationId) -> None:
-        """Wake whoever expects it; never raises."""
+    async def publish(self, activation: ActivationId) -> None:
+        """Wake whoever subscribed to it; never raises."""
 
         async def tell(client: Redis) -> None:
             await client.publish(NEWS, activation)
@@ -278,7 +278,7 @@ class RedisOutcomes:
 
 
 def connect(settings: RedisSettings) -> Redis:
-    """A client of the doorbell."""
+    """A client of Redis."""
     return Redis(**_connection(settings))
 
 

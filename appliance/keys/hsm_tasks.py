@@ -25,7 +25,7 @@ from appliance.domain.hsm_tasks import (
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId, PersonId, TaskId
 from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.ports import Doorbell
+from appliance.domain.ports import WorkNotifier
 from appliance.domain.vocab import EventKind, TaskKind, TaskState, VouchedBy
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
@@ -105,7 +105,7 @@ class HsmTasks:
         worker: the worker's slot, `signing/<host>/<n>`, where a worker does
             tasks; else the role.
         process: id of this process start.
-        doorbell: wakes a worker for who waits; without, one looks every few seconds.
+        work_notifier: wakes a worker; without, one looks every few seconds.
     """
 
     def __init__(
@@ -114,10 +114,10 @@ class HsmTasks:
         clock: Clock,
         worker: str,
         process: str,
-        doorbell: Doorbell | None = None,
+        work_notifier: WorkNotifier | None = None,
     ) -> None:
         self._store = store
-        self._doorbell = doorbell
+        self._work_notifier = work_notifier
         self._clock = clock
         self._worker = worker
         self._host = slot_host(worker)
@@ -131,8 +131,8 @@ class HsmTasks:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        if self._doorbell is not None:
-            await self._doorbell.ring(task)
+        if self._work_notifier is not None:
+            await self._work_notifier.notify(task)
         while loop.time() < deadline:
             status = await self._status(task)
             if status.state is TaskState.DONE:

@@ -27,7 +27,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import CredentialId, TaskId, new_id
-from appliance.domain.ports import Doorbell
+from appliance.domain.ports import WorkNotifier
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -58,7 +58,7 @@ class Publishing:
         clock: the time.
         settings: how long publications are good.
         worker: the worker's slot, or the role that submits.
-        doorbell: wakes a worker for what is asked for; without, one looks every few
+        work_notifier: wakes a worker for what is asked; without, one looks every few
             seconds.
     """
 
@@ -68,9 +68,9 @@ class Publishing:
         clock: Clock,
         settings: PkiSettings,
         worker: str,
-        doorbell: Doorbell | None = None,
+        work_notifier: WorkNotifier | None = None,
     ) -> None:
-        self._doorbell = doorbell
+        self._work_notifier = work_notifier
         self._store = store
         self._clock = clock
         self._drafts = PublicationDrafts(clock, settings)
@@ -106,8 +106,8 @@ class Publishing:
             await HsmTaskStore(transaction).add(
                 task, TaskKind.PUBLISH, {}, self._clock.now()
             )
-        if self._doorbell is not None:
-            await self._doorbell.ring(task)
+        if self._work_notifier is not None:
+            await self._work_notifier.notify(task)
         return task
 
     async def _is_asked_for(self, transaction: Transaction) -> bool:

@@ -23,7 +23,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import slot_host
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import PersonId
-from appliance.domain.ports import Outcomes
+from appliance.domain.ports import CompletionNotifier
 from appliance.domain.records.activations import Claim, IntentRow, LeasePolicy
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import RequestView, SignedDocumentView
@@ -94,7 +94,7 @@ class Claims:
 
     Args:
         store: the record.
-        outcomes: tells fronts that something ended.
+        completion_notifier: tells fronts that something ended.
         clock: the time.
         settings: lifetimes.
         worker: the worker's slot, `signing/<host>/<n>`.
@@ -106,7 +106,7 @@ class Claims:
     def __init__(
         self,
         store: Database,
-        outcomes: Outcomes,
+        completion_notifier: CompletionNotifier,
         clock: Clock,
         settings: SigningSettings,
         worker: str,
@@ -115,7 +115,7 @@ class Claims:
         outside: bool = False,
     ) -> None:
         self._store = store
-        self._outcomes = outcomes
+        self._completion_notifier = completion_notifier
         self._clock = clock
         self._lease = timedelta(seconds=settings.lease_s)
         self._policy = LeasePolicy(
@@ -387,7 +387,7 @@ class Claims:
 
     async def announce(self, claim: Claim) -> None:
         """Tell whoever waits that there is an outcome to look at."""
-        await self._outcomes.announce(claim.id)
+        await self._completion_notifier.publish(claim.id)
 
     async def leave_to_others(self, claim: Claim) -> bool:
         """Let go of an activation whose seal this host cannot open.
@@ -460,7 +460,7 @@ class Claims:
                 if then is RequestState.FAILED:
                     await end_rest(transaction, document.request, then, self._actor)
             await ActivationStore(transaction).settle(claim, now, code.value)
-        await self._outcomes.announce(claim.id)
+        await self._completion_notifier.publish(claim.id)
         return True
 
     def _audit(

@@ -17,7 +17,7 @@ from appliance.domain.activation import EPOCH_S, EPOCHS_KEPT, ActivationDocument
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ErrorCode
-from appliance.domain.ports import Outcomes
+from appliance.domain.ports import CompletionNotifier
 from appliance.domain.records.activations import Overdue
 from appliance.domain.vocab import (
     ActivationState,
@@ -57,7 +57,7 @@ class Sweeping:
 
     Args:
         store: the record.
-        outcomes: tells who waits.
+        completion_notifier: tells who waits.
         clock: the time.
         keys_kept: how long an idempotency key stands for what it was first used for.
         known_kept: how long it is remembered where an account was signed in to.
@@ -66,7 +66,7 @@ class Sweeping:
     def __init__(
         self,
         store: Database,
-        outcomes: Outcomes,
+        completion_notifier: CompletionNotifier,
         clock: Clock,
         keys_kept: timedelta = _KEYS_KEPT,
         known_kept: timedelta = _KNOWN_KEPT,
@@ -74,7 +74,7 @@ class Sweeping:
         self._keys_kept = keys_kept
         self._known_kept = known_kept
         self._store = store
-        self._outcomes = outcomes
+        self._completion_notifier = completion_notifier
         self._clock = clock
 
     async def expire_activations(self) -> int:
@@ -93,7 +93,7 @@ class Sweeping:
             for late in ended:
                 await self._end(transaction, late)
         for late in ended:
-            await self._outcomes.announce(late.id)
+            await self._completion_notifier.publish(late.id)
         return len(ended)
 
     async def _end(self, transaction: Transaction, late: Overdue) -> None:

@@ -36,7 +36,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
-from appliance.domain.ports import Doorbell, Expectation, Outcomes
+from appliance.domain.ports import CompletionNotifier, Subscription, WorkNotifier
 from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.request import (
     RequestView,
@@ -95,7 +95,7 @@ class Begun:
 
     refused: Mapping[RequestId, ApplianceError]
     """What is not signed, and why."""
-    news: Expectation
+    subscription: Subscription
     """Of the activation; looking at the record is what counts."""
 
 
@@ -107,8 +107,8 @@ class Signing:
         attempts: checks signing passwords.
         hosts: whom to seal to.
         stamping: settles what stamps show.
-        doorbell: wakes a worker.
-        outcomes: tells that a document is signed.
+        work_notifier: wakes a worker.
+        completion_notifier: tells that a document is signed.
         clock: the time.
         settings: lifetimes, and how long a call waits.
         shielded: what goes on when the caller leaves.
@@ -120,8 +120,8 @@ class Signing:
         attempts: Attempts,
         hosts: SigningHosts,
         stamping: Stamping,
-        doorbell: Doorbell,
-        outcomes: Outcomes,
+        work_notifier: WorkNotifier,
+        completion_notifier: CompletionNotifier,
         clock: Clock,
         settings: SigningSettings,
         shielded: Shielded,
@@ -130,8 +130,8 @@ class Signing:
         self._attempts = attempts
         self._hosts = hosts
         self._stamping = stamping
-        self._doorbell = doorbell
-        self._outcomes = outcomes
+        self._work_notifier = work_notifier
+        self._completion_notifier = completion_notifier
         self._clock = clock
         self._settings = settings
         self._shielded = shielded
@@ -166,7 +166,7 @@ class Signing:
         async with self.begin((command.request,), command, signer, sent) as begun:
             _refuse_single(command, begun.refused)
             fingerprint = command.params.sha256(command.request)
-            return await self._outcome(command.request, fingerprint, begun.news)
+            return await self._outcome(command.request, fingerprint, begun.subscription)
 
     @asynccontextmanager
     async def begin(
@@ -204,12 +204,12 @@ class Signing:
             activation = found.going_on[0]
         bind_contextvars(activation=activation)
         # Listened to before the commit: no news of it is missed.
-        async with self._outcomes.expect(activation) as news:
+        async with self._completion_notifier.subscribe(activation) as subscription:
             if context is not None and found.fresh:
                 found.refused |= await self._shielded.run(
                     self._authorize(command, signer, found.fresh, context, activation)
                 )
-            yield Begun(found.refused, news)
+            yield Begun(found.refused, subscription)
 
     async def follow(self, request: RequestId) -> None:
         """Wait until a request is no longer being signed, or `wait_s` is over.
@@ -225,8 +225,8 @@ class Signing:
         if view is None or view.state is not RequestState.IN_PROGRESS:
             return
         activation = ActivationId(view.activation or "")
-        async with self._outcomes.expect(activation) as news:
-            await self._outcome(request, view.params_sha256 or "", news)
+        async with self._completion_notifier.subscribe(activation) as subscription:
+            await self._outcome(request, view.params_sha256 or "", subscription)
 
     async def _look(
         self,
@@ -339,7 +339,7 @@ class Signing:
                 refusal = exc
         if refusal is not None:
             raise refusal
-        await self._doorbell.ring(activation)
+        await self._work_notifier.notify(activation)
         return refused
 
     async def _commit(
@@ -394,7 +394,7 @@ class Signing:
         return refused
 
     async def _outcome(
-        self, request: RequestId, fingerprint: str, news: Expectation
+        self, request: RequestId, fingerprint: str, subscription: Subscription
     ) -> SignOutcome:
         """Wait for the record to say how it ended; news only make it quick.
 
@@ -419,7 +419,7 @@ class Signing:
             if left <= 0:
                 return SignOutcome(request, None)
             pause = _LOOK_AGAIN_S[min(looks, len(_LOOK_AGAIN_S) - 1)]
-            await news.wait(min(pause, left))
+            await subscription.wait(min(pause, left))
             looks += 1
 
 

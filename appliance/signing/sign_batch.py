@@ -17,7 +17,7 @@ from appliance.documents.document_store import DocumentRowStore
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import BatchId, PersonId, RequestId
-from appliance.domain.ports import Expectation
+from appliance.domain.ports import Subscription
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, BatchRow, SignBatch
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
 from appliance.settings import SigningSettings
@@ -76,7 +76,9 @@ class BatchSigning:
                 refused=dict(begun.refused),
                 asked=self._clock.now(),
             )
-            await self._wait(set(batch.requests) - begun.refused.keys(), begun.news)
+            await self._wait(
+                set(batch.requests) - begun.refused.keys(), begun.subscription
+            )
         return await self._told(row)
 
     async def progress(self, person: PersonId, batch: BatchId) -> BatchOutcome:
@@ -95,7 +97,9 @@ class BatchSigning:
                 raise ApplianceError(ErrorCode.LOTE_NOT_FOUND)
             return await _outcome(transaction, row)
 
-    async def _wait(self, requests: Iterable[RequestId], news: Expectation) -> None:
+    async def _wait(
+        self, requests: Iterable[RequestId], subscription: Subscription
+    ) -> None:
         """Wait until none of them is being signed, or `wait_s` is over.
 
         Each document brings news; looking at all of them for each would cost more
@@ -112,7 +116,7 @@ class BatchSigning:
             if left <= 0:
                 return
             await asyncio.sleep(min(_PAUSE_S, left))
-            await news.wait(max(min(_LOOK_AGAIN_S, deadline - loop.time()), 0))
+            await subscription.wait(max(min(_LOOK_AGAIN_S, deadline - loop.time()), 0))
 
     async def _told(self, row: BatchRow) -> BatchOutcome:
         """How it stands; kept for `progress` where that is not the end."""

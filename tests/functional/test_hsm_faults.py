@@ -240,7 +240,7 @@ def test_worker_without_its_hsm_leaves_work_to_the_other(on_sqlite: Trouble) -> 
 
 
 def test_ring_that_comes_often_is_one_use_of_the_key(either: Trouble) -> None:
-    """F3: twenty rings for one activation in hand, two workers: one C_Sign."""
+    """F3: twenty notifications of one activation in hand, two workers: one C_Sign."""
     request = either.new_request()
 
     async def ring(front: Front) -> None:
@@ -248,7 +248,7 @@ def test_ring_that_comes_often_is_one_use_of_the_key(either: Trouble) -> None:
             view = await RequestStore(transaction).get(RequestId(request))
         assert view is not None
         for _ in range(20):
-            await front.core.doorbell.ring(ActivationId(view.activation or ""))
+            await front.core.work_notifier.notify(ActivationId(view.activation or ""))
 
     with (
         either.shim.fault("C_Sign", "delay", 1000, at="firma", times=1) as rule,

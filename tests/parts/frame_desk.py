@@ -50,7 +50,7 @@ from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
 from tests.core_parts import new_credential
-from tests.fakes import FakeDoorbell, FakeOutcomes, FixedDocumentKeys
+from tests.fakes import FakeCompletionNotifier, FakeWorkNotifier, FixedDocumentKeys
 from tests.parts.played_sandbox import PlayedSandbox
 from tests.parts.signing_host import INSTALLATION
 from tests.parts.stores import Desk, open_desk
@@ -267,8 +267,8 @@ async def open_frame_desk(
             Attempts(store, passwords, clock, settings.signing, INSTALLATION),
             desk.host.hosts(store, clock),
             stamping,
-            FakeDoorbell(),
-            FakeOutcomes(),
+            FakeWorkNotifier(),
+            FakeCompletionNotifier(),
             clock,
             settings.signing,
             Shielded(),

@@ -58,17 +58,17 @@ class LockedDesk:
         self, request: RequestId, password: bytes = PASSWORD
     ) -> ActivationId:
         """Call firmar and leave; gives the activation that it made."""
-        rung = len(self.core.doorbell.rung)
+        notified = len(self.core.work_notifier.notified)
         command = SignCommand(request, SignParameters(), password)
         call = asyncio.create_task(self.signing.sign(command, self.signer))
-        heard = asyncio.create_task(self.core.doorbell.heard(rung + 1))
+        heard = asyncio.create_task(self.core.work_notifier.heard(notified + 1))
         await asyncio.wait({call, heard}, return_when=asyncio.FIRST_COMPLETED)
         if call.done():
             heard.cancel()
             call.result()
         call.cancel()
         await asyncio.wait({call})
-        return self.core.doorbell.rung[-1]
+        return self.core.work_notifier.notified[-1]
 
     async def request(self) -> RequestId:
         """One more document to sign."""
@@ -137,8 +137,8 @@ async def locked_desk(
         attempts,
         hosts,
         Stamping(core.settings.stamp, core.settings.verify_url),
-        core.doorbell,
-        core.outcomes,
+        core.work_notifier,
+        core.completion_notifier,
         core.clock,
         limits,
         shielded,

@@ -91,11 +91,11 @@ class Front:
         """Begin a call and go on."""
         return asyncio.create_task(self.sign(command))
 
-    async def rung(self, times: int = 1) -> ActivationId:
-        """Wait until the bell has rung that often; the last activation."""
+    async def notified(self, times: int = 1) -> ActivationId:
+        """Wait until it was notified that often; the last activation."""
         async with asyncio.timeout(10):
-            await self.core.doorbell.heard(times)
-        return self.core.doorbell.rung[-1]
+            await self.core.work_notifier.heard(times)
+        return self.core.work_notifier.notified[-1]
 
     async def work_off(self) -> None:
         """A worker claims what there is and signs it."""
@@ -117,9 +117,9 @@ class Front:
 
     async def signed(self, command: SignCommand) -> SignOutcome:
         """Sign, a worker doing its part."""
-        before = len(self.core.doorbell.rung)
+        before = len(self.core.work_notifier.notified)
         call = self.start(command)
-        await self.rung(before + 1)
+        await self.notified(before + 1)
         await self.work_off()
         return await call
 

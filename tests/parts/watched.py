@@ -130,18 +130,18 @@ def watched(folder: Path) -> Iterator[Watched]:
 @contextmanager
 def _running(folder: Path) -> Iterator[tuple[PostgresServer, RedisServer]]:
     """Servers of their own, which are there at the end whatever was done to them."""
-    database, doorbell = folder / "pg", folder / "redis"
+    database, work_notifier = folder / "pg", folder / "redis"
     database.mkdir(mode=0o700)
-    doorbell.mkdir(mode=0o700)
+    work_notifier.mkdir(mode=0o700)
     # PostgreSQL runs as another user, who has to get to its folder.
     folder.chmod(0o711)
-    server, redis = PostgresServer.start(database), RedisServer(doorbell)
+    server, redis = PostgresServer.start(database), RedisServer(work_notifier)
     redis.start()
     try:
         yield server, redis
     finally:
         redis.kill()
-        shutil.rmtree(doorbell)
+        shutil.rmtree(work_notifier)
         server.stop()
 
 

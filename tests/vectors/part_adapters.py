@@ -21,7 +21,11 @@ from pkcs11 import Attribute, KeyType, ObjectClass
 from redis import Redis
 
 from appliance.bootstrap import open_core
-from appliance.core.messaging import RedisDoorbell, RedisOutcomes, deserialize
+from appliance.core.messaging import (
+    RedisCompletionNotifier,
+    RedisWorkNotifier,
+    deserialize,
+)
 from appliance.core.messaging import redis_settings as settings_of
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import ActivationId
@@ -43,7 +47,7 @@ from tests.parts.places import short_folder
 from tests.parts.redis import RedisServer
 from tests.vectors.adapters import raw
 from tests.vectors.kept import Given
-from worker.work_notifications import hear_rings
+from worker.work_notifications import hear_notifications
 
 # -- wrapped keys --------------------------------------------------------------
 
@@ -141,7 +145,7 @@ async def make_redis(folder: Path) -> dict[str, Any]:
         server = RedisServer(short)
         server.start()
         try:
-            return await _rung(server, folder)
+            return await _notified(server, folder)
         finally:
             server.kill()
 
@@ -151,24 +155,24 @@ def _settings(server: RedisServer, folder: Path) -> Settings:
     return core_settings(folder).model_copy(update={"redis": redis})
 
 
-async def _rung(server: RedisServer, folder: Path) -> dict[str, Any]:
+async def _notified(server: RedisServer, folder: Path) -> dict[str, Any]:
     settings = _settings(server, folder)
-    bell = RedisDoorbell(settings_of(settings))
-    outcomes = RedisOutcomes(settings_of(settings))
+    notifier = RedisWorkNotifier(settings_of(settings))
+    completion_notifier = RedisCompletionNotifier(settings_of(settings))
     with closing(Redis(unix_socket_path=str(server.socket))) as client:
         heard = client.pubsub()  # type: ignore[no-untyped-call]
         heard.psubscribe("*")
         heard.get_message(timeout=5)
-        await bell.ring(_ACTIVATION)
-        await outcomes.announce(_ACTIVATION)
+        await notifier.notify(_ACTIVATION)
+        await completion_notifier.publish(_ACTIVATION)
         said = []
         while (message := heard.get_message(timeout=1)) is not None:
             said.append([message["channel"].decode(), message["data"].decode()])
         heard.close()
         names = cast("list[bytes]", client.keys("*"))
         keys = {key.decode(): _value(client, key) for key in names}
-    await bell.close()
-    await outcomes.close()
+    await notifier.close()
+    await completion_notifier.close()
     return {"keys": dict(sorted(keys.items())), "said": said}
 
 
@@ -193,7 +197,9 @@ async def use_redis(folder: Path, kept: Given) -> dict[str, Any]:
             async with open_core(
                 _settings(server, folder), SystemClock(), "test"
             ) as it:
-                hearing = asyncio.create_task(hear_rings(it.bell, wake, lambda: True))
+                hearing = asyncio.create_task(
+                    hear_notifications(it.work_channel, wake, lambda: True)
+                )
                 async with asyncio.timeout(_PATIENCE_S):
                     await wake.wait()
                 # The job goes once it is done, a moment after it has woken.

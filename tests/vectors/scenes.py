@@ -408,7 +408,7 @@ async def record_of_signing(folder: Path) -> Answers:
         await front.signed(front.command(first, params, key="k"))
         assert await front.code(front.command(second, password=b"otra palabra"))
         call = front.start(front.command(second))
-        await front.rung(2)
+        await front.notified(2)
         await front.hand_back(ErrorCode.PDF_LOCKED)
         with suppress(ApplianceError):
             await call

@@ -58,7 +58,7 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
             *await trust.roots(AnchorPurpose.TIMESTAMPS),
         ]
 
-    tasks = HsmTasks(store, clock, slot, core.process, core.doorbell)
+    tasks = HsmTasks(store, clock, slot, core.process, core.work_notifier)
     own = Timestamps(store, clock, tasks)
     async with (
         open_tsa_client(core) as client,
@@ -70,7 +70,7 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
                 store,
                 clock,
                 read_authority(settings),
-                Publishing(store, clock, settings.pki, slot, core.doorbell),
+                Publishing(store, clock, settings.pki, slot, core.work_notifier),
                 outside=OutsideStatus(settings.revocation, http, store, clock),
                 anchors=anchors,
             ),
@@ -80,16 +80,21 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
             outside=NamedAuthorities(own, client),
         )
         claims = Claims(
-            store, core.outcomes, clock, settings.signing, slot, core.process,
+            store,
+            core.completion_notifier,
+            clock,
+            settings.signing,
+            slot,
+            core.process,
             outside=True,
-        )  # fmt: skip
+        )
         inspections = Inspections(store, core.documents, core.inspector, clock)
         turns = Turns(store, inspections, clock)
         completion = Completion(
             claims, core.documents, turns, levels, settings.signature_profile
         )
         yield Outside(
-            NetworkCompletion(claims, completion, core.bell, settings.signing),
+            NetworkCompletion(claims, completion, core.work_channel, settings.signing),
             LevelUpkeep(
                 UpkeepWork(store, clock, slot, outside=True), core.documents, levels
             ),

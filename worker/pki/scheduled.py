@@ -28,7 +28,7 @@ class AuthorityChores:
     def __init__(self, core: Core, slot: str) -> None:
         self._core = core
         self._publishing = Publishing(
-            core.store, core.clock, core.settings.pki, slot, core.doorbell
+            core.store, core.clock, core.settings.pki, slot, core.work_notifier
         )
         self._timestamps = TimestampWork(core.store, core.clock, slot)
         self._revocations = Revocations(core.store, core.clock)

@@ -17,7 +17,7 @@ from structlog.contextvars import bind_contextvars, bound_contextvars
 from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.ports import Doorbell
+from appliance.domain.ports import WorkNotifier
 from appliance.domain.vocab import ItemState
 from appliance.signing.claims import CertificateChangedError, ClaimedActivation, Claims
 from worker.leases import FencedOffError, fail_documents, keep_lease
@@ -51,7 +51,7 @@ class ActivationSigner:
     Args:
         claims: this worker's transactions.
         signer: signs one document.
-        doorbell: wakes the role that has a network.
+        work_notifier: wakes the role that has a network.
         renew_s: time between renewals of a lease, in seconds.
         turns: documents in work at a time; who waits for a turn gets it in order.
         share: of one person at a time.
@@ -61,7 +61,7 @@ class ActivationSigner:
 
     claims: Claims
     signer: DocumentSigner
-    doorbell: Doorbell
+    work_notifier: WorkNotifier
     renew_s: float
     turns: asyncio.Semaphore
     share: int
@@ -96,7 +96,7 @@ class ActivationSigner:
             await self.claims.put_off(progress.work.claim, progress.waits_for)
         elif progress.lacks is not None:
             await self.claims.hand_out(progress.work.claim, progress.lacks)
-            await self.doorbell.ring(work.claim.id)
+            await self.work_notifier.notify(work.claim.id)
 
     async def _unlock(self, work: ClaimedActivation) -> UsableKey | None:
         """The key for what waits for one; None when nothing does any more.

@@ -1,6 +1,6 @@
 """Finishes what signing workers handed out to the role that has a network.
 
-A ring makes it quick; it also looks by itself every few seconds. What it takes in
+Notified, it is quick; it also looks by itself every few seconds. What it takes in
 hand was signed already: no key is needed, and none is here. What cannot be had is
 tried again, each time after a longer rest, until the finish phase's time is over.
 
@@ -17,7 +17,7 @@ from typing import Final
 import structlog
 from structlog.contextvars import bind_contextvars, bound_contextvars
 
-from appliance.bootstrap import Bell
+from appliance.bootstrap import WorkChannel
 from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import ItemState
@@ -39,13 +39,13 @@ class NetworkCompletion:
     Args:
         claims: this worker's transactions.
         completion: completes one document.
-        bell: hears rings.
+        work_channel: hears of work.
         settings: how often it looks, and how many it has in hand.
     """
 
     claims: Claims
     completion: Completion
-    bell: Bell
+    work_channel: WorkChannel
     settings: SigningSettings
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
@@ -81,8 +81,8 @@ class NetworkCompletion:
             await asyncio.gather(listening, stopping, return_exceptions=True)
 
     async def _listen(self) -> None:
-        """Wake at each message of the bell's channel; Redis may come and go."""
-        async for _ in self.bell.listen():
+        """Wake at each message of the channel of work; Redis may come and go."""
+        async for _ in self.work_channel.listen():
             self._wake.set()
 
     async def _wake_at(self, stop: asyncio.Event) -> None:

@@ -1,6 +1,6 @@
 """The signing worker: claims activations and signs them, one HSM thread.
 
-Rings make it quick; it also looks by itself every few seconds, so with Redis
+Notified, it is quick; it also looks by itself every few seconds, so with Redis
 gone it signs on, slower. A few activations are in hand at a time, and their
 documents take turns, for the HSM thread as for all else: a batch waits after
 each document for all who came meanwhile. Batches leave hands to single
@@ -39,7 +39,7 @@ from worker.signing.activation_keys import ActivationKeys
 from worker.signing.activation_signer import ActivationSigner
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_maintenance import LevelUpkeep
-from worker.work_notifications import hear_rings
+from worker.work_notifications import hear_notifications
 
 _log = structlog.get_logger(__name__)
 _AGAIN_S: Final = 1.0
@@ -113,7 +113,7 @@ class SigningWorker:
         self._activations = ActivationSigner(
             self.claims,
             self.signer,
-            self.core.doorbell,
+            self.core.work_notifier,
             self.core.settings.signing.renew_s,
             turns=asyncio.Semaphore(self._hands),
             share=self._share,
@@ -126,11 +126,13 @@ class SigningWorker:
         self._stop = stop
         released = await self._release_own()
         _log.info("worker.started", slot=self.slot, released=released)
-        sweeping = Sweeping(self.core.store, self.core.outcomes, self.core.clock)
+        sweeping = Sweeping(
+            self.core.store, self.core.completion_notifier, self.core.clock
+        )
         helpers: list[asyncio.Task[Any]] = [
             asyncio.create_task(work)
             for work in (
-                hear_rings(self.core.bell, self._wake, self._free),
+                hear_notifications(self.core.work_channel, self._wake, self._free),
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),
                 _repeat(_ORPHANS_S, self.tasks.sweep),
@@ -202,7 +204,7 @@ class SigningWorker:
             self._wake.set()
 
     async def _pause(self, others: set[asyncio.Task[Any]]) -> None:
-        """Wait for a ring, the end of the interval, or one of the others."""
+        """Wait for a notification, the end of the interval, or one of the others."""
         waking = asyncio.create_task(self._wake.wait())
         await asyncio.wait(
             {waking, *others},

@@ -10,21 +10,25 @@ from appliance.domain.ports.documents import (
     DocumentUpkeep,
 )
 from appliance.domain.ports.inspection import PdfInspector
-from appliance.domain.ports.notifications import Doorbell, Expectation, Outcomes
+from appliance.domain.ports.notifications import (
+    CompletionNotifier,
+    Subscription,
+    WorkNotifier,
+)
 from appliance.domain.ports.secrets import LookupIndex, Sealer, WorkerIdentities
 from appliance.domain.ports.timestamps import TimestampAuthority
 
 __all__ = [
+    "CompletionNotifier",
     "DocumentKeys",
     "DocumentStore",
     "DocumentStream",
     "DocumentUpkeep",
-    "Doorbell",
-    "Expectation",
     "LookupIndex",
-    "Outcomes",
     "PdfInspector",
     "Sealer",
+    "Subscription",
     "TimestampAuthority",
+    "WorkNotifier",
     "WorkerIdentities",
 ]

@@ -6,15 +6,15 @@ from typing import Protocol
 from appliance.domain.ids import ActivationId, TaskId
 
 
-class Doorbell(Protocol):
-    """Wakes a worker. A ring may be lost; the record is the database."""
+class WorkNotifier(Protocol):
+    """Wakes a worker. A notification may be lost; the record is the database."""
 
-    async def ring(self, work: ActivationId | TaskId) -> None:
+    async def notify(self, work: ActivationId | TaskId) -> None:
         """Tell any worker that there is work; never raises."""
         ...
 
 
-class Expectation(Protocol):
+class Subscription(Protocol):
     """A caller waiting for one activation's outcome."""
 
     async def wait(self, timeout_s: float) -> bool:
@@ -22,17 +22,17 @@ class Expectation(Protocol):
         ...
 
 
-class Outcomes(Protocol):
+class CompletionNotifier(Protocol):
     """Tells fronts that an activation ended. News may be lost."""
 
-    def expect(
+    def subscribe(
         self, activation: ActivationId
-    ) -> AbstractAsyncContextManager[Expectation]:
+    ) -> AbstractAsyncContextManager[Subscription]:
         """Listen from now on; enter it before the work is committed."""
         ...
 
-    async def announce(self, activation: ActivationId) -> None:
-        """Wake whoever expects it; never raises."""
+    async def publish(self, activation: ActivationId) -> None:
+        """Wake whoever subscribed to it; never raises."""
         ...
 
     async def run(self) -> None:

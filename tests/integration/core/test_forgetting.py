@@ -12,7 +12,7 @@ from appliance.domain.ids import RequestId
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.signing.expiry import Sweeping
 from appliance.signing.request_store import RequestStore
-from tests.fakes import FakeOutcomes
+from tests.fakes import FakeCompletionNotifier
 from tests.web_parts import Parts, open_parts
 
 ONE = RequestId(1)
@@ -29,7 +29,7 @@ async def parts(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
 
 def sweeping_of(parts: Parts) -> Sweeping:
     """The reconciler over the parts' record and clock."""
-    return Sweeping(parts.store, FakeOutcomes(), parts.clock)
+    return Sweeping(parts.store, FakeCompletionNotifier(), parts.clock)
 
 
 async def test_forget_deletes_ended_links_alone(parts: Parts) -> None:

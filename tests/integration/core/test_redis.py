@@ -1,4 +1,4 @@
-"""The doorbell and the news over a real Redis that comes and goes."""
+"""Notifications of work and news over a real Redis that comes and goes."""
 
 import asyncio
 import contextlib
@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from appliance.bootstrap import Bell, open_core
+from appliance.bootstrap import WorkChannel, open_core
 from appliance.core.messaging import (
-    RedisDoorbell,
-    RedisOutcomes,
+    RedisCompletionNotifier,
+    RedisWorkNotifier,
     deserialize,
     serialize,
 )
 from appliance.core.messaging import redis_settings as settings_of
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import ActivationId, new_id
-from appliance.domain.ports import Expectation
+from appliance.domain.ports import Subscription
 from appliance.settings import RedisSettings, Settings
 from tests.core_parts import core_settings
 from tests.parts.hsm import until
 from tests.parts.redis import RedisServer
-from worker.work_notifications import hear_rings
+from worker.work_notifications import hear_notifications
 
 PATIENCE_S = 30.0
 ID = ActivationId("7b7c1a0e-0000-4000-8000-000000000001")
@@ -41,11 +41,11 @@ def settings(short_dir: Path, redis_server: RedisServer) -> Settings:
 
 @asynccontextmanager
 async def worker(settings: Settings) -> AsyncIterator[asyncio.Event]:
-    """A worker that hears rings; the event is set by each."""
+    """A worker that hears notifications; the event is set by each."""
     wake = asyncio.Event()
     async with open_core(settings, SystemClock(), "test") as core:
-        bell: Bell = core.bell
-        hearing = asyncio.create_task(hear_rings(bell, wake, lambda: True))
+        channel: WorkChannel = core.work_channel
+        hearing = asyncio.create_task(hear_notifications(channel, wake, lambda: True))
         try:
             yield wake
         finally:
@@ -54,40 +54,40 @@ async def worker(settings: Settings) -> AsyncIterator[asyncio.Event]:
 
 
 @asynccontextmanager
-async def doorbell(settings: Settings) -> AsyncIterator[RedisDoorbell]:
-    """A front's bell."""
-    bell = RedisDoorbell(settings_of(settings))
+async def work_notifier(settings: Settings) -> AsyncIterator[RedisWorkNotifier]:
+    """A front's notifier."""
+    notifier = RedisWorkNotifier(settings_of(settings))
     try:
-        yield bell
+        yield notifier
     finally:
-        await bell.close()
+        await notifier.close()
 
 
 @asynccontextmanager
-async def news(settings: Settings) -> AsyncIterator[RedisOutcomes]:
+async def news(settings: Settings) -> AsyncIterator[RedisCompletionNotifier]:
     """A process's news, listening."""
-    outcomes = RedisOutcomes(settings_of(settings))
-    listening = asyncio.create_task(outcomes.run())
+    completion_notifier = RedisCompletionNotifier(settings_of(settings))
+    listening = asyncio.create_task(completion_notifier.run())
     try:
-        yield outcomes
+        yield completion_notifier
     finally:
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
-        await outcomes.close()
+        await completion_notifier.close()
 
 
-async def rings_until_heard(bell: RedisDoorbell, wake: asyncio.Event) -> None:
-    """Ring anew until a worker hears."""
+async def notify_until_heard(notifier: RedisWorkNotifier, wake: asyncio.Event) -> None:
+    """Notify again until a worker hears."""
     async with asyncio.timeout(PATIENCE_S):
         while not wake.is_set():
-            await bell.ring(ActivationId(new_id()))
+            await notifier.notify(ActivationId(new_id()))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0.5):
                     await wake.wait()
 
 
-async def rung_out(server: RedisServer) -> None:
-    """Wait until every ring was heard: Redis holds nothing of any of them."""
+async def all_heard(server: RedisServer) -> None:
+    """Wait until every notification was heard: Redis holds nothing of any of them."""
     with Redis(unix_socket_path=str(server.socket)) as client:
         await until(
             lambda: all(b"health" in key for key in client.scan_iter()),
@@ -95,18 +95,20 @@ async def rung_out(server: RedisServer) -> None:
 
 
 async def heard(
-    outcomes: RedisOutcomes, teller: RedisOutcomes, activation: ActivationId
+    completion_notifier: RedisCompletionNotifier,
+    teller: RedisCompletionNotifier,
+    activation: ActivationId,
 ) -> bool:
     """Whether news of an activation arrive from another process, in some tries."""
-    async with outcomes.expect(activation) as expectation:
+    async with completion_notifier.subscribe(activation) as subscription:
         for _ in range(20):
-            await teller.announce(activation)
-            if await expectation.wait(0.2):
+            await teller.publish(activation)
+            if await subscription.wait(0.2):
                 return True
     return False
 
 
-# -- rings -------------------------------------------------------------------------
+# -- notifications of work ---------------------------------------------------------
 
 
 async def test_ring_reaches_a_worker_quickly(
@@ -114,11 +116,11 @@ async def test_ring_reaches_a_worker_quickly(
 ) -> None:
     """Once both are there, each ring is heard, and no poll is waited for."""
     monkeypatch.setattr("worker.work_notifications._LISTEN_S", 2 * PATIENCE_S)
-    async with worker(settings) as wake, doorbell(settings) as bell:
-        await rings_until_heard(bell, wake)
+    async with worker(settings) as wake, work_notifier(settings) as notifier:
+        await notify_until_heard(notifier, wake)
         for _ in range(5):
             wake.clear()
-            await bell.ring(ActivationId(new_id()))
+            await notifier.notify(ActivationId(new_id()))
             async with asyncio.timeout(PATIENCE_S):
                 await wake.wait()
 
@@ -130,20 +132,20 @@ async def test_ring_heard_by_one_of_two_workers(
     async with (
         worker(settings) as one,
         worker(settings) as two,
-        doorbell(settings) as bell,
+        work_notifier(settings) as notifier,
     ):
         for _ in range(50):
-            await bell.ring(ActivationId(new_id()))
+            await notifier.notify(ActivationId(new_id()))
             await asyncio.sleep(0.2)
             if one.is_set() or two.is_set():
                 break
-        await rung_out(redis_server)
+        await all_heard(redis_server)
         heard_by = []
         for _ in range(5):
             one.clear()
             two.clear()
-            await bell.ring(ActivationId(new_id()))
-            await rung_out(redis_server)
+            await notifier.notify(ActivationId(new_id()))
+            await all_heard(redis_server)
             heard_by.append([one.is_set(), two.is_set()].count(True))
 
     assert heard_by == [1] * 5
@@ -179,13 +181,13 @@ async def test_ring_without_redis_returns_quickly_and_raises_nothing(
     settings: Settings, redis_server: RedisServer
 ) -> None:
     """The first one finds out; the next ones do not try."""
-    async with doorbell(settings) as bell, asyncio.timeout(PATIENCE_S):
-        await bell.ring(ID)
+    async with work_notifier(settings) as notifier, asyncio.timeout(PATIENCE_S):
+        await notifier.notify(ID)
         redis_server.stop()
-        await bell.ring(ID)
+        await notifier.notify(ID)
         async with silence(settings) as came:
             for _ in range(20):
-                await bell.ring(ID)
+                await notifier.notify(ID)
 
     assert came == []
 
@@ -198,11 +200,11 @@ async def test_ring_returns_when_redis_hangs(
     redis_server.stop()
     async with (
         silence(settings) as came,
-        doorbell(settings) as bell,
+        work_notifier(settings) as notifier,
         asyncio.timeout(PATIENCE_S),
     ):
-        await asyncio.gather(*(bell.ring(ID) for _ in range(20)))
-        await bell.ring(ID)
+        await asyncio.gather(*(notifier.notify(ID) for _ in range(20)))
+        await notifier.notify(ID)
 
     assert len(came) == 1
 
@@ -211,14 +213,14 @@ async def test_ring_works_again_when_redis_is_back(
     settings: Settings, redis_server: RedisServer
 ) -> None:
     """Front and worker find it again by themselves, within seconds."""
-    async with worker(settings) as wake, doorbell(settings) as bell:
-        await rings_until_heard(bell, wake)
+    async with worker(settings) as wake, work_notifier(settings) as notifier:
+        await notify_until_heard(notifier, wake)
         redis_server.kill()
-        await bell.ring(ID)
+        await notifier.notify(ID)
         redis_server.start()
         wake.clear()
 
-        await rings_until_heard(bell, wake)
+        await notify_until_heard(notifier, wake)
 
         assert wake.is_set()
 
@@ -226,13 +228,13 @@ async def test_ring_works_again_when_redis_is_back(
 async def test_ring_works_after_a_flush(
     settings: Settings, redis_server: RedisServer
 ) -> None:
-    """FLUSHALL loses rings that were not heard, and nothing else."""
-    async with worker(settings) as wake, doorbell(settings) as bell:
-        await rings_until_heard(bell, wake)
+    """FLUSHALL loses notifications that were not heard, and nothing else."""
+    async with worker(settings) as wake, work_notifier(settings) as notifier:
+        await notify_until_heard(notifier, wake)
         redis_server.flush()
         wake.clear()
 
-        await rings_until_heard(bell, wake)
+        await notify_until_heard(notifier, wake)
 
         assert wake.is_set()
 
@@ -241,12 +243,14 @@ async def test_many_rings_at_once_share_one_connection(
     settings: Settings, redis_server: RedisServer
 ) -> None:
     """The first fifty calls of a front make one pool, not fifty."""
-    async with doorbell(settings) as bell:
-        await asyncio.gather(*(bell.ring(ActivationId(new_id())) for _ in range(50)))
-        first = bell._link._client
-        await bell.ring(ID)
+    async with work_notifier(settings) as notifier:
+        await asyncio.gather(
+            *(notifier.notify(ActivationId(new_id())) for _ in range(50))
+        )
+        first = notifier._link._client
+        await notifier.notify(ID)
 
-        assert first is bell._link._client
+        assert first is notifier._link._client
     with Redis(unix_socket_path=str(redis_server.socket)) as client:
         queued: int = client.zcard("rubrica:ring")
         assert queued == 51
@@ -256,8 +260,8 @@ async def test_redis_holds_ids_alone(
     settings: Settings, redis_server: RedisServer
 ) -> None:
     """A ring keeps the activation's id, as JSON, and for minutes only."""
-    async with doorbell(settings) as bell:
-        await bell.ring(ID)
+    async with work_notifier(settings) as notifier:
+        await notifier.notify(ID)
 
     with Redis(unix_socket_path=str(redis_server.socket)) as client:
         keys = sorted(key.decode() for key in client.scan_iter())
@@ -278,16 +282,16 @@ async def test_nothing_is_left_of_a_ring_that_was_heard(
     settings: Settings, redis_server: RedisServer
 ) -> None:
     """No result is kept, so that the same id may ring again."""
-    async with worker(settings) as wake, doorbell(settings) as bell:
-        await rings_until_heard(bell, wake)
-        await rung_out(redis_server)
+    async with worker(settings) as wake, work_notifier(settings) as notifier:
+        await notify_until_heard(notifier, wake)
+        await all_heard(redis_server)
         wake.clear()
-        await bell.ring(ID)
+        await notifier.notify(ID)
         async with asyncio.timeout(PATIENCE_S):
             await wake.wait()
-        await rung_out(redis_server)
+        await all_heard(redis_server)
         wake.clear()
-        await bell.ring(ID)
+        await notifier.notify(ID)
         async with asyncio.timeout(PATIENCE_S):
             await wake.wait()
 
@@ -314,11 +318,11 @@ async def test_news_wake_who_expects_them_in_another_process(
     async with news(settings) as front, news(settings) as worker_side:
         assert await heard(front, worker_side, ActivationId(new_id()))
         async with (
-            front.expect(ID) as mine,
-            front.expect(ID) as mine_too,
-            front.expect(ActivationId(new_id())) as other,
+            front.subscribe(ID) as mine,
+            front.subscribe(ID) as mine_too,
+            front.subscribe(ActivationId(new_id())) as other,
         ):
-            await worker_side.announce(ID)
+            await worker_side.publish(ID)
 
             assert all(await asyncio.gather(mine.wait(2), mine_too.wait(2)))
             assert not await other.wait(0.05)
@@ -330,14 +334,17 @@ async def test_news_within_a_process_need_no_redis(
 ) -> None:
     """Who announces wakes its own first, and tells a Redis that is away but once."""
     redis_server.stop()
-    outcomes = RedisOutcomes(settings_of(settings))
-    async with outcomes.expect(ID) as expectation, asyncio.timeout(PATIENCE_S):
-        await outcomes.announce(ID)
-        assert await expectation.wait(0)
+    completion_notifier = RedisCompletionNotifier(settings_of(settings))
+    async with (
+        completion_notifier.subscribe(ID) as subscription,
+        asyncio.timeout(PATIENCE_S),
+    ):
+        await completion_notifier.publish(ID)
+        assert await subscription.wait(0)
 
         async with silence(settings) as came:
-            await outcomes.announce(ID)
-            assert await expectation.wait(0)
+            await completion_notifier.publish(ID)
+            assert await subscription.wait(0)
 
     assert came == []
 
@@ -348,11 +355,11 @@ async def test_news_come_again_when_redis_is_back(
     """Both sides find it again; who waits is woken to look in between."""
     async with news(settings) as front, news(settings) as worker_side:
         assert await heard(front, worker_side, ActivationId(new_id()))
-        async with front.expect(ID) as expectation:
+        async with front.subscribe(ID) as subscription:
             redis_server.kill()
             redis_server.start()
             # No news, but perhaps some were missed: look at the record.
-            looked = await expectation.wait(5)
+            looked = await subscription.wait(5)
 
         assert looked
         assert await heard(front, worker_side, ActivationId(new_id()))
@@ -360,8 +367,11 @@ async def test_news_come_again_when_redis_is_back(
 
 async def test_news_that_are_lost_end_with_the_time(settings: Settings) -> None:
     """Nobody announces: the wait ends, and the caller looks for itself."""
-    async with news(settings) as outcomes, outcomes.expect(ID) as expectation:
-        waiting: Expectation = expectation
+    async with (
+        news(settings) as completion_notifier,
+        completion_notifier.subscribe(ID) as subscription,
+    ):
+        waiting: Subscription = subscription
         begun = time.monotonic()
         # The first connection counts as news: something may have been missed.
         async with asyncio.timeout(PATIENCE_S):
@@ -372,9 +382,9 @@ async def test_news_that_are_lost_end_with_the_time(settings: Settings) -> None:
 
 
 async def test_nothing_is_kept_of_who_has_left(settings: Settings) -> None:
-    """An expectation that ended leaves no trace in the process."""
-    async with news(settings) as outcomes:
-        async with outcomes.expect(ID):
+    """A subscription that ended leaves no trace in the process."""
+    async with news(settings) as completion_notifier:
+        async with completion_notifier.subscribe(ID):
             pass
 
-        assert outcomes._waiters == {}
+        assert completion_notifier._waiters == {}

@@ -237,8 +237,8 @@ async def test_task_whose_attempts_are_used_up_fails(core: CoreParts) -> None:
     signer = await core.add_signer(credential=False)
     task = await submit(core, signer.person)
     tasks = worker(core)
-    sweeping = Sweeping(core.store, core.outcomes, core.clock)
-    other = Sweeping(core.other_store(), core.outcomes, core.clock)
+    sweeping = Sweeping(core.store, core.completion_notifier, core.clock)
+    other = Sweeping(core.other_store(), core.completion_notifier, core.clock)
     for _ in range(TASK_ATTEMPTS):
         assert await sweeping.fail_tasks() == 0
         last = await claimed(tasks)
@@ -268,7 +268,9 @@ async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
     last = await claimed(tasks)
 
     core.clock.forward(29)
-    given_up = await Sweeping(core.store, core.outcomes, core.clock).fail_tasks()
+    given_up = await Sweeping(
+        core.store, core.completion_notifier, core.clock
+    ).fail_tasks()
     done = await tasks.issued(last, credential(signer.person, task), KEY)
 
     assert (given_up, done) == (0, True)
@@ -289,7 +291,7 @@ async def test_wait_ends_without_an_answer(sqlite_core: CoreParts) -> None:
 async def test_who_waits_wakes_a_worker(sqlite_core: CoreParts) -> None:
     """Else it would look by itself, a moment later."""
     waiting = HsmTasks(
-        sqlite_core.store, sqlite_core.clock, "api", new_id(), sqlite_core.doorbell
+        sqlite_core.store, sqlite_core.clock, "api", new_id(), sqlite_core.work_notifier
     )
     signer = await sqlite_core.add_signer(credential=False)
     task = await submit(sqlite_core, signer.person)
@@ -297,7 +299,7 @@ async def test_who_waits_wakes_a_worker(sqlite_core: CoreParts) -> None:
     with pytest.raises(ApplianceError):
         await waiting.wait(task, 0.05)
 
-    assert [str(work) for work in sqlite_core.doorbell.rung] == [task]
+    assert [str(work) for work in sqlite_core.work_notifier.notified] == [task]
 
 
 async def test_wait_for_no_task_is_refused(sqlite_core: CoreParts) -> None:

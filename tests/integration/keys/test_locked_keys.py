@@ -185,7 +185,9 @@ async def test_expiry_erases_the_seals(core: CoreParts, *, claimed: bool) -> Non
         await core.claiming().claim_next()
     core.clock.forward(200)
 
-    await Sweeping(core.store, core.outcomes, core.clock).expire_activations()
+    await Sweeping(
+        core.store, core.completion_notifier, core.clock
+    ).expire_activations()
 
     assert await seals(core, activation) == []
 
@@ -449,7 +451,7 @@ async def test_end_of_a_task_erases_its_seals(desk: LockedDesk) -> None:
         ]
     desk.core.clock.forward(1200)
 
-    sweeping = Sweeping(desk.core.store, desk.core.outcomes, desk.core.clock)
+    sweeping = Sweeping(desk.core.store, desk.core.completion_notifier, desk.core.clock)
     assert await sweeping.fail_tasks() == 1
 
     async with desk.core.store.read() as transaction:

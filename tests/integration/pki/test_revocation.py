@@ -69,7 +69,7 @@ def record(
 
 def publishing(core: CoreParts) -> Publishing:
     """A worker's transactions."""
-    return Publishing(core.store, core.clock, PkiSettings(), SLOT, core.doorbell)
+    return Publishing(core.store, core.clock, PkiSettings(), SLOT, core.work_notifier)
 
 
 async def claimed(core: CoreParts) -> TaskClaim:
@@ -276,7 +276,7 @@ async def test_publications_are_asked_for_when_due(core: CoreParts) -> None:
 
     first = await worker.submit_due([ISSUER])
     assert await worker.submit_due([ISSUER]) is None
-    assert [str(task) for task in core.doorbell.rung] == [first]
+    assert [str(task) for task in core.work_notifier.notified] == [first]
     await publish(first)
     assert await worker.submit_due([ISSUER]) is None
     core.clock.forward(12 * 3600 - 1)
@@ -306,7 +306,7 @@ async def test_publication_that_failed_is_asked_for_again_after_a_minute(
 
     assert at_once == [None, None]
     assert later is not None
-    assert len(core.doorbell.rung) == 2
+    assert len(core.work_notifier.notified) == 2
 
 
 async def test_what_was_published_is_forgotten_when_it_is_of_no_use(

@@ -101,10 +101,10 @@ class Desk:
             batch: what is signed.
             refuse: the item that the worker gives back instead, if any.
         """
-        rung = len(self.core.doorbell.rung)
+        notified = len(self.core.work_notifier.notified)
         call = asyncio.create_task(self.sign(batch))
         async with asyncio.timeout(10):
-            await self.core.doorbell.heard(rung + 1)
+            await self.core.work_notifier.heard(notified + 1)
         await self.work_off(refuse)
         return await call
 
@@ -203,7 +203,7 @@ async def test_batch_is_one_password_and_one_activation(desk: Desk) -> None:
     assert told(outcome) == [(request, "signed") for request in order]
     assert outcome.is_over
     assert desk.slots.computed == 1
-    assert len(desk.core.doorbell.rung) == 1
+    assert len(desk.core.work_notifier.notified) == 1
     for kind in ("activation.created", "activation.claimed", "request.signed"):
         assert await audited(desk, kind) == order
 
@@ -212,7 +212,7 @@ async def test_seal_is_bound_to_every_document(plain: Desk) -> None:
     """The unlock key opens by the rows as they were, and by no other."""
     requests = await plain.requests(3)
     call = asyncio.create_task(plain.sign(plain.batch(requests)))
-    await plain.core.doorbell.heard(1)
+    await plain.core.work_notifier.heard(1)
 
     claim = await plain.work_off()
     await call
@@ -240,7 +240,7 @@ async def test_front_asks_no_more_of_the_record_for_more_requests(plain: Desk) -
         batch = plain.batch(await plain.requests(count))
         with statements(plain) as seen:
             call = asyncio.create_task(plain.sign(batch))
-            await plain.core.doorbell.heard(len(counts) + 1)
+            await plain.core.work_notifier.heard(len(counts) + 1)
             counts.append(len(seen))
         await plain.work_off()
         await call
@@ -341,7 +341,7 @@ async def test_repeat_gives_the_stored_answer(desk: Desk) -> None:
 
     assert again == first
     assert desk.slots.computed == 1
-    assert len(desk.core.doorbell.rung) == 1
+    assert len(desk.core.work_notifier.notified) == 1
 
 
 async def test_repeat_signs_only_what_failed(desk: Desk) -> None:
@@ -367,7 +367,7 @@ async def test_other_parameters_are_told_by_request(desk: Desk) -> None:
     going_on = await desk.core.begin(desk.signer, [two])
 
     outcome = asyncio.create_task(desk.sign(desk.batch([one, two, three], SECOND_PAGE)))
-    await desk.core.doorbell.heard(2)
+    await desk.core.work_notifier.heard(2)
     claims = {(await desk.work_off()).id for _ in range(2)}
 
     assert going_on in claims
@@ -384,7 +384,7 @@ async def test_two_equal_calls_at_once_make_one_activation(desk: Desk) -> None:
     batch = desk.batch(await desk.requests(4))
     calls = [asyncio.create_task(desk.sign(batch)) for _ in range(2)]
     async with asyncio.timeout(10):
-        await desk.core.doorbell.heard(1)
+        await desk.core.work_notifier.heard(1)
     await desk.work_off()
 
     first, second = await asyncio.gather(*calls)
@@ -440,7 +440,9 @@ async def test_progress_is_forgotten_after_a_week(sqlite_core: CoreParts) -> Non
     requests = await desk.requests(2)
     left = await desk.sign(desk.batch(requests))
     await desk.work_off()
-    sweeping = Sweeping(sqlite_core.store, sqlite_core.outcomes, sqlite_core.clock)
+    sweeping = Sweeping(
+        sqlite_core.store, sqlite_core.completion_notifier, sqlite_core.clock
+    )
 
     codes = []
     for _ in range(2):
@@ -459,7 +461,7 @@ async def test_expired_batch_goes_back_but_what_is_signed(desk: Desk) -> None:
     """A second for each document beside the minute; then the rest is given back."""
     requests = await desk.requests(3)
     call = asyncio.create_task(desk.sign(desk.batch(requests)))
-    await desk.core.doorbell.heard(1)
+    await desk.core.work_notifier.heard(1)
     worker = desk.core.claiming()
     work = await worker.claim_next()
     assert work is not None
@@ -468,7 +470,7 @@ async def test_expired_batch_goes_back_but_what_is_signed(desk: Desk) -> None:
     await worker.record_signatures(work.claim, [keyed(first)])
     view = await desk.core.view(first.request)
     await worker.publish(work.claim, [Publication(first, signed_view(view))])
-    sweeping = Sweeping(desk.core.store, desk.core.outcomes, desk.core.clock)
+    sweeping = Sweeping(desk.core.store, desk.core.completion_notifier, desk.core.clock)
 
     desk.core.clock.forward(62)
     early = await sweeping.expire_activations()

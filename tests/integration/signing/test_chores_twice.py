@@ -77,7 +77,9 @@ async def test_requests_expire_once(core: CoreParts) -> None:
 
     await all_at_once(
         core,
-        lambda store: Sweeping(store, core.outcomes, core.clock).expire_requests(),
+        lambda store: Sweeping(
+            store, core.completion_notifier, core.clock
+        ).expire_requests(),
     )
 
     expired = await told(core, EventKind.REQUEST_EXPIRED)
@@ -92,10 +94,12 @@ async def test_activations_expire_once(core: CoreParts) -> None:
 
     await all_at_once(
         core,
-        lambda store: Sweeping(store, core.outcomes, core.clock).expire_activations(),
+        lambda store: Sweeping(
+            store, core.completion_notifier, core.clock
+        ).expire_activations(),
     )
 
-    assert Counter(core.outcomes.announced) == Counter(begun)
+    assert Counter(core.completion_notifier.published) == Counter(begun)
     returned = await told(core, EventKind.REQUEST_RETURNED)
     assert (len(returned), set(returned.values())) == (MANY, {1})
 
@@ -116,7 +120,10 @@ async def test_tasks_are_given_up_once(core: CoreParts) -> None:
         core.clock.forward(3601)
 
     await all_at_once(
-        core, lambda store: Sweeping(store, core.outcomes, core.clock).fail_tasks()
+        core,
+        lambda store: Sweeping(
+            store, core.completion_notifier, core.clock
+        ).fail_tasks(),
     )
 
     failed = await told(core, EventKind.TASK_FAILED, "task")
@@ -183,7 +190,7 @@ async def give_up(core: CoreParts, *tasks: TaskId) -> None:
                     "w", "h", core.now, DAY / 24, TASK_ATTEMPTS, [TaskKind.REVOKE]
                 )
         core.clock.forward(3601)
-    await Sweeping(core.store, core.outcomes, core.clock).fail_tasks()
+    await Sweeping(core.store, core.completion_notifier, core.clock).fail_tasks()
     async with core.store.read() as transaction:
         for task in tasks:
             status = await HsmTaskStore(transaction).status(task)

@@ -37,16 +37,16 @@ C, R = ErrorCode, RequestState
 
 
 async def test_sign_gives_the_signed_document(front: Front) -> None:
-    """Listened for before it was committed, rung once, answered when it is done."""
+    """Listened for before it was committed, notified once, answered when it is done."""
     request = await front.new_request()
 
     outcome = await front.signed(front.command(request))
 
     view = await front.core.view(request)
-    (activation,) = front.core.doorbell.rung
+    (activation,) = front.core.work_notifier.notified
     assert outcome == SignOutcome(request, signed_view(view))
     assert (view.state, view.activation) == (R.SIGNED, activation)
-    assert front.core.outcomes.expected == [activation]
+    assert front.core.completion_notifier.subscribed == [activation]
 
 
 async def test_consent_is_audited_with_document_and_parameters(front: Front) -> None:
@@ -82,20 +82,20 @@ async def test_sign_answers_open_after_the_wait(sqlite_core: CoreParts) -> None:
 
 async def test_sign_sees_the_end_though_its_news_is_lost(sqlite_front: Front) -> None:
     """A lost message costs a look at the record half a second later."""
-    sqlite_front.core.outcomes.deaf = True
+    sqlite_front.core.completion_notifier.deaf = True
     request = await sqlite_front.new_request()
 
     outcome = await sqlite_front.signed(sqlite_front.command(request))
 
     assert outcome.document is not None
-    assert sqlite_front.core.outcomes.pauses[0] == 0.5
+    assert sqlite_front.core.completion_notifier.pauses[0] == 0.5
 
 
 # -- the password --------------------------------------------------------------------
 
 
 async def test_wrong_password_leaves_the_request_pending(front: Front) -> None:
-    """403 with what is left; nothing is made, nobody is rung for."""
+    """403 with what is left; nothing is made, nobody is notified."""
     request = await front.new_request()
 
     with pytest.raises(ApplianceError) as caught:
@@ -105,7 +105,7 @@ async def test_wrong_password_leaves_the_request_pending(front: Front) -> None:
     assert caught.value.extras == {"attemptsLeft": 9}
     assert (await front.core.view(request)).state is R.PENDING
     assert await front.activations() == []
-    assert front.core.doorbell.rung == []
+    assert front.core.work_notifier.notified == []
 
 
 async def test_right_password_after_wrong_ones_signs(front: Front) -> None:
@@ -137,7 +137,7 @@ async def test_locked_person_cannot_sign(sqlite_front: Front) -> None:
 
 
 async def test_caller_who_leaves_during_the_check_has_signed(front: Front) -> None:
-    """Cancelled while Argon2 runs: committed exactly once, rung for exactly once."""
+    """Cancelled while Argon2 runs: committed exactly once, notified once."""
     request = await front.new_request()
     busy = threading.Event()
     hashing = asyncio.create_task(front.hashing.run(busy.wait))
@@ -156,7 +156,7 @@ async def test_caller_who_leaves_during_the_check_has_signed(front: Front) -> No
     assert before is R.PENDING
     assert (await front.core.view(request)).state is R.IN_PROGRESS
     (activation,) = await front.activations()
-    assert front.core.doorbell.rung == [activation]
+    assert front.core.work_notifier.notified == [activation]
     await front.work_off()
     assert (await front.sign(front.command(request))).document is not None
 
@@ -188,7 +188,7 @@ async def test_caller_who_leaves_while_it_waits_changes_nothing(
     """The work goes on without anybody to tell."""
     request = await sqlite_front.new_request()
     call = sqlite_front.start(sqlite_front.command(request))
-    activation = await sqlite_front.rung()
+    activation = await sqlite_front.notified()
 
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)
@@ -201,7 +201,7 @@ async def test_caller_who_leaves_while_it_waits_changes_nothing(
 
 
 async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
-    """The database is away: 503, and nobody is rung for."""
+    """The database is away: 503, and nobody is notified."""
     url = f"postgresql://rubrica@/none?host={tmp_path}&port=5432"
     store = Database(open_engines(core_settings(tmp_path, url)), SystemClock(), "test")
     core = CoreParts(core_settings(tmp_path), clock=None, store=store)  # type: ignore[arg-type]  # never asked
@@ -218,8 +218,8 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
         attempts,
         SigningHost(tmp_path).hosts(store, SystemClock()),
         Stamping(core.settings.stamp, core.settings.verify_url),
-        core.doorbell,
-        core.outcomes,
+        core.work_notifier,
+        core.completion_notifier,
         SystemClock(),
         limits,
         Shielded(),
@@ -232,5 +232,5 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
         )
 
     assert caught.value.code is C.STORE_UNAVAILABLE
-    assert core.doorbell.rung == []
+    assert core.work_notifier.notified == []
     await store.close()

@@ -142,7 +142,7 @@ async def test_refused_before_the_password_is_looked_at(
     assert refused is code
     assert await sqlite_front.counted() == 0
     assert await sqlite_front.activations() == []
-    assert sqlite_front.core.doorbell.rung == []
+    assert sqlite_front.core.work_notifier.notified == []
 
 
 async def test_one_ready_worker_is_enough(sqlite_front: Front) -> None:
@@ -186,7 +186,7 @@ async def test_file_sent_along_must_be_the_document(sqlite_front: Front) -> None
         sqlite_front.command(request, password=WRONG), pdf + b"\n"
     )
     call = asyncio.create_task(sqlite_front.sign(sqlite_front.command(request), pdf))
-    await sqlite_front.rung()
+    await sqlite_front.notified()
     await sqlite_front.work_off()
 
     assert other is C.DOCUMENT_MISMATCH

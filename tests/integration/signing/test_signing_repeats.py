@@ -45,7 +45,7 @@ async def test_repeat_in_progress_waits_for_the_same_result(front: Front) -> Non
     """No second activation, no password, one document for both."""
     request = await front.new_request()
     first = front.start(front.command(request))
-    await front.rung()
+    await front.notified()
     second = front.start(front.command(request, password=WRONG))
     await asyncio.sleep(0.05)
 
@@ -62,7 +62,7 @@ async def test_repeat_in_progress_with_other_parameters_is_refused(
     """409 `IN_PROGRESS`, and the first goes on."""
     request = await front.new_request()
     first = front.start(front.command(request))
-    await front.rung()
+    await front.notified()
 
     refused = await front.code(front.command(request, RED))
     await front.work_off()
@@ -75,7 +75,7 @@ async def test_ten_equal_calls_at_once_make_one_signature(front: Front) -> None:
     """All of them get the one document."""
     request = await front.new_request()
     calls = [front.start(front.command(request)) for _ in range(10)]
-    await front.rung()
+    await front.notified()
     await asyncio.sleep(0.2)
 
     await front.work_off()
@@ -93,7 +93,7 @@ async def test_two_different_calls_at_once_have_one_winner(front: Front) -> None
         front.start(front.command(request, SignParameters(font_size=size)))
         for size in (12, 13)
     ]
-    await front.rung()
+    await front.notified()
     await asyncio.sleep(0.1)
 
     await front.work_off()
@@ -110,7 +110,7 @@ async def test_failure_is_told_and_may_be_tried_again(front: Front) -> None:
     """The HSM went away: 503 to the caller, the request is `pendiente`."""
     request = await front.new_request()
     call = front.start(front.command(request))
-    await front.rung()
+    await front.notified()
 
     await front.hand_back(C.HSM_UNAVAILABLE)
     with pytest.raises(ApplianceError) as caught:
@@ -125,11 +125,13 @@ async def test_expired_activation_is_told(front: Front) -> None:
     """Nobody claimed it in time."""
     request = await front.new_request()
     call = front.start(front.command(request))
-    await front.rung()
+    await front.notified()
 
     front.core.clock.forward(60)
     core = front.core
-    await Sweeping(core.store, core.outcomes, core.clock).expire_activations()
+    await Sweeping(
+        core.store, core.completion_notifier, core.clock
+    ).expire_activations()
 
     with pytest.raises(ApplianceError) as caught:
         await call
@@ -149,20 +151,20 @@ async def test_caller_who_looks_late_meets_what_was_begun_anew(
     """Its own attempt was given back, and another call has signed meanwhile."""
     # It looks when this test says so, however long the rest takes.
     monkeypatch.setattr("appliance.signing.sign._LOOK_AGAIN_S", (60.0,))
-    outcomes = sqlite_front.core.outcomes
-    outcomes.deaf = True
+    completion_notifier = sqlite_front.core.completion_notifier
+    completion_notifier.deaf = True
     request = await sqlite_front.new_request()
     late = sqlite_front.start(sqlite_front.command(request))
-    await sqlite_front.rung()
+    await sqlite_front.notified()
     await asyncio.sleep(0.05)
 
     await sqlite_front.hand_back(C.HSM_UNAVAILABLE)
-    outcomes.deaf = False
+    completion_notifier.deaf = False
     anew = sqlite_front.start(sqlite_front.command(request, params))
-    await sqlite_front.rung(2)
+    await sqlite_front.notified(2)
     await sqlite_front.work_off()
-    (begun, _) = outcomes.expected
-    await outcomes.announce(begun)
+    (begun, _) = completion_notifier.subscribed
+    await completion_notifier.publish(begun)
     (met,) = await asyncio.gather(late, return_exceptions=True)
 
     assert (await anew).document is not None
@@ -203,7 +205,7 @@ async def test_idempotency_key_for_two_requests_at_once_has_one_winner(
     (refused,) = done
 
     assert isinstance(refused.exception(), ApplianceError)
-    await front.rung()
+    await front.notified()
     await front.work_off()
 
     states = [state for state, _ in await front.core.request_states(requests)]

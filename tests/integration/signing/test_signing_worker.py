@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from appliance.bootstrap import Core
-from appliance.bootstrap.core import Bell
+from appliance.bootstrap.core import WorkChannel
 from appliance.core.system.clock_check import ClockCheck
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.activation import ActivationDocument
@@ -237,7 +237,7 @@ async def scene_of(
     signing = SigningSettings(concurrency=hands, poll_s=0.05)
     claims = core.claiming()
     signer = PlayedSigner(core, claims)
-    bell = Bell(
+    channel = WorkChannel(
         "queue", "job", redis_away, never, lambda _: b"", lambda _: dict[str, Any]()
     )
     parts = Core(
@@ -247,9 +247,9 @@ async def scene_of(
         store=core.store,
         documents=LocalDocuments(core.settings.documents_dir, FixedDocumentKeys()),
         inspector=cast("Any", None),
-        doorbell=core.doorbell,
-        outcomes=core.outcomes,
-        bell=bell,
+        work_notifier=core.work_notifier,
+        completion_notifier=core.completion_notifier,
+        work_channel=channel,
         tables=cast("Any", None),
         clock_check=clock_check or ClockCheck(core.clock, no_time, lambda: None),
     )

@@ -36,7 +36,7 @@ EXPIRED = "ACTIVATION_EXPIRED"
 def sweeping(core: CoreParts, *, other: bool = False) -> Sweeping:
     """The reconciler, of this process or of another one."""
     store = core.other_store() if other else core.store
-    return Sweeping(store, core.outcomes, core.clock)
+    return Sweeping(store, core.completion_notifier, core.clock)
 
 
 async def claimed(core: CoreParts, items: int = 1) -> ClaimedActivation:
@@ -66,7 +66,7 @@ async def test_unclaimed_activation_expires(core: CoreParts) -> None:
     assert (early, late) == (0, 1)
     assert await core.request_states([request]) == [(R.PENDING, EXPIRED)]
     assert await core.activation_state(activation) == (A.EXPIRED, EXPIRED)
-    assert core.outcomes.announced == [activation]
+    assert core.completion_notifier.published == [activation]
     assert (await core.audited())[-2:] == ["request.returned", "activation.expired"]
 
 

@@ -295,7 +295,9 @@ async def test_end_of_one_ends_the_rest(
         await scene.fail(1)
     else:
         core.clock.forward(86_400)
-        await Sweeping(core.store, core.outcomes, core.clock).expire_requests()
+        await Sweeping(
+            core.store, core.completion_notifier, core.clock
+        ).expire_requests()
 
     assert await scene.states() == [R.SIGNED, first, rest]
     for at, state in ((1, first), (2, rest)):

@@ -61,7 +61,7 @@ async def test_worker_signs_a_batch_item_by_item(core: CoreParts) -> None:
     assert ended(await core.intents(activation)) == [
         (1, seq, S.COMPLETED) for seq in range(3)
     ]
-    assert core.outcomes.announced == [activation] * 3
+    assert core.completion_notifier.published == [activation] * 3
     assert (await core.audited())[-10:] == [
         "activation.claimed",
         *["key.intended", "key.used", "request.signed"] * 3,
@@ -116,7 +116,7 @@ async def test_worker_gives_up_for_good(core: CoreParts) -> None:
         "key.interrupted",
         "request.failed",
     ]
-    assert core.outcomes.announced == [activation]
+    assert core.completion_notifier.published == [activation]
 
 
 async def test_successor_closes_the_intent_of_a_dead_worker(core: CoreParts) -> None:
@@ -167,7 +167,7 @@ async def test_overtaken_worker_publishes_nothing(core: CoreParts) -> None:
     assert await core.request_states([item.request]) == [(RequestState.IN_PROGRESS, "")]
     assert await core.activation_state(activation) == (A.KEYING, "")
     assert await core.audited() == before
-    assert core.outcomes.announced == []
+    assert core.completion_notifier.published == []
 
 
 async def test_nothing_published_when_the_request_moved_on(core: CoreParts) -> None:
