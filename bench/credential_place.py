@@ -34,7 +34,7 @@ from appliance.domain.activation import (
 )
 from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.errors import FieldInvalidError, TsaUnavailableError
-from appliance.domain.identity import Credential, parse_cuil
+from appliance.domain.identity import Credential, Integrator, parse_cuil
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -44,7 +44,6 @@ from appliance.domain.ids import (
     new_id,
 )
 from appliance.domain.keys import DigestAlgorithm, KeyMode, WrappedKey
-from appliance.domain.people import Integrator
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import CredentialState, SignatureLevel, VouchedBy

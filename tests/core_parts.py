@@ -31,7 +31,13 @@ from appliance.domain.activation import (
 )
 from appliance.domain.audit import AuditRow, first_break
 from appliance.domain.documents import Inspection, PageBox
-from appliance.domain.identity import Credential, Person
+from appliance.domain.identity import (
+    Credential,
+    Integrator,
+    NewPerson,
+    Person,
+    SigningSecret,
+)
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -42,7 +48,6 @@ from appliance.domain.ids import (
     new_id,
 )
 from appliance.domain.keys import KeyAlgorithm, KeyMode
-from appliance.domain.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.activations import (
     IntentRow,
 )

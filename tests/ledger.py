@@ -24,7 +24,7 @@ from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.sealed_box import SecretBox
-from appliance.documents.document_key_store import KEY_COLUMN, KEY_TABLE
+from appliance.documents.document_store import KEY_COLUMN, KEY_TABLE
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.audit import AuditEvent, AuditRow, first_break
 from appliance.domain.errors import ApplianceError

@@ -16,9 +16,8 @@ from appliance.core.secrets.sealed_box import LookupKey, SecretBox
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentRowStore
 from appliance.documents.download_links import Links
-from appliance.domain.identity import Person
+from appliance.domain.identity import Integrator, NewPerson, Person, SigningSecret
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
-from appliance.domain.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import PersonState, VouchedBy

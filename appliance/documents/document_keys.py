@@ -11,7 +11,7 @@ import secrets
 from typing import Final
 
 from appliance.core.unit_of_work import Database
-from appliance.documents.document_key_store import (
+from appliance.documents.document_store import (
     KEY_COLUMN,
     KEY_TABLE,
     DocumentKeyStore,

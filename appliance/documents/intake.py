@@ -20,9 +20,8 @@ from appliance.domain.errors import (
     ErrorCode,
     SignersInvalidError,
 )
-from appliance.domain.identity import Person, format_cuil
+from appliance.domain.identity import Integrator, Person, format_cuil
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
-from appliance.domain.people import Integrator
 from appliance.domain.ports import DocumentStore, PdfInspector
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.new_request import NewRequest, StoredDocument

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from appliance.domain.ids import CredentialId, PersonId
+
 
 class TokenRole(StrEnum):
     """The two tokens of an installation (design §4)."""
@@ -126,3 +128,30 @@ class WrappedKey:
     """The private key (PKCS#8), wrapped by W."""
     method_k: WrapMethod
     """How the private key was wrapped."""
+
+
+@dataclass(frozen=True, slots=True)
+class MasterWrapped:
+    """A credential's W as a master key wraps it."""
+
+    credential: CredentialId
+    master: int
+    blob_w: bytes = field(repr=False)
+    method_w: WrapMethod
+
+
+@dataclass(frozen=True, slots=True)
+class KeyNeeds:
+    """What an HSM must be able to do for a credential to sign by it."""
+
+    credential: CredentialId
+    person: PersonId
+    algorithm: KeyAlgorithm
+    method_k: WrapMethod | None
+    """How the private key is wrapped; None of a resident one, which stays where it
+    is."""
+
+    @property
+    def is_resident(self) -> bool:
+        """Whether the key is on a token."""
+        return self.method_k is None

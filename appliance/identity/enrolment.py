@@ -25,9 +25,8 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.console import EnrolmentRow
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import Person
+from appliance.domain.identity import ChosenSecrets, Contact, Person
 from appliance.domain.integrators.integrators import Enrolled, EnrolmentView
-from appliance.domain.people import ChosenSecrets, Contact
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, PersonState, TaskKind

@@ -15,10 +15,9 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.console import EnrolmentRow
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import parse_cuil
+from appliance.domain.identity import InvitedPerson, parse_cuil
 from appliance.domain.ids import PersonId, new_id
 from appliance.domain.integrators.integrators import Invitation
-from appliance.domain.people import InvitedPerson
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp

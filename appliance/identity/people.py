@@ -15,9 +15,8 @@ from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import Person, parse_cuil
+from appliance.domain.identity import NewPerson, Person, parse_cuil
 from appliance.domain.ids import PersonId, TaskId, new_id
-from appliance.domain.people import NewPerson
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy

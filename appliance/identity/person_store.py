@@ -15,16 +15,16 @@ from appliance.core.database.tables import (
 )
 from appliance.core.unit_of_work import Store
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Person
-from appliance.domain.ids import IntegratorId, PersonId
-from appliance.domain.people import (
+from appliance.domain.identity import (
     ChosenSecrets,
     Contact,
     Integrator,
     InvitedPerson,
     NewPerson,
+    Person,
     SigningSecret,
 )
+from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.vocab import PersonState, VouchedBy
 
 

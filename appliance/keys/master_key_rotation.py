@@ -12,8 +12,7 @@ from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import CredentialId
-from appliance.domain.keys import KeyAlgorithm, WrapMethod
-from appliance.domain.master_keys import KeyNeeds, MasterWrapped
+from appliance.domain.keys import KeyAlgorithm, KeyNeeds, MasterWrapped, WrapMethod
 from appliance.domain.vocab import EventKind
 from appliance.keys.master_key_store import MasterKeyStore
 

@@ -7,8 +7,7 @@ from sqlalchemy import false, func, or_, select, true, update
 from appliance.core.database.tables import credential, hsm_task
 from appliance.core.unit_of_work import Store
 from appliance.domain.ids import CredentialId, PersonId
-from appliance.domain.keys import KeyAlgorithm, WrapMethod
-from appliance.domain.master_keys import KeyNeeds, MasterWrapped
+from appliance.domain.keys import KeyAlgorithm, KeyNeeds, MasterWrapped, WrapMethod
 from appliance.domain.vocab import CredentialState, TaskState
 
 

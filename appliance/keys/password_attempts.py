@@ -21,8 +21,8 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import CredentialId, PersonId, RequestId
-from appliance.domain.people import SigningSecret
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, SlotOutcome
 from appliance.identity.person_store import PersonStore

@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import CredentialId
-from appliance.domain.people import SigningSecret
 from appliance.domain.secrets import KeySource
 from appliance.domain.text.unicode_nfc import nfc
 

@@ -12,7 +12,7 @@ from appliance.core.database.tables import (
     signature_request,
 )
 from appliance.documents.document_store import REPAIR
-from appliance.documents.inspection_json import inspection_from_json, repair_of
+from appliance.domain.documents import inspection_from_json, repair_of
 from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.requests.levels import ProfileWishes

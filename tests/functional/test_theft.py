@@ -38,8 +38,8 @@ from appliance.domain.activation import (
     key_statement,
 )
 from appliance.domain.errors import ActivationInvalidError
+from appliance.domain.identity import SigningSecret
 from appliance.domain.keys import SignatureScheme
-from appliance.domain.people import SigningSecret
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import RequestState
 from appliance.keys.credential_store import credential_of

@@ -27,10 +27,9 @@ from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import FindingKind, Inspection, PageBox, RepairedCopy
 from appliance.domain.embedding import Claim, InitOrder, OpenedFrame, make_claim
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.identity import Person
+from appliance.domain.identity import NewPerson, Person, SigningSecret
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.people import NewPerson, SigningSecret
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.secrets import KeyRing
 from appliance.domain.signature_fields import EmptyField, SigningFacts

@@ -14,10 +14,9 @@ from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.domain.errors import ErrorCode
-from appliance.domain.identity import Credential
+from appliance.domain.identity import Credential, SigningSecret
 from appliance.domain.ids import ActivationId, CredentialId, RequestId, new_id
 from appliance.domain.keys import KeyMode, WrapMethod
-from appliance.domain.people import SigningSecret
 from appliance.domain.requests.request import SignCommand, Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing

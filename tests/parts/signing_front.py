@@ -15,8 +15,8 @@ from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import ActivationId, RequestId
-from appliance.domain.people import SigningSecret
 from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing

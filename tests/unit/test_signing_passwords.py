@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import CredentialId
-from appliance.domain.people import SigningSecret
 from appliance.domain.secrets import KeyRing
 from appliance.keys.signing_password import SigningPasswords, normalize
 

@@ -4,8 +4,14 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from appliance.documents.inspection_json import inspection_from_json, inspection_to_json
-from appliance.domain.documents import FindingKind, Inspection, PageBox, SignatureMark
+from appliance.domain.documents import (
+    FindingKind,
+    Inspection,
+    PageBox,
+    SignatureMark,
+    inspection_from_json,
+    inspection_to_json,
+)
 from appliance.domain.signature_fields import SigningFacts
 
 A4 = PageBox(0, 0, 595.28, 841.89, 0)

@@ -18,7 +18,6 @@ from appliance.core.rate_limit import known_indexes
 from appliance.core.secrets import key_files
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey, SecretBox
-from appliance.documents import inspection_json
 from appliance.documents.document_files import (
     SealedReader,
     associated,
@@ -45,8 +44,11 @@ from appliance.domain.documents import (
     Inspection,
     PageBox,
     SignatureMark,
+    inspection_from_json,
+    inspection_to_json,
     signed_name,
 )
+from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -57,7 +59,6 @@ from appliance.domain.ids import (
 )
 from appliance.domain.integrators.api_keys import checksum, new_api_key, read_api_key
 from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.people import SigningSecret
 from appliance.domain.records.activations import Claim
 from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.signing_command import SignParameters
@@ -468,11 +469,11 @@ def inspection_of(given: Mapping[str, Any]) -> Inspection:
 
 def stored_inspection(given: Given) -> str:
     """An inspection as it stands in its column."""
-    value = inspection_json.inspection_to_json(inspection_of(given))
+    value = inspection_to_json(inspection_of(given))
     return str(JsonText().process_bind_param(value, cast("Any", None)))
 
 
 def read_inspection(given: Given, written: str) -> bool:
     """Whether the same inspection is read back."""
     value = cast("Any", JsonText().process_result_value(written, cast("Any", None)))
-    return inspection_json.inspection_from_json(value) == inspection_of(given)
+    return inspection_from_json(value) == inspection_of(given)

@@ -36,9 +36,9 @@ from appliance.core.metrics import FAMILIES
 from appliance.documents.local import folder_mark
 from appliance.documents.s3 import blob_store
 from appliance.domain import (
+    certificates,
     documents,
     embedding,
-    external_status,
     keys,
     login,
     sandbox,
@@ -176,7 +176,7 @@ def words() -> dict[str, list[Any]]:
         "api_key.flag_reason": integrators.FlagReason,
         "login_attempt.kind": login.AttemptKind,
         "login_attempt.outcome": login.AttemptOutcome,
-        "outside_status.kind": external_status.StatusKind,
+        "outside_status.kind": certificates.StatusKind,
         "document.findings": documents.FindingKind,
         "document_repair.damage": documents.Damage,
         "frame states": embedding.FrameState,

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
 from appliance.domain.ids import CredentialId
-from appliance.domain.keys import WrapMethod
-from appliance.domain.master_keys import MasterWrapped
+from appliance.domain.keys import MasterWrapped, WrapMethod
 from appliance.keys.master_key_rotation import MasterRotation
 from worker.hsm.session import HsmSession
 

@@ -24,9 +24,9 @@ from cryptography.x509 import ocsp
 
 from appliance.core import metrics
 from appliance.core.unit_of_work import Database
+from appliance.domain.certificates import KeptStatus, StatusKind
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.external_status import KeptStatus, StatusKind
 from appliance.domain.requests.levels import ValidationData
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.certificate_rules import der_of, extension

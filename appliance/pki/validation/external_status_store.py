@@ -10,7 +10,7 @@ from sqlalchemy import Row, delete, select
 from appliance.core.database.tables import outside_status
 from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store, Transaction
-from appliance.domain.external_status import KeptStatus, StatusKind
+from appliance.domain.certificates import KeptStatus, StatusKind
 from appliance.domain.identity import Credential
 
 

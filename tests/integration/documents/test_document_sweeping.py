@@ -10,9 +10,13 @@ import pytest
 
 from appliance.core.database import tables
 from appliance.core.secrets.sealed_box import SecretBox
-from appliance.documents.document_key_store import DocumentKeyStore
 from appliance.documents.document_keys import IntegratorDocumentKeys
-from appliance.documents.document_store import NAMING, REFERRING, DocumentRowStore
+from appliance.documents.document_store import (
+    NAMING,
+    REFERRING,
+    DocumentKeyStore,
+    DocumentRowStore,
+)
 from appliance.documents.garbage_collection import DocumentSweeping
 from appliance.documents.local.blob_store import LocalDocuments
 from appliance.domain.documents import Damage, Inspection, Repair

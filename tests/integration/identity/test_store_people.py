@@ -3,9 +3,8 @@
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Person
+from appliance.domain.identity import Integrator, NewPerson, Person
 from appliance.domain.ids import IntegratorId, PersonId, new_id
-from appliance.domain.people import Integrator, NewPerson
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, event, func, select
 from appliance.core.database.tables.people import attempt_slot
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import CredentialId, RequestId
-from appliance.domain.people import SigningSecret
 from appliance.domain.requests.request import Signer
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import SlotOutcome

@@ -11,10 +11,9 @@ from cryptography.x509 import ocsp
 from cryptography.x509.ocsp import OCSPCertStatus
 
 from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.identity import Person
+from appliance.domain.identity import NewPerson, Person
 from appliance.domain.ids import CredentialId, PersonId, new_id
 from appliance.domain.keys import KeyAlgorithm, KeyReference, TokenRole
-from appliance.domain.people import NewPerson
 from appliance.domain.vocab import (
     CertificateKind,
     PersonState,

@@ -16,9 +16,8 @@ from structlog.testing import capture_logs
 
 from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import HashSlots
-from appliance.domain.certificates import CertificateRecord, serial_text
+from appliance.domain.certificates import CertificateRecord, StatusKind, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.external_status import StatusKind
 from appliance.domain.ids import CredentialId
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.requests.request import SignCommand, Signer

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.certificates import CertificateRecord, serial_text
+from appliance.domain.certificates import (
+    CertificateRecord,
+    KeptStatus,
+    StatusKind,
+    serial_text,
+)
 from appliance.domain.documents import SignatureReport
-from appliance.domain.external_status import KeptStatus, StatusKind
 from appliance.domain.ids import TaskId
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import CertificateKind, RevocationReason
