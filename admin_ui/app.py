@@ -34,11 +34,11 @@ from admin_ui.pages import (
     trust,
 )
 from admin_ui.render import error_page
-from appliance.bootstrap import AdminFront
+from appliance.bootstrap import AdminServiceRegistry
 from appliance.domain.identity import format_cuil
 from appliance.domain.text.civil_time import ZONE_NAME, day_and_time
 from appliance.web import brand
-from appliance.web.app import Face, create_app
+from appliance.web.app import HttpProfile, create_app
 from appliance.web.auth import public
 
 POLICY: Final = (
@@ -76,7 +76,7 @@ _PAGES: Final = (
 )
 
 
-def create_console(console: AdminFront) -> Quart:
+def create_console(console: AdminServiceRegistry) -> Quart:
     """Make the console over an open core.
 
     Args:
@@ -85,7 +85,9 @@ def create_console(console: AdminFront) -> Quart:
     Returns:
         The application, for Hypercorn.
     """
-    face = Face(console.settings.web.admin_url, session.admit, error_page, _HEADERS)
+    face = HttpProfile(
+        console.settings.web.admin_url, session.admit, error_page, _HEADERS
+    )
     app = create_app("admin_ui", settings=console.settings, face=face)
     app.extensions[KEY] = console
     app.extensions[figures.KEY] = figures.HostFigures(console.settings.metrics_dir)

@@ -4,12 +4,12 @@ from typing import cast
 
 from quart import current_app
 
-from appliance.bootstrap import AdminFront
+from appliance.bootstrap import AdminServiceRegistry
 
 KEY = "rubrica.console"
 """Where the application keeps it."""
 
 
-def core() -> AdminFront:
+def core() -> AdminServiceRegistry:
     """The core of the application that serves the present request."""
-    return cast("AdminFront", current_app.extensions[KEY])
+    return cast("AdminServiceRegistry", current_app.extensions[KEY])

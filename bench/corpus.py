@@ -25,7 +25,7 @@ from typing import Final
 import httpx
 import pypdfium2
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.domain.errors import ApplianceError
 from tests.ledger import document_faults, read_ledger
 from tests.parts.appliance import Appliance, TestPerson, intake_order
@@ -155,7 +155,7 @@ def _sign_some(
 
 
 async def _take_in(
-    front: Front, person: TestPerson, files: Mapping[str, bytes]
+    front: ServiceRegistry, person: TestPerson, files: Mapping[str, bytes]
 ) -> list[list[int] | str]:
     """Two requests for each file, or the code by which it is refused."""
     room = asyncio.Semaphore(_AT_A_TIME)

@@ -22,7 +22,7 @@ from sqlalchemy import insert, select
 from appliance.bootstrap import Core
 from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.documents.inspection import Inspections
 from appliance.domain.activation import (
     Activation,
@@ -57,9 +57,9 @@ from appliance.pki.validation.validation_material import ValidationSource
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import Claims
 from appliance.signing.request_store import RequestStore
-from appliance.signing.signing_order import Turns
+from appliance.signing.signing_order import SigningOrder
 from tests import pdfs
-from worker.hsm.generation_check import Served
+from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pades.appearance.fonts import StampFonts
 from worker.signing.activation_key_files import ActivationFolder
@@ -96,7 +96,7 @@ def _completion(core: Core, claims: Claims, levels: Levels) -> Completion:
     return Completion(
         claims,
         core.documents,
-        Turns(core.store, inspections, core.clock),
+        SigningOrder(core.store, inspections, core.clock),
         levels,
         replace(core.settings.signature_profile, level=SignatureLevel.B_B),
     )
@@ -196,7 +196,7 @@ class CredentialPlace:
             fonts,
             core.clock,
             installation,
-            Served(session, core.store),
+            GenerationCheck(session, core.store),
         )
         self._integrator = IntegratorId(new_id())
         self._document = ""
@@ -235,7 +235,7 @@ class CredentialPlace:
                 self._document,
                 Inspection(len(pdf), (_PAGE,), (), 0, None),
             )
-            kept = await DocumentRowStore(transaction).add(made, self.core.clock.now())
+            kept = await DocumentStore(transaction).add(made, self.core.clock.now())
         self._document_row = kept.id
 
     def _person(self, number: int, cuil: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -37,7 +37,7 @@ from appliance.domain.keys import KeyAlgorithm, SignatureScheme
 from appliance.domain.secrets import KeyRing
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import open_outer
-from appliance.keys.master_key_rotation import MasterRotation
+from appliance.keys.master_key_rotation import MasterKeyRotation
 from appliance.settings import Settings, load_settings
 from bench.credential_place import CredentialPlace, Owner, certify
 from hsm_config.pkcs11.key_pairs import load_spki
@@ -172,7 +172,7 @@ async def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
             _say(f"  {result['runs'][-1]}")
         many = places["many"]
         result["rotation"] = await asyncio.to_thread(rotate, files["many"])
-        counts = await MasterRotation(many.core.store, many.core.clock).counts()
+        counts = await MasterKeyRotation(many.core.store, many.core.clock).counts()
         result["keys by master key"] = counts
         people = await many.people()
         if not args.all:

@@ -18,10 +18,10 @@ from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Final
 
-from appliance.documents.local.blob_store import LocalDocuments
-from appliance.documents.s3.blob_store import BucketDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
+from appliance.documents.s3.blob_store import S3BlobStore
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentUpkeep
+from appliance.domain.ports import BlobMaintenance
 from tests.fakes import FixedDocumentKeys
 from tests.parts.s3 import S3Server
 
@@ -46,7 +46,7 @@ async def _per_second(
 
 
 async def _measure(
-    store: DocumentUpkeep, count: int, concurrency: int
+    store: BlobMaintenance, count: int, concurrency: int
 ) -> dict[str, float]:
     """Documents of 100 KB a second, and seconds of one of 50 MB."""
     small = [os.urandom(_SIZE) for _ in range(count)]
@@ -75,8 +75,8 @@ def run(count: int, concurrency: int) -> dict[str, dict[str, float]]:
         tempfile.TemporaryDirectory() as beside,
         S3Server.running(Path(beside)) as server,
     ):
-        bucket = BucketDocuments(server.open(server.new_bucket()), keys)
-        local = LocalDocuments(Path(folder), keys)
+        bucket = S3BlobStore(server.open(server.new_bucket()), keys)
+        local = LocalBlobStore(Path(folder), keys)
         figures = {
             name: asyncio.run(_measure(store, count, concurrency))
             for name, store in (("folder", local), ("bucket", bucket))

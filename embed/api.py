@@ -15,7 +15,7 @@ from typing import Final
 from quart import Blueprint, Response, request
 
 from appliance.domain.documents import signed_name
-from appliance.domain.embedding import FrameState, FrameView, SignOrder
+from appliance.domain.embedding import EmbedSessionState, EmbedSessionView, SignOrder
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web import i18n, request_log
 from appliance.web.auth import bearer, public
@@ -236,18 +236,18 @@ def _one_upload(session: str) -> Iterator[None]:
         _uploading.discard(session)
 
 
-def _session(view: FrameView) -> Response:
+def _session(view: EmbedSessionView) -> Response:
     _note(view)
-    going_on = view.state is FrameState.SIGNING
+    going_on = view.state is EmbedSessionState.SIGNING
     status = HTTPStatus.ACCEPTED if going_on else HTTPStatus.OK
     return json_response(_told(view), status)
 
 
-def _told(view: FrameView) -> dict[str, object]:
+def _told(view: EmbedSessionView) -> dict[str, object]:
     return wire.snapshot(view, i18n.requested())
 
 
-def _note(view: FrameView) -> None:
+def _note(view: EmbedSessionView) -> None:
     """Name session and request in the log's event."""
     request_log.note(session=view.session.public_id)
     if view.session.request is not None:

@@ -8,11 +8,11 @@ from typing import Final
 
 from quart import Blueprint, Quart, Response, g, request
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.core.work_owner import WorkOwner, work_for
 from appliance.settings import Settings
 from appliance.web import auth, body, request_log
-from appliance.web.app import Face, create_app
+from appliance.web.app import HttpProfile, create_app
 from appliance.web.responses import json_response
 from embed import api, page
 from embed.assets import Assets, load_assets
@@ -23,7 +23,7 @@ _OK: Final = "ok"
 _health = Blueprint("health", __name__)
 
 
-def create_embed(front: Front, assets: Assets | None = None) -> Quart:
+def create_embed(front: ServiceRegistry, assets: Assets | None = None) -> Quart:
     """Make the frame's role over an open front.
 
     Args:
@@ -53,7 +53,7 @@ def create_embed(front: Front, assets: Assets | None = None) -> Quart:
     return app
 
 
-def _face(settings: Settings, core: EmbedCore) -> Face:
+def _face(settings: Settings, core: EmbedCore) -> HttpProfile:
     """A bearer of a session in, problems out; documents come as they are."""
 
     async def admit(public: bool) -> None:  # noqa: FBT001 (the type has no names)
@@ -73,7 +73,7 @@ def _face(settings: Settings, core: EmbedCore) -> Face:
         if session.person is not None:
             request_log.note(person=session.person)
 
-    return Face(settings.web.iframe_url, admit, page.refuse)
+    return HttpProfile(settings.web.iframe_url, admit, page.refuse)
 
 
 @_health.get("/healthz")

@@ -7,9 +7,9 @@ from quart import current_app, g
 
 from appliance.domain.clock import Clock
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.embedding.ceremony import Framing
+from appliance.embedding.ceremony import Ceremony
 from appliance.embedding.session import Sessions
-from appliance.embedding.signing import FrameSigning
+from appliance.embedding.signing import EmbedSessionSigning
 from appliance.integrators.logos import Logos
 from appliance.keys.health import SharedHealth
 from appliance.settings import Settings
@@ -27,8 +27,8 @@ class EmbedCore:
     settings: Settings
     clock: Clock
     sessions: Sessions
-    framing: Framing
-    signing: FrameSigning
+    framing: Ceremony
+    signing: EmbedSessionSigning
     health: SharedHealth
     logos: Logos
     assets: Assets

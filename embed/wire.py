@@ -16,8 +16,8 @@ from appliance.domain.appearance.layout import as_seen
 from appliance.domain.appearance.presets import Corner
 from appliance.domain.embedding import (
     Claim,
-    FrameDocument,
-    FrameView,
+    EmbedSessionDocument,
+    EmbedSessionView,
     InitOrder,
     PlaceChoice,
     Placement,
@@ -202,7 +202,7 @@ def file_name() -> str:
         raise ApplianceError(ErrorCode.FILENAME) from exc
 
 
-def snapshot(view: FrameView, lang: str) -> dict[str, object]:
+def snapshot(view: EmbedSessionView, lang: str) -> dict[str, object]:
     """What the page is told of its session.
 
     Args:
@@ -232,7 +232,7 @@ def _instant(at: datetime) -> str:
     return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _signed(view: FrameView) -> dict[str, object] | None:
+def _signed(view: EmbedSessionView) -> dict[str, object] | None:
     """What the signer is told of the signature besides."""
     signed = view.signed
     if signed is None:
@@ -255,7 +255,7 @@ def listed(view: RequestView) -> dict[str, object]:
     }
 
 
-def _document(view: FrameView, lang: str) -> dict[str, object] | None:
+def _document(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
     document = view.document
     if document is None:
         return None
@@ -277,7 +277,9 @@ def _document(view: FrameView, lang: str) -> dict[str, object] | None:
     }
 
 
-def _field(field: EmptyField, document: FrameDocument, lang: str) -> dict[str, object]:
+def _field(
+    field: EmptyField, document: EmbedSessionDocument, lang: str
+) -> dict[str, object]:
     """A field that nobody has signed, and why this signer cannot, if so."""
     found = obstacle(field, Restriction.NO_VALUE, document.followed)
     box = None
@@ -294,7 +296,7 @@ def _field(field: EmptyField, document: FrameDocument, lang: str) -> dict[str, o
     }
 
 
-def _signer(view: FrameView) -> dict[str, object] | None:
+def _signer(view: EmbedSessionView) -> dict[str, object] | None:
     signer = view.signer
     if signer is None:
         return None
@@ -306,7 +308,7 @@ def _signer(view: FrameView) -> dict[str, object] | None:
     }
 
 
-def _reason(view: FrameView, lang: str) -> dict[str, object] | None:
+def _reason(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
     if view.reason is None:
         return None
     error = ApplianceError(view.reason)

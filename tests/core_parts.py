@@ -21,10 +21,11 @@ import pytest
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
 from appliance.core.unit_of_work import Database
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.activation import (
     Activation,
     ActivationDocument,
+    IntentRow,
     Seal,
     SignatureValue,
     epoch_at,
@@ -48,9 +49,6 @@ from appliance.domain.ids import (
     new_id,
 )
 from appliance.domain.keys import KeyAlgorithm, KeyMode
-from appliance.domain.records.activations import (
-    IntentRow,
-)
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
 from appliance.domain.requests.signing_command import SignParameters
@@ -260,7 +258,7 @@ class CoreParts:
             DocumentId(new_id()), integrator, sha256, inspection, repair
         )
         async with self.store.write() as transaction:
-            kept = await DocumentRowStore(transaction).add(document, self.now)
+            kept = await DocumentStore(transaction).add(document, self.now)
             return await RequestStore(transaction).add(
                 NewRequest(
                     person=person,
@@ -282,7 +280,7 @@ class CoreParts:
         async with self.store.write() as transaction:
             view = await RequestStore(transaction).get(requests[0])
             assert view is not None
-            document = await DocumentRowStore(transaction).add(
+            document = await DocumentStore(transaction).add(
                 StoredDocument(
                     DocumentId(new_id()), view.integrator, view.sha256, view.inspection
                 ),

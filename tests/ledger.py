@@ -25,7 +25,7 @@ from appliance.core.database.engines import open_engines
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.sealed_box import SecretBox
 from appliance.documents.document_store import KEY_COLUMN, KEY_TABLE
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.audit import AuditEvent, AuditRow, first_break
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
@@ -147,7 +147,7 @@ class Ledger:
 
     def read(self, integrator: str, sha256: str) -> bytes | None:
         """A document; None when it is not there or not as it was."""
-        store = LocalDocuments(self.documents, self.keys)
+        store = LocalBlobStore(self.documents, self.keys)
         try:
             return run_apart(store.get(IntegratorId(integrator), sha256))
         except ApplianceError:

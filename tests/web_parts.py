@@ -14,26 +14,26 @@ from appliance.core.rate_limit import Throttle
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey, SecretBox
 from appliance.core.unit_of_work import Database
-from appliance.documents.document_store import DocumentRowStore
-from appliance.documents.download_links import Links
+from appliance.documents.document_store import DocumentStore
+from appliance.documents.download_links import DownloadLinks
 from appliance.domain.identity import Integrator, NewPerson, Person, SigningSecret
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.embedding.session import Sessions
-from appliance.identity.access_tokens import Tokens
+from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login, email_index
 from appliance.identity.person_store import PersonStore
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.hsm_tasks import HsmTasks
-from appliance.keys.password_attempts import Attempts
+from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
-from appliance.pki.ocsp_responder import StatusAnswers
+from appliance.pki.ocsp_responder import OcspResponder
 from appliance.pki.publication import Publishing
 from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_pins import RevocationPins
@@ -107,9 +107,9 @@ class Parts:
     sealer: SecretBox
     lookup: LookupKey
     hashes: KeptHashes
-    tokens: Tokens
+    tokens: AccessTokens
     login: Login
-    links: Links
+    links: DownloadLinks
     sessions: Sessions
     invitations: Invitations
     enrolment: Enrolment
@@ -123,7 +123,7 @@ class Parts:
     host: SigningHost
     """Alive since the parts were opened."""
     tasks: FakeTasks
-    status_answers: StatusAnswers
+    status_answers: OcspResponder
     verification: Verification
     timestamps: Timestamps
     requests: FakeRequests
@@ -163,7 +163,7 @@ class Parts:
                 Integrator(IntegratorId("i"), "demo", "Demo")
             )
             inspection = request_view(1, person).inspection
-            document = await DocumentRowStore(transaction).add(
+            document = await DocumentStore(transaction).add(
                 StoredDocument(
                     DocumentId("d"), IntegratorId("i"), "00" * 32, inspection
                 ),
@@ -202,7 +202,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
     sealer, lookup = SecretBox(KeyRing.of(b"d" * 32)), LookupKey(KeyRing.of(b"l" * 32))
     slots = HashSlots()
     passwords = Passwords(slots)
-    tokens = Tokens(store, sealer, clock, settings)
+    tokens = AccessTokens(store, sealer, clock, settings)
     pins = RevocationPins(store, clock, passwords)
     revocations = Revocations(store, clock)
     trust = Trust(store, clock, lambda: None)
@@ -219,7 +219,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         hashes=KeptHashes(slots),
         tokens=tokens,
         login=Login(store, lookup, sealer, clock, passwords, tokens, settings.auth),
-        links=Links(store, lookup, clock, settings.signing.link_ttl_s),
+        links=DownloadLinks(store, lookup, clock, settings.signing.link_ttl_s),
         sessions=Sessions(store, lookup, clock, settings),
         invitations=Invitations(store, lookup, sealer, clock, settings),
         enrolment=Enrolment(
@@ -237,7 +237,9 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         credentials=Credentials(store, clock, trust, revocations),
         signing_requests=SigningRequests(
             store,
-            Attempts(store, signing_passwords, clock, settings.signing, INSTALLATION),
+            PasswordAttempts(
+                store, signing_passwords, clock, settings.signing, INSTALLATION
+            ),
             host.hosts(store, clock),
             clock,
             Shielded(),
@@ -252,7 +254,9 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         ),
         password_change=PasswordChange(
             store,
-            Attempts(store, signing_passwords, clock, settings.signing, INSTALLATION),
+            PasswordAttempts(
+                store, signing_passwords, clock, settings.signing, INSTALLATION
+            ),
             signing_passwords,
             passwords,
             INSTALLATION,
@@ -261,7 +265,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         signing_passwords=signing_passwords,
         host=host,
         tasks=FakeTasks(),
-        status_answers=StatusAnswers(
+        status_answers=OcspResponder(
             store, clock, settings, Publishing(store, clock, settings.pki, "test"), 0.0
         ),
         verification=Verification(store),

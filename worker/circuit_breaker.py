@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Quiet:
+class CircuitBreaker:
     """Who is left alone, by name."""
 
     def __init__(self) -> None:

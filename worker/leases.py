@@ -9,9 +9,8 @@ from typing import Final
 import structlog
 
 from appliance.core import metrics
-from appliance.domain.activation import ActivationDocument
+from appliance.domain.activation import ActivationDocument, Claim
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records.activations import Claim
 from appliance.signing.claims import Claims
 
 _log = structlog.get_logger(__name__)

@@ -24,7 +24,7 @@ from appliance.bootstrap import (
 )
 from appliance.core.late_imports import WORKERS, load_late
 from appliance.core.metrics_file import handing_over
-from appliance.documents.garbage_collection import DocumentSweeping
+from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.inspection import Inspections
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm_tasks import slot_host
@@ -43,12 +43,12 @@ from appliance.runtime.processes import stop_event
 from appliance.runtime.systemd_notify import ServiceManager
 from appliance.settings import Settings, SettingsError
 from appliance.signing.claims import Claims
-from appliance.signing.expiry import Sweeping
+from appliance.signing.expiry import ExpiryJob
 from appliance.signing.level_maintenance import UpkeepWork
-from appliance.signing.signing_order import Turns
+from appliance.signing.signing_order import SigningOrder
 from hsm_config.profile import load_profile
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
-from worker.hsm.generation_check import Served
+from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.hsm.watchdog import calls_guarded
 from worker.network.role import open_outside
@@ -158,8 +158,8 @@ def _worker(
         renewal=timedelta(days=settings.profile.renew_days),
     )
     inspections = Inspections(core.store, core.documents, core.inspector, clock)
-    turns = Turns(core.store, inspections, clock)
-    served = Served(session, core.store)
+    turns = SigningOrder(core.store, inspections, clock)
+    served = GenerationCheck(session, core.store)
     completion = Completion(
         claims, core.documents, turns, levels, settings.signature_profile
     )
@@ -225,12 +225,12 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         open_outside(core, slot) as outside,
         heartbeat(core, "chores", number),
     ):
-        documents = DocumentSweeping(
+        documents = GarbageCollection(
             core.store, core.documents, core.clock, settings.documents
         )
         kept = timedelta(days=settings.signing.idempotency_days)
         known = timedelta(days=settings.auth.known_address_days)
-        sweeping = Sweeping(
+        sweeping = ExpiryJob(
             core.store, core.completion_notifier, core.clock, kept, known
         )
         overdue = OverdueUpkeep(core.store, core.clock)
@@ -242,7 +242,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         inspections = Inspections(
             core.store, core.documents, core.inspector, core.clock
         )
-        turns = Turns(core.store, inspections, core.clock)
+        turns = SigningOrder(core.store, inspections, core.clock)
         _log.info("worker.started", slot=slot)
         # What looks at documents takes its time; nothing else waits for it.
         beside = [

@@ -8,7 +8,7 @@ from appliance.core import metrics
 _MS: Final = 1000
 
 
-class Stages:
+class StageTimings:
     """A stopwatch that is pressed at the end of each stage."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol, cast
 
 from quart import current_app
 
-from appliance.documents.download_links import Links
+from appliance.documents.download_links import DownloadLinks
 from appliance.domain.clock import Clock
 from appliance.domain.ids import BatchId, PersonId, RequestId, TaskId
 from appliance.domain.ports import DocumentStream
@@ -26,13 +26,13 @@ from appliance.domain.requests.request import (
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.embedding.session import Sessions
-from appliance.identity.access_tokens import Tokens
+from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.login import Login
 from appliance.keys.change_password import PasswordChange
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
-from appliance.pki.ocsp_responder import StatusAnswers
+from appliance.pki.ocsp_responder import OcspResponder
 from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
@@ -195,12 +195,12 @@ class ApiCore(Protocol):
         ...
 
     @property
-    def tokens(self) -> Tokens:
+    def tokens(self) -> AccessTokens:
         """Access tokens."""
         ...
 
     @property
-    def links(self) -> Links:
+    def links(self) -> DownloadLinks:
         """Download links."""
         ...
 
@@ -245,7 +245,7 @@ class ApiCore(Protocol):
         ...
 
     @property
-    def status_answers(self) -> StatusAnswers:
+    def status_answers(self) -> OcspResponder:
         """What the internal CA publishes."""
         ...
 

@@ -1,11 +1,11 @@
 """The one place where storage and services are built and closed, by hand.
 
-A worker gets a `Core`: the record, documents and news. A front (and
-the command line) gets a `Front` on top of it, the console an `AdminFront`, each
-with the keys of its role's secret files and the use cases that need them.
+A worker gets a `Core`: the record, documents and notifiers. A front (and the command
+line) gets a `ServiceRegistry` on top of it, the console an `AdminServiceRegistry`,
+each with the keys of its role's secret files and the use cases that need them.
 """
 
-from appliance.bootstrap.admin import AdminFront, open_admin
+from appliance.bootstrap.admin import AdminServiceRegistry, open_admin
 from appliance.bootstrap.certificates import (
     open_auto_renewal,
     open_expiry,
@@ -13,14 +13,14 @@ from appliance.bootstrap.certificates import (
 )
 from appliance.bootstrap.core import Core, WorkChannel, document_sealer, open_core
 from appliance.bootstrap.documents import open_documents
-from appliance.bootstrap.front import Front, open_front
+from appliance.bootstrap.front import ServiceRegistry, open_front
 from appliance.bootstrap.heartbeat import heartbeat
 from appliance.bootstrap.secrets import open_secret_rotation
 
 __all__ = [
-    "AdminFront",
+    "AdminServiceRegistry",
     "Core",
-    "Front",
+    "ServiceRegistry",
     "WorkChannel",
     "document_sealer",
     "heartbeat",

@@ -23,7 +23,7 @@ from appliance.identity.console_users import ConsoleUsers
 from appliance.identity.failed_logins import FailedTries
 from appliance.identity.invitations import Invitations
 from appliance.identity.key_reissue import Reissue
-from appliance.identity.registration_officers import Officers
+from appliance.identity.registration_officers import RegistrationOfficers
 from appliance.identity.totp_reset import PersonFactor
 from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
@@ -42,7 +42,7 @@ from appliance.signing.requests import Requests
 
 
 @dataclass(frozen=True, slots=True)
-class AdminFront:
+class AdminServiceRegistry:
     """What the console stands on: no pepper, so no signing password (design §1)."""
 
     settings: Settings
@@ -66,7 +66,7 @@ class AdminFront:
     failed_tries: FailedTries
     invitations: Invitations
     views: ConsoleViews
-    officers: Officers
+    officers: RegistrationOfficers
     person_factor: PersonFactor
     reissue: Reissue
     logos: Logos
@@ -75,7 +75,9 @@ class AdminFront:
 
 
 @asynccontextmanager
-async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFront]:
+async def open_admin(
+    settings: Settings, clock: Clock
+) -> AsyncIterator[AdminServiceRegistry]:
     """Build what the console stands on, and close it.
 
     Args:
@@ -95,7 +97,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
         trust = open_trust(core)
         stamping = Stamping(settings.stamp, settings.verify_url)
         invitations = Invitations(store, lookup, sealer, clock, settings)
-        yield AdminFront(
+        yield AdminServiceRegistry(
             settings=settings,
             clock=clock,
             core=core,
@@ -134,7 +136,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             ),
             invitations=invitations,
             views=ConsoleViews(store, sealer, lookup, clock),
-            officers=Officers(store, clock),
+            officers=RegistrationOfficers(store, clock),
             person_factor=PersonFactor(store, sealer, clock, settings.installation),
             reissue=Reissue(store, invitations, revocations, clock),
             logos=Logos(store, core.inspector, clock),

@@ -28,8 +28,8 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import new_id
 from appliance.domain.ports import (
+    BlobMaintenance,
     CompletionNotifier,
-    DocumentUpkeep,
     PdfInspector,
     Sealer,
     WorkNotifier,
@@ -66,7 +66,7 @@ class Core:
     process: str
     """Id of this process start."""
     store: Database
-    documents: DocumentUpkeep
+    documents: BlobMaintenance
     inspector: PdfInspector
     work_notifier: WorkNotifier
     completion_notifier: CompletionNotifier

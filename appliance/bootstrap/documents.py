@@ -5,15 +5,13 @@ from contextlib import asynccontextmanager
 
 from appliance.bootstrap.core import document_sealer, open_core
 from appliance.documents.document_keys import IntegratorDocumentKeys
-from appliance.documents.retention import DocumentKeeping
+from appliance.documents.retention import Retention
 from appliance.domain.clock import Clock
 from appliance.settings import Settings
 
 
 @asynccontextmanager
-async def open_documents(
-    settings: Settings, clock: Clock
-) -> AsyncIterator[DocumentKeeping]:
+async def open_documents(settings: Settings, clock: Clock) -> AsyncIterator[Retention]:
     """Build what encrypts and shreds documents, and close it.
 
     Args:
@@ -26,4 +24,4 @@ async def open_documents(
     sealer = document_sealer(settings)
     async with open_core(settings, clock, "operator", sealer) as core:
         keys = IntegratorDocumentKeys(core.store, sealer, clock)
-        yield DocumentKeeping(core.store, core.documents, keys, clock)
+        yield Retention(core.store, core.documents, keys, clock)

@@ -17,21 +17,21 @@ from appliance.core.rate_limit import Throttle
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey
-from appliance.documents.download_links import Links
+from appliance.documents.download_links import DownloadLinks
 from appliance.documents.intake import Intake
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
     LookupIndex,
     Sealer,
 )
-from appliance.embedding.ceremony import Framing
-from appliance.embedding.identification import FrameIdentity
-from appliance.embedding.request import FrameRequests
+from appliance.embedding.ceremony import Ceremony
+from appliance.embedding.identification import EmbedSessionIdentity
+from appliance.embedding.request import EmbedSessionRequests
 from appliance.embedding.session import Sessions
-from appliance.embedding.session_steps import Progress
-from appliance.embedding.session_views import FrameViews
-from appliance.embedding.signing import FrameSigning
-from appliance.identity.access_tokens import Tokens
+from appliance.embedding.session_steps import SessionSteps
+from appliance.embedding.session_views import EmbedSessionViews
+from appliance.embedding.signing import EmbedSessionSigning
+from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.console_login import ConsoleLogin
 from appliance.identity.console_users import ConsoleUsers
 from appliance.identity.enrolment import Enrolment
@@ -44,7 +44,7 @@ from appliance.integrators.logos import Logos
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.health import Health, SharedHealth
 from appliance.keys.hsm_tasks import HsmTasks
-from appliance.keys.password_attempts import Attempts
+from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_identities import PinnedIdentities
@@ -52,8 +52,8 @@ from appliance.pki.certificates import Certificates
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
 from appliance.pki.expiry_notices import Expiry
-from appliance.pki.issuance import Issuing
-from appliance.pki.ocsp_responder import StatusAnswers
+from appliance.pki.issuance import Issuance
+from appliance.pki.ocsp_responder import OcspResponder
 from appliance.pki.publication import Publishing
 from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_pins import RevocationPins
@@ -68,7 +68,7 @@ from appliance.signing.signature_lookup import Verification
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class ServiceRegistry:
     """What a face, or the command line, stands on."""
 
     settings: Settings
@@ -82,8 +82,8 @@ class Front:
     signing: Signing
     batch_signing: BatchSigning
     login: Login
-    tokens: Tokens
-    links: Links
+    tokens: AccessTokens
+    links: DownloadLinks
     health: SharedHealth
     tasks: HsmTasks
     certificates: Certificates
@@ -94,21 +94,21 @@ class Front:
     revocation_pins: RevocationPins
     self_revocation: SelfRevocation
     signing_requests: SigningRequests
-    status_answers: StatusAnswers
+    status_answers: OcspResponder
     timestamps: Timestamps
     integrators: Integrators
     sessions: Sessions
-    progress: Progress
+    progress: SessionSteps
     """How a session of the frame goes on."""
     console: ConsoleLogin
     console_users: ConsoleUsers
     failed_tries: FailedTries
     invitations: Invitations
     enrolment: Enrolment
-    issuing: Issuing
+    issuing: Issuance
     password_change: PasswordChange
-    framing: Framing
-    frame_signing: FrameSigning
+    framing: Ceremony
+    frame_signing: EmbedSessionSigning
     verification: Verification
     logos: Logos
 
@@ -116,7 +116,7 @@ class Front:
 @asynccontextmanager
 async def open_front(
     settings: Settings, clock: Clock, role: str
-) -> AsyncIterator[Front]:
+) -> AsyncIterator[ServiceRegistry]:
     """Build what a face stands on, and close it after what it began is done.
 
     Raises:
@@ -131,8 +131,8 @@ async def open_front(
     shielded = Shielded()
     async with open_core(settings, clock, role, document_sealer(settings)) as core:
         store = core.store
-        tokens = Tokens(store, sealer, clock, settings)
-        attempts = Attempts(
+        tokens = AccessTokens(store, sealer, clock, settings)
+        attempts = PasswordAttempts(
             store, signing_passwords, clock, settings.signing, settings.installation
         )
         hosts = SigningHosts(
@@ -154,7 +154,7 @@ async def open_front(
             shielded,
         )
         revocations = Revocations(store, clock)
-        issuing = Issuing(
+        issuing = Issuance(
             store,
             attempts,
             signing_passwords,
@@ -165,19 +165,21 @@ async def open_front(
             shielded,
             revocations,
         )
-        progress = Progress(store, clock)
+        progress = SessionSteps(store, clock)
         sessions = Sessions(store, lookup, clock, settings)
         requests = Requests(store, core.documents, core.inspector, clock, stamping)
         intake = Intake(
             store, core.documents, core.inspector, clock, settings.documents
         )
-        links = Links(store, lookup, clock, settings.signing.link_ttl_s)
-        views = FrameViews(store, clock, settings.verify_url, trial=settings.trial)
+        links = DownloadLinks(store, lookup, clock, settings.signing.link_ttl_s)
+        views = EmbedSessionViews(
+            store, clock, settings.verify_url, trial=settings.trial
+        )
         throttle = Throttle(store, lookup, clock, settings.auth)
         pins = RevocationPins(store, clock, login_passwords)
         trust = open_trust(core)
         tasks = HsmTasks(store, clock, role, core.process, core.work_notifier)
-        front = Front(
+        front = ServiceRegistry(
             settings=settings,
             clock=clock,
             core=core,
@@ -223,7 +225,7 @@ async def open_front(
             revocation_pins=pins,
             signing_requests=SigningRequests(store, attempts, hosts, clock, shielded),
             self_revocation=SelfRevocation(store, lookup, throttle, pins, revocations),
-            status_answers=StatusAnswers(
+            status_answers=OcspResponder(
                 store,
                 clock,
                 settings,
@@ -261,14 +263,14 @@ async def open_front(
                 settings.installation,
                 shielded,
             ),
-            framing=Framing(
+            framing=Ceremony(
                 store=store,
                 documents=core.documents,
                 inspector=core.inspector,
                 clock=clock,
                 sessions=sessions,
                 progress=progress,
-                identity=FrameIdentity(
+                identity=EmbedSessionIdentity(
                     store,
                     lookup,
                     sealer,
@@ -277,13 +279,13 @@ async def open_front(
                     progress,
                     settings.auth.codes_per_session,
                 ),
-                frame_requests=FrameRequests(store, lookup, clock, progress),
+                frame_requests=EmbedSessionRequests(store, lookup, clock, progress),
                 intake=intake,
                 requests=requests,
                 views=views,
                 settings=settings.documents,
             ),
-            frame_signing=FrameSigning(
+            frame_signing=EmbedSessionSigning(
                 store,
                 clock,
                 views,

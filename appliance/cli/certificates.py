@@ -17,7 +17,7 @@ from appliance.domain.ids import CredentialId
 from appliance.domain.vocab import CertificateState, RevocationReason
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 _WAIT_S: Final = 60.0
 
@@ -60,7 +60,7 @@ def register(
     handle(take, _import)
 
 
-async def _list(front: "Front", args: argparse.Namespace) -> int:
+async def _list(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     views = await front.certificates.list(args.limit, args.before)
     rows = [
         (
@@ -76,7 +76,7 @@ async def _list(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _show(front: "Front", args: argparse.Namespace) -> int:
+async def _show(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     from cryptography import x509  # noqa: PLC0415 (heavy)
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 (heavy)
         Encoding,
@@ -101,7 +101,7 @@ async def _show(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _revoke(front: "Front", args: argparse.Namespace) -> int:
+async def _revoke(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     reason = RevocationReason(args.reason)
     task = await front.revocations.ask(args.serial, reason, "operator")
     say("it signs no more; waiting for CRL and OCSP…")
@@ -118,7 +118,7 @@ def _state(view: CertificateView) -> str:
     return state.value
 
 
-async def _import(front: "Front", args: argparse.Namespace) -> int:
+async def _import(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     view = await front.credentials.import_chain(
         CredentialId(args.credential), read_file(args.file), "operator"
     )

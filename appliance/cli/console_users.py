@@ -12,7 +12,7 @@ from appliance.cli.fronts import handle
 from appliance.cli.terminal import ask, say, show_totp, table
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 _ACTOR = "operator"
 _Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
@@ -86,7 +86,7 @@ def read_password(path: Path | None) -> str:
     return path.read_text(encoding="utf-8").rstrip("\n")
 
 
-async def _list(front: "Front", args: argparse.Namespace) -> int:
+async def _list(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     del args
     rows = [
         (
@@ -102,39 +102,39 @@ async def _list(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _disable(front: "Front", args: argparse.Namespace) -> int:
+async def _disable(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     await front.console_users.disable(_ACTOR, args.name)
     say(f"{args.name}: disabled, sessions ended")
     return 0
 
 
-async def _enable(front: "Front", args: argparse.Namespace) -> int:
+async def _enable(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     await front.console_users.enable(_ACTOR, args.name)
     say(f"{args.name}: enabled")
     return 0
 
 
-async def _reset_totp(front: "Front", args: argparse.Namespace) -> int:
+async def _reset_totp(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     made = await front.console_users.reset_totp(_ACTOR, args.name)
     say(f"{args.name}: new TOTP, sessions ended")
     show_totp(made.totp_uri)
     return 0
 
 
-async def _end_sessions(front: "Front", args: argparse.Namespace) -> int:
+async def _end_sessions(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     ended = await front.console_users.end_sessions(_ACTOR, args.name)
     say(f"{args.name}: sessions ended: {ended}")
     return 0
 
 
-async def _unblock(front: "Front", args: argparse.Namespace) -> int:
+async def _unblock(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     address = read_address(args.address)
     tries = await front.failed_tries.forget_user(_ACTOR, args.name, address)
     say(f"{args.name}: wrong tries forgotten: {tries}")
     return 0
 
 
-async def _passwd(front: "Front", args: argparse.Namespace) -> int:
+async def _passwd(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     # Whoever there is not is told before a password is asked for.
     await front.console_users.get(args.name)
     password = read_password(args.password_file)

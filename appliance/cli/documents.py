@@ -18,7 +18,7 @@ from appliance.domain.clock import SystemClock
 from appliance.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from appliance.documents.retention import DocumentKeeping
+    from appliance.documents.retention import Retention
     from appliance.signing.document_recovery import DocumentRecovery
 
 
@@ -126,7 +126,7 @@ async def _recovery(settings: Settings) -> AsyncIterator["DocumentRecovery"]:
     from appliance.signing.document_recovery import (  # noqa: PLC0415 (heavy)
         DocumentRecovery,
     )
-    from appliance.signing.signing_order import Turns  # noqa: PLC0415 (heavy)
+    from appliance.signing.signing_order import SigningOrder  # noqa: PLC0415 (heavy)
 
     clock = SystemClock()
     async with open_core(
@@ -137,7 +137,7 @@ async def _recovery(settings: Settings) -> AsyncIterator["DocumentRecovery"]:
             core.store,
             core.documents,
             partial(report_on, core),
-            Turns(core.store, inspections, clock),
+            SigningOrder(core.store, inspections, clock),
             settings.signature_profile,
             clock,
         )
@@ -158,7 +158,7 @@ def _shred(args: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def _documents(settings: Settings) -> AsyncIterator["DocumentKeeping"]:
+async def _documents(settings: Settings) -> AsyncIterator["Retention"]:
     from appliance.bootstrap import open_documents  # noqa: PLC0415 (heavy)
 
     async with open_documents(settings, SystemClock()) as keeping:

@@ -10,9 +10,9 @@ from appliance.domain.clock import SystemClock
 from appliance.settings import Settings
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
-Handler = Callable[["Front", argparse.Namespace], Awaitable[int]]
+Handler = Callable[["ServiceRegistry", argparse.Namespace], Awaitable[int]]
 
 
 def handle(parser: argparse.ArgumentParser, handler: Handler) -> None:
@@ -34,7 +34,7 @@ def handle(parser: argparse.ArgumentParser, handler: Handler) -> None:
 
 
 @asynccontextmanager
-async def operators_front(settings: Settings) -> AsyncIterator["Front"]:
+async def operators_front(settings: Settings) -> AsyncIterator["ServiceRegistry"]:
     """An open front, for a command.
 
     Args:

@@ -16,7 +16,7 @@ from appliance.cli.terminal import say, show_totp, table
 from appliance.domain.integrators.integrators import KeyView, NewKey
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 _ACTOR = "operator"
 _Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
@@ -114,13 +114,13 @@ def _register_domains(parts: "_Subparsers[argparse.ArgumentParser]") -> None:
     handle(listing, _list_domains)
 
 
-async def _create(front: "Front", args: argparse.Namespace) -> int:
+async def _create(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     made = await front.integrators.create(_ACTOR, args.code, args.name)
     say(f"integrator {made.code}: {made.id}")
     return 0
 
 
-async def _set_profile(front: "Front", args: argparse.Namespace) -> int:
+async def _set_profile(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     wishes = wishes_of(args, front.settings.tsa_names)
     view = await front.integrators.set_profile(_ACTOR, args.code, wishes)
     inherited = "(the installation's)"
@@ -131,7 +131,7 @@ async def _set_profile(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _set_prefix(front: "Front", args: argparse.Namespace) -> int:
+async def _set_prefix(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     if args.prefix is None and not args.default:
         view = await front.integrators.get(args.code)
     else:
@@ -143,7 +143,7 @@ async def _set_prefix(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _list(front: "Front", args: argparse.Namespace) -> int:
+async def _list(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     del args
     rows = [
         (
@@ -159,7 +159,7 @@ async def _list(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _create_key(front: "Front", args: argparse.Namespace) -> int:
+async def _create_key(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     expires = None
     if args.days is not None:
         expires = front.clock.now() + timedelta(days=args.days)
@@ -167,7 +167,7 @@ async def _create_key(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _rotate_key(front: "Front", args: argparse.Namespace) -> int:
+async def _rotate_key(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     overlap_s = round(args.overlap * 3600)
     _show(await front.integrators.rotate_key(_ACTOR, args.key, overlap_s))
     return 0
@@ -178,13 +178,13 @@ def _show(made: NewKey) -> None:
     say(made.secret)
 
 
-async def _revoke_key(front: "Front", args: argparse.Namespace) -> int:
+async def _revoke_key(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     ended = await front.integrators.revoke_key(_ACTOR, args.key)
     say(f"revoked; {ended} unfinished sessions ended")
     return 0
 
 
-async def _list_keys(front: "Front", args: argparse.Namespace) -> int:
+async def _list_keys(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     now = front.clock.now()
     rows = [
         (
@@ -214,13 +214,13 @@ def _flag(key: KeyView) -> str:
     return f"{key.flag_reason.value} {_minute(key.flagged)}"
 
 
-async def _add_domain(front: "Front", args: argparse.Namespace) -> int:
+async def _add_domain(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     added = await front.integrators.add_domain(_ACTOR, args.code, args.origin)
     say(f"allowed: {added.origin}")
     return 0
 
 
-async def _remove_domain(front: "Front", args: argparse.Namespace) -> int:
+async def _remove_domain(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     for domain in await front.integrators.domains(args.code):
         if domain.origin == args.origin:
             await front.integrators.remove_domain(_ACTOR, domain.id)
@@ -230,7 +230,7 @@ async def _remove_domain(front: "Front", args: argparse.Namespace) -> int:
     return 1
 
 
-async def _list_domains(front: "Front", args: argparse.Namespace) -> int:
+async def _list_domains(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     allowed = [
         ("allowed", domain.origin, _minute(domain.seen), "")
         for domain in await front.integrators.domains(args.code)
@@ -243,7 +243,7 @@ async def _list_domains(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _create_user(front: "Front", args: argparse.Namespace) -> int:
+async def _create_user(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     password = console_users.read_password(args.password_file)
     made = await front.console.create_user(_ACTOR, args.name, password)
     say(f"console user {made.user.name}: {made.user.id}")

@@ -7,7 +7,7 @@ from appliance.cli.fronts import handle
 from appliance.cli.terminal import say, table
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 
 def register(
@@ -26,7 +26,7 @@ def register(
     handle(status, _status)
 
 
-async def _status(front: "Front", _args: argparse.Namespace) -> int:
+async def _status(front: "ServiceRegistry", _args: argparse.Namespace) -> int:
     """Tell of them; 1 where a try failed, or one has been due for an hour."""
     from appliance.signing.level_maintenance import OVERDUE, upkeep_counts  # noqa: PLC0415 (heavy)
 

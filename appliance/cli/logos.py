@@ -12,7 +12,7 @@ from appliance.cli.fronts import handle
 from appliance.cli.terminal import read_file, say
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 _ACTOR = "operator"
 _Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
@@ -41,14 +41,14 @@ def _of(action: argparse.ArgumentParser) -> None:
     )
 
 
-async def _set(front: "Front", args: argparse.Namespace) -> int:
+async def _set(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     content = read_file(args.file)
     logo = await front.logos.show(content, _ACTOR, args.integrator)
     say(f"logo: {logo.width_px} x {logo.height_px} pixels, {logo.sha256}")
     return 0
 
 
-async def _clear(front: "Front", args: argparse.Namespace) -> int:
+async def _clear(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     dropped = await front.logos.drop(_ACTOR, args.integrator)
     say("logo: none" if dropped else "logo: there was none")
     return 0

@@ -22,7 +22,7 @@ from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import VouchedBy
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 _TASK_WAIT_S: Final = 60.0
 
@@ -135,7 +135,7 @@ def _register_request(
     handle(audit, _audit_request)
 
 
-async def _issue(front: "Front", args: argparse.Namespace) -> int:
+async def _issue(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
 
     cuil = parse_cuil(args.cuil)
@@ -162,14 +162,14 @@ def _password(path: Path | None, what: str) -> str:
     return path.read_text(encoding="utf-8").partition("\n")[0]
 
 
-async def _await_credential(front: "Front", task: TaskId) -> int:
+async def _await_credential(front: "ServiceRegistry", task: TaskId) -> int:
     say("waiting for key and certificate…")
     output = await front.tasks.wait(task, _TASK_WAIT_S)
     say(f"credential: {output['credential']}")
     return 0
 
 
-async def _create_person(front: "Front", args: argparse.Namespace) -> int:
+async def _create_person(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     from appliance.identity.people import NewPersonOrder  # noqa: PLC0415 (heavy)
 
     login, signing = _passwords(args.passwords_file)
@@ -190,7 +190,7 @@ async def _create_person(front: "Front", args: argparse.Namespace) -> int:
     return await _await_credential(front, created.task)
 
 
-async def _invite_person(front: "Front", args: argparse.Namespace) -> int:
+async def _invite_person(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     if (args.name is None) != (args.email is None):
         raise SystemExit("--name and --email come together")
     if args.name is None:
@@ -209,7 +209,7 @@ async def _invite_person(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _renew_invitation(front: "Front", cuil: str) -> Invitation:
+async def _renew_invitation(front: "ServiceRegistry", cuil: str) -> Invitation:
     try:
         return await front.invitations.renew("operator", cuil)
     except ApplianceError as exc:
@@ -224,7 +224,7 @@ async def _renew_invitation(front: "Front", cuil: str) -> Invitation:
         raise SystemExit(f"{exc.code}: {cuil}: {hints[exc.code]}") from exc
 
 
-async def _unblock_person(front: "Front", args: argparse.Namespace) -> int:
+async def _unblock_person(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     address = read_address(args.address)
     person = await front.failed_tries.find(args.who)
     tries = await front.failed_tries.forget_person("operator", person.id, address)
@@ -242,7 +242,7 @@ def _passwords(path: Path | None) -> tuple[str, str]:
     return ask("login password"), ask("signing password")
 
 
-async def _create_request(front: "Front", args: argparse.Namespace) -> int:
+async def _create_request(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     from appliance.documents.intake import IntakeOrder  # noqa: PLC0415 (heavy)
 
     try:
@@ -271,13 +271,13 @@ async def _create_request(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _cancel_request(front: "Front", args: argparse.Namespace) -> int:
+async def _cancel_request(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     view = await front.requests.cancel(RequestId(args.id), "operator")
     say(f"solicitud {view.id}: {view.state.value}")
     return 0
 
 
-async def _list_requests(front: "Front", args: argparse.Namespace) -> int:
+async def _list_requests(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
     from appliance.signing.request_store import RequestStore  # noqa: PLC0415 (heavy)
 
@@ -303,7 +303,7 @@ async def _list_requests(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _audit_request(front: "Front", args: argparse.Namespace) -> int:
+async def _audit_request(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     from appliance.signing.request_store import RequestStore  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:

@@ -9,7 +9,7 @@ from appliance.cli.terminal import read_file, say, table
 from appliance.domain.trust_store import AnchorPurpose
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 _ACTOR = "operator"
 
@@ -44,7 +44,7 @@ def register(
     handle(remove, _remove)
 
 
-async def _list(front: "Front", _args: argparse.Namespace) -> int:
+async def _list(front: "ServiceRegistry", _args: argparse.Namespace) -> int:
     rows = [
         (
             anchor.id or "(own)",
@@ -59,7 +59,7 @@ async def _list(front: "Front", _args: argparse.Namespace) -> int:
     return 0
 
 
-async def _add(front: "Front", args: argparse.Namespace) -> int:
+async def _add(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     purpose = AnchorPurpose(args.purpose)
     content = read_file(args.file)
     added = await front.trust.add(_ACTOR, content, purpose, args.fingerprint)
@@ -69,7 +69,7 @@ async def _add(front: "Front", args: argparse.Namespace) -> int:
     return 0
 
 
-async def _remove(front: "Front", args: argparse.Namespace) -> int:
+async def _remove(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     await front.trust.remove(_ACTOR, args.id)
     say("removed")
     return 0

@@ -12,7 +12,7 @@ from appliance.console.view_store import ConsoleViewStore
 from appliance.core import pagination
 from appliance.core.audit_check import AuditChains
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditRow
 from appliance.domain.clock import Clock
 from appliance.domain.console import (
@@ -62,7 +62,7 @@ _Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
-class RequestStory:
+class RequestHistory:
     """A request and all that is shown beside it."""
 
     view: RequestView
@@ -264,7 +264,7 @@ class ConsoleViews:
         )
         return page if exact is None else replace(page, rows=(exact, *page.rows))
 
-    async def request(self, number: RequestId) -> RequestStory:
+    async def request(self, number: RequestId) -> RequestHistory:
         """A request in full: itself, its signed document, process and story.
 
         Raises:
@@ -274,7 +274,7 @@ class ConsoleViews:
             view = await RequestStore(transaction).get(number)
             if view is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-            signed = await DocumentRowStore(transaction).signed(number)
+            signed = await DocumentStore(transaction).signed(number)
             upkeep = await LevelMaintenanceStore(transaction).of_request(number)
             signer = await ConsoleViewStore(transaction).person(
                 view.person, self._clock.now()
@@ -286,7 +286,7 @@ class ConsoleViews:
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         story = AuditPage(Page(_without_leaving(rows), None), names)
-        return RequestStory(view, signed, signer.row, steps, story, upkeep)
+        return RequestHistory(view, signed, signer.row, steps, story, upkeep)
 
     async def audit(self, wanted: AuditFilter, cursor: str = "") -> AuditPage:
         """Audit rows, newest first.

@@ -1,23 +1,23 @@
 """Documents where the settings have them: in a folder, or in a bucket."""
 
 from appliance.core.unit_of_work import Database
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.documents.local.folder_mark import (
     DocumentMark,
     MarkedFolder,
     MarkedPlace,
     mark_place,
 )
-from appliance.documents.s3.blob_store import BucketDocuments
+from appliance.documents.s3.blob_store import S3BlobStore
 from appliance.documents.s3.bucket import Bucket
 from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
-from appliance.domain.ports import DocumentKeys, DocumentUpkeep
+from appliance.domain.ports import BlobMaintenance, DocumentKeys
 from appliance.settings import Settings
 
 
 def document_store(
     settings: Settings, store: Database, keys: DocumentKeys
-) -> DocumentUpkeep:
+) -> BlobMaintenance:
     """What keeps documents.
 
     Args:
@@ -31,9 +31,9 @@ def document_store(
     documents = settings.documents
     if documents.url is not None:
         mark = BucketMark(store, documents)
-        return BucketDocuments(Bucket(documents), keys, mark)
+        return S3BlobStore(Bucket(documents), keys, mark)
     folder = settings.documents_dir
-    return LocalDocuments(
+    return LocalBlobStore(
         folder,
         keys,
         documents.reserve_bytes,

@@ -66,7 +66,7 @@ _SIGNED: Final[Select[Any]] = select(signed_document, signature_request.c.name).
 )
 
 
-class DocumentRowStore(Store):
+class DocumentStore(Store):
     """Documents and signed documents."""
 
     async def add(self, new: StoredDocument, at: datetime) -> StoredDocument:

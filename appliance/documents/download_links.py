@@ -19,7 +19,7 @@ _KEY_LENGTH: Final = 43
 """Of the secret in unpadded base64url."""
 
 
-class Links:
+class DownloadLinks:
     """Makes and opens download links.
 
     Args:

@@ -13,11 +13,11 @@ from typing import Final
 import structlog
 
 from appliance.core.unit_of_work import Database
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentUpkeep
+from appliance.domain.ports import BlobMaintenance
 from appliance.domain.vocab import EventKind
 from appliance.embedding.session_document_store import SessionDocumentStore
 from appliance.settings import DocumentSettings
@@ -32,7 +32,7 @@ _ENDED: Final = timedelta(hours=1)
 """After a session's end it may still be renewed, and goes on with its document."""
 
 
-class DocumentSweeping:
+class GarbageCollection:
     """The chore; any number of hosts may do it.
 
     Args:
@@ -45,7 +45,7 @@ class DocumentSweeping:
     def __init__(
         self,
         store: Database,
-        documents: DocumentUpkeep,
+        documents: BlobMaintenance,
         clock: Clock,
         settings: DocumentSettings,
     ) -> None:
@@ -89,7 +89,7 @@ class DocumentSweeping:
                 for each in idle:
                     files.setdefault(each.integrator, []).append(each.sha256)
                 for integrator, names in files.items():
-                    await DocumentRowStore(transaction).forget_these(
+                    await DocumentStore(transaction).forget_these(
                         integrator, names, before
                     )
             for integrator, names in files.items():
@@ -102,7 +102,7 @@ class DocumentSweeping:
         while True:
             async with self._store.write() as transaction:
                 if (
-                    await DocumentRowStore(transaction).forget_unused(before, _BATCH)
+                    await DocumentStore(transaction).forget_unused(before, _BATCH)
                     < _BATCH
                 ):
                     return
@@ -111,7 +111,7 @@ class DocumentSweeping:
         self, integrator: IntegratorId, names: list[str], before: datetime
     ) -> int:
         async with self._store.read() as transaction:
-            named = await DocumentRowStore(transaction).named(integrator, names)
+            named = await DocumentStore(transaction).named(integrator, names)
         removed = [
             sha256
             for sha256 in names

@@ -6,13 +6,13 @@ from typing import Final
 import structlog
 
 from appliance.core.unit_of_work import Database
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.documents.examination import as_repaired
 from appliance.domain.clock import Clock
 from appliance.domain.documents import INSPECTOR_VERSION, Inspection
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
-from appliance.domain.ports import DocumentStore, PdfInspector
+from appliance.domain.ports import BlobStore, PdfInspector
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import RequestView
 from appliance.signing.request_store import RequestStore
@@ -34,7 +34,7 @@ class Inspections:
     def __init__(
         self,
         store: Database,
-        documents: DocumentStore,
+        documents: BlobStore,
         inspector: PdfInspector,
         clock: Clock,
     ) -> None:
@@ -87,7 +87,7 @@ class Inspections:
             DocumentId(new_id()), view.integrator, view.sha256, inspection
         )
         async with self._store.write() as transaction:
-            await DocumentRowStore(transaction).add(new, self._clock.now())
+            await DocumentStore(transaction).add(new, self._clock.now())
         return replace(view, inspection=inspection)
 
     async def renew(self) -> int:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from appliance.core.unit_of_work import Database
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.documents.examination import Examination, Examined
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -22,7 +22,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.identity import Integrator, Person, format_cuil
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
-from appliance.domain.ports import DocumentStore, PdfInspector
+from appliance.domain.ports import BlobStore, PdfInspector
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.text.unicode_nfc import nfc
@@ -81,7 +81,7 @@ class Intake:
     def __init__(
         self,
         store: Database,
-        documents: DocumentStore,
+        documents: BlobStore,
         inspector: PdfInspector,
         clock: Clock,
         settings: DocumentSettings,
@@ -117,7 +117,7 @@ class Intake:
         kept = await self.keep(integrator.id, pdf)
         now = self._clock.now()
         async with self._store.write() as transaction:
-            document = await DocumentRowStore(transaction).add(kept, now)
+            document = await DocumentStore(transaction).add(kept, now)
             requests: list[RequestId] = []
             for person in people:
                 new = NewRequest(
@@ -196,7 +196,7 @@ class Intake:
         digest = await asyncio.to_thread(hashlib.sha256, pdf)
         original = digest.hexdigest()
         async with self._store.read() as transaction:
-            earlier = await DocumentRowStore(transaction).repaired(integrator, original)
+            earlier = await DocumentStore(transaction).repaired(integrator, original)
         if earlier is None or earlier.repair is None:
             return None
         copy = await self._documents.get(integrator, earlier.sha256)

@@ -16,7 +16,7 @@ from appliance.core.fair_queue import FairLimits, FairQueue
 from appliance.core.work_owner import WorkOwner, work_owner
 from appliance.domain.errors import DocumentRefusedError
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentStore, PdfInspector
+from appliance.domain.ports import BlobStore, PdfInspector
 
 _KEPT: Final = 4_096
 """Pictures and refusals that are kept at most."""
@@ -67,7 +67,7 @@ class PagePictures:
     """
 
     def __init__(
-        self, documents: DocumentStore, inspector: PdfInspector, most_bytes: int
+        self, documents: BlobStore, inspector: PdfInspector, most_bytes: int
     ) -> None:
         self._documents = documents
         self._inspector = inspector

@@ -9,16 +9,16 @@ from appliance.documents.document_keys import IntegratorDocumentKeys
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentUpkeep
+from appliance.domain.ports import BlobMaintenance
 from appliance.identity.person_store import PersonStore
 
-Progress = Callable[[int], None]
+SessionSteps = Callable[[int], None]
 """Told how many documents were looked at, since it was told before."""
 _ALL: Final = timedelta(days=1)
 """From now, so that no clock that is a little off hides a file."""
 
 
-class DocumentKeeping:
+class Retention:
     """The use cases around documents as files.
 
     Args:
@@ -31,7 +31,7 @@ class DocumentKeeping:
     def __init__(
         self,
         store: Database,
-        documents: DocumentUpkeep,
+        documents: BlobMaintenance,
         keys: IntegratorDocumentKeys,
         clock: Clock,
     ) -> None:
@@ -49,7 +49,7 @@ class DocumentKeeping:
         until = self._clock.now() + _ALL
         return sum([len(names) async for _, names in self._documents.older(until)])
 
-    async def encrypt(self, progress: Progress) -> tuple[int, list[str]]:
+    async def encrypt(self, progress: SessionSteps) -> tuple[int, list[str]]:
         """Encrypt what was stored before documents were; begun again, it goes on.
 
         Args:

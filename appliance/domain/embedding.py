@@ -18,7 +18,7 @@ _DNI = re.compile(r"[0-9]{7,8}", re.ASCII)
 _DNI_DIGITS = 8
 
 
-class FrameState(StrEnum):
+class EmbedSessionState(StrEnum):
     """Where a session of the frame stands, as its page is told."""
 
     OPEN = "open"
@@ -83,7 +83,7 @@ def make_claim(email: str, dni: str | None, cuil: str | None) -> Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameDocument:
+class EmbedSessionDocument:
     """The document of a session."""
 
     name: str
@@ -94,7 +94,7 @@ class FrameDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameSigner:
+class EmbedSessionSigner:
     """Who signs, once that is proven, and with what certificate."""
 
     name: str
@@ -106,7 +106,7 @@ class FrameSigner:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameSigned:
+class EmbedSessionSigned:
     """What the signer is told of the signature, besides the completed event."""
 
     file_name: str
@@ -118,19 +118,19 @@ class FrameSigned:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameView:
+class EmbedSessionView:
     """All that the page is told of its session."""
 
     session: EmbedSession
-    state: FrameState
+    state: EmbedSessionState
     seconds_left: int
-    document: FrameDocument | None
-    signer: FrameSigner | None
+    document: EmbedSessionDocument | None
+    signer: EmbedSessionSigner | None
     reason: ErrorCode | None
     """Why it failed, or why the last attempt was undone."""
     completed: dict[str, object] | None
     """What the host is told of the signature, without the document's bytes."""
-    signed: FrameSigned | None = None
+    signed: EmbedSessionSigned | None = None
     withdrawn: bool = False
     """It is cancelled, and nobody left it here: the integrator withdrew the request,
     or its time ran out."""
@@ -177,7 +177,7 @@ class OpenedFrame:
     """A session that the page may use from now on."""
 
     bearer: str = field(repr=False)
-    view: FrameView
+    view: EmbedSessionView
 
 
 @dataclass(frozen=True, slots=True)

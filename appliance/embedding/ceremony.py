@@ -12,25 +12,25 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.documents.intake import Intake, check_file_name
 from appliance.documents.page_pictures import PagePictures, PageWanted
 from appliance.documents.quotas import SessionQuotas
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.embedding import Claim, FrameView, InitOrder, OpenedFrame
+from appliance.domain.embedding import Claim, EmbedSessionView, InitOrder, OpenedFrame
 from appliance.domain.errors import ApplianceError, ErrorCode, PageOutOfRangeError
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.ports import DocumentStore, DocumentStream, PdfInspector
+from appliance.domain.ports import BlobStore, DocumentStream, PdfInspector
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import EventKind
-from appliance.embedding.identification import FrameIdentity
-from appliance.embedding.request import FrameRequests
+from appliance.embedding.identification import EmbedSessionIdentity
+from appliance.embedding.request import EmbedSessionRequests
 from appliance.embedding.session import Sessions
-from appliance.embedding.session_steps import Progress
+from appliance.embedding.session_steps import SessionSteps
 from appliance.embedding.session_store import SessionStore
-from appliance.embedding.session_views import FrameViews
+from appliance.embedding.session_views import EmbedSessionViews
 from appliance.embedding.signer_readiness import check_signer
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.settings import DocumentSettings
@@ -42,23 +42,23 @@ ReadDocument: TypeAlias = Callable[[], Awaitable[bytes]]
 """Reads a document that is on its way."""
 
 
-class Framing:
+class Ceremony:
     """What the frame's page may do until there is a request."""
 
     def __init__(
         self,
         *,
         store: Database,
-        documents: DocumentStore,
+        documents: BlobStore,
         inspector: PdfInspector,
         clock: Clock,
         sessions: Sessions,
-        progress: Progress,
-        identity: FrameIdentity,
-        frame_requests: FrameRequests,
+        progress: SessionSteps,
+        identity: EmbedSessionIdentity,
+        frame_requests: EmbedSessionRequests,
         intake: Intake,
         requests: Requests,
-        views: FrameViews,
+        views: EmbedSessionViews,
         settings: DocumentSettings,
     ) -> None:
         self._store = store
@@ -203,7 +203,7 @@ class Framing:
         pdf: bytes | ReadDocument,
         *,
         by_host: bool = False,
-    ) -> FrameView:
+    ) -> EmbedSessionView:
         """Examine a document and make it the session's.
 
         Args:
@@ -232,7 +232,7 @@ class Framing:
         await self._quotas.count_copy(session, kept)
         await self._frame_requests.check_key(session, kept.sha256)
         async with self._store.write() as transaction:
-            document = await DocumentRowStore(transaction).add(kept, self._clock.now())
+            document = await DocumentStore(transaction).add(kept, self._clock.now())
         session = await self._progress.set_document(session, document.id, name)
         if session.otp_at is not None:
             await self._frame_requests.give(session)
@@ -298,18 +298,20 @@ class Framing:
         """Match who the signer says to be; False when the CUIL must be asked for.
 
         Raises:
-            ApplianceError: those of `FrameIdentity.match`.
+            ApplianceError: those of `EmbedSessionIdentity.match`.
         """
         if session.otp_at is not None:
             return True
         return await self._identity.match(session, claim, address)
 
-    async def prove(self, session: EmbedSession, code: str, address: str) -> FrameView:
+    async def prove(
+        self, session: EmbedSession, code: str, address: str
+    ) -> EmbedSessionView:
         """Take the signer's code; with the document there, make the request.
 
         Raises:
-            ApplianceError: those of `FrameIdentity.prove` and, once the code was right,
-                of `check_signer`; `IDEMKEY_CONFLICT`.
+            ApplianceError: those of `EmbedSessionIdentity.prove` and, once the code
+                was right, of `check_signer`; `IDEMKEY_CONFLICT`.
         """
         if session.otp_at is None:
             session = await self._proven(session, code, address)
@@ -330,7 +332,7 @@ class Framing:
         """Have the signer proven, by this call or by the same one a moment ago.
 
         Raises:
-            ApplianceError: those of `FrameIdentity.prove`.
+            ApplianceError: those of `EmbedSessionIdentity.prove`.
         """
         try:
             return await self._identity.prove(session, code, address)
@@ -350,7 +352,9 @@ class Framing:
         """
         return await self._frame_requests.listed(session)
 
-    async def choose(self, session: EmbedSession, request: RequestId) -> FrameView:
+    async def choose(
+        self, session: EmbedSession, request: RequestId
+    ) -> EmbedSessionView:
         """Take one of those requests.
 
         Raises:

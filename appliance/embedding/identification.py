@@ -21,7 +21,7 @@ from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.login import AttemptKind
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState
-from appliance.embedding.session_steps import Progress
+from appliance.embedding.session_steps import SessionSteps
 from appliance.identity import totp
 from appliance.identity.login import email_indexes
 from appliance.identity.login_store import LoginSecretStore
@@ -31,7 +31,7 @@ _CLAIM: Final = "frame-claim"
 _CODE: Final = "frame-code"
 
 
-class FrameIdentity:
+class EmbedSessionIdentity:
     """Finds a session's signer and has them prove it.
 
     Args:
@@ -51,7 +51,7 @@ class FrameIdentity:
         sealer: Sealer,
         clock: Clock,
         throttle: Throttle,
-        progress: Progress,
+        progress: SessionSteps,
         codes: int,
     ) -> None:
         self._store = store

@@ -13,7 +13,7 @@ from typing import Final
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -27,7 +27,7 @@ from appliance.domain.requests.new_request import (
 )
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import EventKind, RequestState
-from appliance.embedding.session_steps import Progress
+from appliance.embedding.session_steps import SessionSteps
 from appliance.embedding.session_store import SessionStore
 from appliance.signing.request_store import RequestStore
 
@@ -44,11 +44,11 @@ _SETTLED: Final = frozenset(
 _GOES_ON: Final = _SETTLED | {RequestState.WAITING, RequestState.PENDING}
 
 
-class FrameRequests:
+class EmbedSessionRequests:
     """Gives a session its request."""
 
     def __init__(
-        self, store: Database, lookup: LookupIndex, clock: Clock, progress: Progress
+        self, store: Database, lookup: LookupIndex, clock: Clock, progress: SessionSteps
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -90,7 +90,7 @@ class FrameRequests:
                 return
             if now.document is None:
                 raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-            document = await DocumentRowStore(transaction).get(now.document)
+            document = await DocumentStore(transaction).get(now.document)
             if document is None:
                 raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
             request = await self._earlier(transaction, now, document.sha256)

@@ -35,7 +35,7 @@ from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_steps import audit, is_over
 from appliance.embedding.session_store import SessionStore
 from appliance.identity.person_store import PersonStore
-from appliance.integrators.api_key_auth import PresentedKeys
+from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.logo_store import LogoStore
 from appliance.settings import Settings
@@ -72,7 +72,7 @@ class Sessions:
         self._store = store
         self._lookup = lookup
         self._clock = clock
-        self._keys = PresentedKeys(store, lookup, clock, settings.environment)
+        self._keys = ApiKeyAuth(store, lookup, clock, settings.environment)
         self._environment = settings.environment
         self._event_prefix = settings.event_prefix
         self._factor_age = timedelta(seconds=settings.auth.factor_age_s)

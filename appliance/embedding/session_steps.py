@@ -16,7 +16,7 @@ from appliance.domain.vocab import EventKind
 from appliance.embedding.session_store import SessionStore
 
 
-class Progress:
+class SessionSteps:
     """The use cases of a session that is exchanged.
 
     Args:

@@ -7,16 +7,16 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.documents import signed_name
 from appliance.domain.embedding import (
-    FrameDocument,
-    FrameSigned,
-    FrameSigner,
-    FrameState,
-    FrameView,
+    EmbedSessionDocument,
+    EmbedSessionSigned,
+    EmbedSessionSigner,
+    EmbedSessionState,
+    EmbedSessionView,
     LegalWord,
 )
 from appliance.domain.errors import ErrorCode
@@ -33,18 +33,18 @@ from appliance.signing.request_store import RequestStore
 
 PDF: Final = "application/pdf"
 _STATES: Final = {
-    RequestState.WAITING: FrameState.AUTHORISED,
-    RequestState.PENDING: FrameState.AUTHORISED,
-    RequestState.IN_PROGRESS: FrameState.SIGNING,
-    RequestState.SIGNED: FrameState.SIGNED,
-    RequestState.FAILED: FrameState.FAILED,
-    RequestState.REJECTED: FrameState.REJECTED,
-    RequestState.CANCELLED: FrameState.CANCELLED,
-    RequestState.EXPIRED: FrameState.CANCELLED,
+    RequestState.WAITING: EmbedSessionState.AUTHORISED,
+    RequestState.PENDING: EmbedSessionState.AUTHORISED,
+    RequestState.IN_PROGRESS: EmbedSessionState.SIGNING,
+    RequestState.SIGNED: EmbedSessionState.SIGNED,
+    RequestState.FAILED: EmbedSessionState.FAILED,
+    RequestState.REJECTED: EmbedSessionState.REJECTED,
+    RequestState.CANCELLED: EmbedSessionState.CANCELLED,
+    RequestState.EXPIRED: EmbedSessionState.CANCELLED,
 }
 
 
-class FrameViews:
+class EmbedSessionViews:
     """Reads sessions as their pages see them.
 
     Args:
@@ -62,7 +62,7 @@ class FrameViews:
         self._verify_url = verify_url
         self._trial = trial
 
-    async def view(self, session: EmbedSession) -> FrameView:
+    async def view(self, session: EmbedSession) -> EmbedSessionView:
         """All that a page is told of its session, as it stands now.
 
         Args:
@@ -80,14 +80,18 @@ class FrameViews:
             signed = (
                 None
                 if request is None
-                else await DocumentRowStore(transaction).signed(request.id)
+                else await DocumentStore(transaction).signed(request.id)
             )
             told = None if signed is None else await self._signed(transaction, signed)
         state = _state(now, request)
         completed = now.completed
-        if state is FrameState.SIGNED and completed is None and signed is not None:
+        if (
+            state is EmbedSessionState.SIGNED
+            and completed is None
+            and signed is not None
+        ):
             completed = await self._complete(now, signed)
-        return FrameView(
+        return EmbedSessionView(
             session=now,
             state=state,
             seconds_left=max(
@@ -99,20 +103,20 @@ class FrameViews:
             completed=completed,
             signed=told,
             withdrawn=(
-                state is FrameState.CANCELLED
+                state is EmbedSessionState.CANCELLED
                 and now.state is not SessionState.CANCELLED
             ),
         )
 
     async def _signed(
         self, transaction: Transaction, signed: SignedDocumentView
-    ) -> FrameSigned:
+    ) -> EmbedSessionSigned:
         """What the signer is told of the signature."""
         code, at = await ActivationStore(transaction).coded(signed.request) or (
             None,
             None,
         )
-        return FrameSigned(
+        return EmbedSessionSigned(
             file_name=signed_name(signed.file_name),
             at=at,
             verify_url=f"{self._verify_url}/{code}" if code else None,
@@ -173,22 +177,22 @@ def _told(
     )
 
 
-def _state(session: EmbedSession, request: RequestView | None) -> FrameState:
+def _state(session: EmbedSession, request: RequestView | None) -> EmbedSessionState:
     if session.state is SessionState.CANCELLED:
         return _left(request)
-    return FrameState.OPEN if request is None else _STATES[request.state]
+    return EmbedSessionState.OPEN if request is None else _STATES[request.state]
 
 
-def _left(request: RequestView | None) -> FrameState:
+def _left(request: RequestView | None) -> EmbedSessionState:
     """What became of a session that somebody left."""
     if request is None:
-        return FrameState.CANCELLED
+        return EmbedSessionState.CANCELLED
     state = _STATES[request.state]
     # A call that was under way as they left has signed after all.
-    made = state in {FrameState.SIGNING, FrameState.SIGNED}
-    if state is FrameState.REJECTED or (made and request.origin == FRAME_ORIGIN):
+    made = state in {EmbedSessionState.SIGNING, EmbedSessionState.SIGNED}
+    if state is EmbedSessionState.REJECTED or (made and request.origin == FRAME_ORIGIN):
         return state
-    return FrameState.CANCELLED
+    return EmbedSessionState.CANCELLED
 
 
 def _reason(request: RequestView | None) -> ErrorCode | None:
@@ -199,24 +203,24 @@ def _reason(request: RequestView | None) -> ErrorCode | None:
 
 async def _document(
     transaction: Transaction, session: EmbedSession, request: RequestView | None
-) -> FrameDocument | None:
+) -> EmbedSessionDocument | None:
     """The document that the signer is to see."""
     if request is not None:
-        return FrameDocument(
+        return EmbedSessionDocument(
             request.document_name, request.sha256, request.inspection, request.followed
         )
     if session.document is None:
         return None
-    stored = await DocumentRowStore(transaction).get(session.document)
+    stored = await DocumentStore(transaction).get(session.document)
     if stored is None:
         return None
     name = session.document_name or ""
-    return FrameDocument(name, stored.sha256, stored.inspection)
+    return EmbedSessionDocument(name, stored.sha256, stored.inspection)
 
 
 async def _signer(
     transaction: Transaction, session: EmbedSession, *, trial: bool
-) -> FrameSigner | None:
+) -> EmbedSessionSigner | None:
     """The proven signer; of one who is only matched nothing is told.
 
     Whoever vouched for a person: in a trial no signature has any legal effect.
@@ -234,7 +238,7 @@ async def _signer(
             legal = LegalWord.DEMO
     if trial:
         legal = LegalWord.DEMO
-    return FrameSigner(person.name, person.cuil, issuer, legal)
+    return EmbedSessionSigner(person.name, person.cuil, issuer, legal)
 
 
 def _issuer(certificate: bytes) -> str:

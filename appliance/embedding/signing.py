@@ -22,7 +22,7 @@ from appliance.documents.docmdp_policy import (
     obstacle,
     wanted_field,
 )
-from appliance.documents.download_links import Links
+from appliance.documents.download_links import DownloadLinks
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.appearance.presets import preset, put
 from appliance.domain.appearance.stamp import lay_out
@@ -30,10 +30,10 @@ from appliance.domain.appearance.text import StampSigner
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.embedding import (
-    FrameDocument,
-    FrameSigner,
-    FrameState,
-    FrameView,
+    EmbedSessionDocument,
+    EmbedSessionSigner,
+    EmbedSessionState,
+    EmbedSessionView,
     PlaceChoice,
     Placement,
     SignOrder,
@@ -51,7 +51,7 @@ from appliance.domain.requests.request import (
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_store import SessionStore
-from appliance.embedding.session_views import FrameViews
+from appliance.embedding.session_views import EmbedSessionViews
 from appliance.identity.person_store import PersonStore
 from appliance.keys.signing_password import normalize
 from appliance.signing.request_store import RequestStore
@@ -62,7 +62,7 @@ FACTORS: Final = ("otp",)
 """What a signer in a frame has proven before the signing password."""
 
 
-class FrameSigning:
+class EmbedSessionSigning:
     """What the frame's page may do once its session has a request.
 
     Args:
@@ -81,10 +81,10 @@ class FrameSigning:
         self,
         store: Database,
         clock: Clock,
-        views: FrameViews,
+        views: EmbedSessionViews,
         signing: Signing,
         requests: Requests,
-        links: Links,
+        links: DownloadLinks,
         base_url: str,
         stamping: Stamping,
         inspector: PdfInspector,
@@ -120,7 +120,7 @@ class FrameSigning:
         return placed
 
     async def _placed(
-        self, view: FrameView, choice: PlaceChoice
+        self, view: EmbedSessionView, choice: PlaceChoice
     ) -> tuple[Placement, StampDetails]:
         """What the choice comes to, and what the mark shows besides.
 
@@ -150,7 +150,7 @@ class FrameSigning:
         layout = lay_out(params, named, now, inspection, details)
         return Placement(params, layout), details
 
-    async def sign(self, session: EmbedSession, order: SignOrder) -> FrameView:
+    async def sign(self, session: EmbedSession, order: SignOrder) -> EmbedSessionView:
         """Sign; or give what signing gave.
 
         Raises:
@@ -159,9 +159,9 @@ class FrameSigning:
         """
         view = await self._views.view(session)
         session = view.session
-        if view.state is FrameState.SIGNED:
+        if view.state is EmbedSessionState.SIGNED:
             return view
-        if view.state in {FrameState.CANCELLED, FrameState.REJECTED}:
+        if view.state in {EmbedSessionState.CANCELLED, EmbedSessionState.REJECTED}:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         if session.request is None or session.person is None or not view.document:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
@@ -180,7 +180,9 @@ class FrameSigning:
         await self._signing.sign(command, _signer_of(session))
         return await self._views.view(session)
 
-    async def view(self, session: EmbedSession, *, wait: bool = False) -> FrameView:
+    async def view(
+        self, session: EmbedSession, *, wait: bool = False
+    ) -> EmbedSessionView:
         """Where the session stands.
 
         Args:
@@ -188,7 +190,7 @@ class FrameSigning:
             wait: while it is being signed, until that ends or `wait_s` is over.
         """
         view = await self._views.view(session)
-        if not wait or view.state is not FrameState.SIGNING:
+        if not wait or view.state is not EmbedSessionState.SIGNING:
             return view
         if view.session.request is not None:
             with contextlib.suppress(ApplianceError):
@@ -342,7 +344,7 @@ def _signer_of(session: EmbedSession) -> Signer:
 
 
 async def _named(
-    transaction: Transaction, view: FrameView, signer: FrameSigner
+    transaction: Transaction, view: EmbedSessionView, signer: EmbedSessionSigner
 ) -> StampSigner:
     """Whom the mark names, in the signer's own language."""
     person = view.session.person
@@ -350,7 +352,7 @@ async def _named(
     return StampSigner(signer.name, signer.cuil, found.locale if found else "es")
 
 
-def _in_field(document: FrameDocument, name: str) -> SignParameters:
+def _in_field(document: EmbedSessionDocument, name: str) -> SignParameters:
     """Sign in one of the document's own fields.
 
     Raises:

@@ -97,7 +97,7 @@ class _Claims(BaseModel):
     amr: list[str] = []
 
 
-class Tokens:
+class AccessTokens:
     """Issues and checks access tokens.
 
     Args:

@@ -32,7 +32,10 @@ from appliance.domain.login import AttemptKind
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import Environment, EventKind
 from appliance.identity import totp
-from appliance.identity.console_login_attempts import ConsoleTries, account_indexes
+from appliance.identity.console_login_attempts import (
+    ConsoleLoginAttempts,
+    account_indexes,
+)
 from appliance.identity.console_user_store import ConsoleUserStore
 from appliance.keys.signing_password import MAX_BYTES, normalize
 from appliance.settings import Settings
@@ -116,7 +119,9 @@ class ConsoleLogin:
         self._passwords = passwords
         self._environment = settings.environment
         self._issuer = f"{settings.installation} (consola)"
-        self._tries = ConsoleTries(store, lookup, sealer, clock, passwords, settings)
+        self._tries = ConsoleLoginAttempts(
+            store, lookup, sealer, clock, passwords, settings
+        )
 
     async def create_user(self, actor: str, name: str, password: str) -> NewConsoleUser:
         """Record a user.

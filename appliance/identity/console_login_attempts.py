@@ -35,7 +35,7 @@ def account_indexes(lookup: LookupIndex, name: str) -> tuple[str, ...]:
     return lookup.indexes(_ACCOUNT, name)
 
 
-class ConsoleTries:
+class ConsoleLoginAttempts:
     """What `ConsoleLogin` checks people by.
 
     Args:

@@ -44,7 +44,7 @@ from appliance.keys.signing_password import (
     UnlockKeys,
     normalize,
 )
-from appliance.pki.issuance import IssuePlan, Issuing
+from appliance.pki.issuance import Issuance, IssuePlan
 from appliance.pki.revocation_pins import RevocationPins
 
 _CODE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -108,7 +108,7 @@ class Enrolment:
         clock: Clock,
         login_passwords: Passwords,
         signing_passwords: SigningPasswords,
-        issuing: Issuing,
+        issuing: Issuance,
         installation: str,
         pins: RevocationPins,
     ) -> None:
@@ -348,7 +348,7 @@ class Enrolment:
 
         Raises:
             FieldInvalidError: no password is so short or long.
-            ApplianceError: those of `unfinished` and of `Issuing.again`.
+            ApplianceError: those of `unfinished` and of `Issuance.again`.
         """
         person = await self.unfinished(code)
         signer = Signer(person.id, f"person:{person.id}", ("link",), self._clock.now())

@@ -29,7 +29,7 @@ from appliance.domain.login import (
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity import totp
-from appliance.identity.access_tokens import IssuedToken, Tokens
+from appliance.identity.access_tokens import AccessTokens, IssuedToken
 from appliance.identity.login_store import LoginSecretStore
 from appliance.identity.person_store import PersonStore
 from appliance.settings import AuthSettings
@@ -131,7 +131,7 @@ class Login:
         sealer: Sealer,
         clock: Clock,
         passwords: Passwords,
-        tokens: Tokens,
+        tokens: AccessTokens,
         settings: AuthSettings,
     ) -> None:
         self._store = store

@@ -28,7 +28,7 @@ from appliance.keys.signing_password import (
     UnlockKeys,
     normalize,
 )
-from appliance.pki.issuance import IssuePlan, Issuing
+from appliance.pki.issuance import Issuance, IssuePlan
 from appliance.pki.revocation_pins import RevocationPins
 
 _EMAIL: Final = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}", re.ASCII)
@@ -71,7 +71,7 @@ class People:
         lookup: LookupIndex,
         login_passwords: Passwords,
         signing_passwords: SigningPasswords,
-        issuing: Issuing,
+        issuing: Issuance,
         clock: Clock,
         installation: str,
         pins: RevocationPins,

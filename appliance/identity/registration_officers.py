@@ -15,7 +15,7 @@ from appliance.identity.end_access import end_access
 from appliance.identity.person_store import PersonStore
 
 
-class Officers:
+class RegistrationOfficers:
     """The use cases of registration officers around people.
 
     Args:

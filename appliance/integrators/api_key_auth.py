@@ -26,7 +26,7 @@ _VALUES: Final = 8
 """Values of an address that are looked at."""
 
 
-class PresentedKeys:
+class ApiKeyAuth:
     """Keys by the text that somebody presented.
 
     Args:

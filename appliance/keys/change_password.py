@@ -17,7 +17,7 @@ from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind
 from appliance.identity.login_store import LoginSecretStore
 from appliance.identity.person_store import PersonStore
-from appliance.keys.password_attempts import Attempts, RightPassword
+from appliance.keys.password_attempts import PasswordAttempts, RightPassword
 from appliance.keys.rewrap_user_keys import is_in_use, relock
 from appliance.keys.signing_password import NewSecret, SigningPasswords
 
@@ -37,7 +37,7 @@ class PasswordChange:
     def __init__(
         self,
         store: Database,
-        attempts: Attempts,
+        attempts: PasswordAttempts,
         signing_passwords: SigningPasswords,
         login_passwords: Passwords,
         installation: str,
@@ -63,9 +63,9 @@ class PasswordChange:
 
         Raises:
             FieldInvalidError: `nueva` is the old one or the login password.
-            ApplianceError: those of `Attempts.check`; `IN_PROGRESS` while something
-                is being signed or a key is being made; `ACTIVATION_INVALID` for a
-                key that the right password does not open.
+            ApplianceError: those of `PasswordAttempts.check`; `IN_PROGRESS` while
+                something is being signed or a key is being made;
+                `ACTIVATION_INVALID` for a key that the right password does not open.
         """
         if old == new:
             raise FieldInvalidError("nueva", "another one than before")

@@ -35,7 +35,7 @@ from appliance.pki.certificate_store import CertificateStore
 
 _LEASE: Final = timedelta(seconds=30)
 TASK_ATTEMPTS: Final = 5
-"""Claims after which a task is given up (see `Sweeping.fail_tasks`)."""
+"""Claims after which a task is given up (see `ExpiryJob.fail_tasks`)."""
 ORPHAN_AGE: Final = timedelta(hours=1)
 """How old an enrolment is before what it left is destroyed."""
 _LOOK_AGAIN_S: Final = 0.2

@@ -20,7 +20,7 @@ _BATCH: Final = 250
 _ACTOR: Final = "operator"
 
 
-class MasterRotation:
+class MasterKeyRotation:
     """The record's side of a rotation.
 
     Args:

@@ -78,7 +78,7 @@ class _Slot:
     """The person's keys that may sign."""
 
 
-class Attempts:
+class PasswordAttempts:
     """Checks signing passwords within the limits.
 
     Args:

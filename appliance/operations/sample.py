@@ -26,7 +26,7 @@ from appliance.domain.vocab import Environment, VouchedBy
 from appliance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 _INTEGRATOR: Final = "prueba"
 _FILE: Final = "sample-person.json"
@@ -63,7 +63,7 @@ def register(
     handle(sample, _sample)
 
 
-async def _sample(front: "Front", args: argparse.Namespace) -> int:
+async def _sample(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     settings = front.settings
     if settings.environment is not Environment.PREPROD:
         msg = "sample: signs in PREPROD alone: in PROD each signature binds somebody"
@@ -85,7 +85,7 @@ async def _sample(front: "Front", args: argparse.Namespace) -> int:
     return 0 if report.valid else 1
 
 
-async def _person(front: "Front", settings: Settings) -> dict[str, Any]:
+async def _person(front: "ServiceRegistry", settings: Settings) -> dict[str, Any]:
     """Who signs, with a certificate; made where missing."""
     path = person_file(settings)
     told: dict[str, Any] = load(path)
@@ -98,7 +98,7 @@ async def _person(front: "Front", settings: Settings) -> dict[str, Any]:
     return told
 
 
-async def _request(front: "Front") -> int:
+async def _request(front: "ServiceRegistry") -> int:
     from appliance.documents.intake import IntakeOrder  # noqa: PLC0415 (heavy)
     from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
 

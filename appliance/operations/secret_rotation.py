@@ -22,7 +22,7 @@ from appliance.identity.login import email_index
 _BATCH: Final = 500
 _ACTOR: Final = "operator"
 
-Progress = Callable[[int], None]
+SessionSteps = Callable[[int], None]
 """Told how many values were done, since it was told before."""
 
 
@@ -88,7 +88,9 @@ class SecretRotation:
         async with self._store.write() as transaction:
             transaction.audit.add(_event(kind, name, version))
 
-    async def reseal(self, name: SecretName, version: int, progress: Progress) -> int:
+    async def reseal(
+        self, name: SecretName, version: int, progress: SessionSteps
+    ) -> int:
         """Seal anew what another version of a key sealed.
 
         Args:
@@ -115,7 +117,7 @@ class SecretRotation:
         return done
 
     async def _reseal_column(
-        self, column: SealedColumn, version: int, progress: Progress
+        self, column: SealedColumn, version: int, progress: SessionSteps
     ) -> int:
         """One pass over a column, a transaction a batch; how many there were."""
         place = {"table": column.table, "column": column.column}
@@ -136,7 +138,7 @@ class SecretRotation:
             done += len(found)
             progress(len(found))
 
-    async def reindex(self, version: int, progress: Progress) -> int:
+    async def reindex(self, version: int, progress: SessionSteps) -> int:
         """Have every address found by the present lookup key.
 
         Other indexes cannot be made anew, for nobody here knows what they are of:
@@ -158,7 +160,7 @@ class SecretRotation:
         await self._finished(SecretName.LOOKUP, version, done)
         return done
 
-    async def _reindex_all(self, version: int, progress: Progress) -> int:
+    async def _reindex_all(self, version: int, progress: SessionSteps) -> int:
         """One pass over the addresses; how many there were."""
         after, done = "", 0
         while True:

@@ -23,7 +23,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created, task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.key_encryption import seal_to_each
-from appliance.keys.password_attempts import Attempts
+from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 
 
@@ -41,7 +41,7 @@ class SigningRequests:
     def __init__(
         self,
         store: Database,
-        attempts: Attempts,
+        attempts: PasswordAttempts,
         hosts: SigningHosts,
         clock: Clock,
         shielded: Shielded,
@@ -67,7 +67,7 @@ class SigningRequests:
 
         Raises:
             ApplianceError: `CREDENTIAL_NOT_FOUND`, `CREDENTIAL_STATE`; those of
-                `Attempts.check`; `IN_PROGRESS` when the password was changed
+                `PasswordAttempts.check`; `IN_PROGRESS` when the password was changed
                 meanwhile.
             HsmUnavailableError: no host can use the key now.
         """

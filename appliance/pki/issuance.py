@@ -32,7 +32,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import issue_binding, submit_issue
 from appliance.keys.key_encryption import seal_to_each
-from appliance.keys.password_attempts import Attempts
+from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import (
     SigningPasswords,
@@ -55,7 +55,7 @@ class IssuePlan:
         return CredentialId(self.task)
 
 
-class Issuing:
+class Issuance:
     """The use cases of getting a key and a certificate.
 
     Args:
@@ -73,7 +73,7 @@ class Issuing:
     def __init__(
         self,
         store: Database,
-        attempts: Attempts,
+        attempts: PasswordAttempts,
         signing_passwords: SigningPasswords,
         login_passwords: Passwords,
         hosts: SigningHosts,
@@ -133,8 +133,8 @@ class Issuing:
 
         Raises:
             FieldInvalidError: no password is so short or long.
-            ApplianceError: those of `Attempts.check`; `ALREADY_EXISTS` for who has
-                a key, `IN_PROGRESS` while one is being made, `PERSON_STATE`.
+            ApplianceError: those of `PasswordAttempts.check`; `ALREADY_EXISTS` for
+                who has a key, `IN_PROGRESS` while one is being made, `PERSON_STATE`.
             HsmUnavailableError: no host can make it now.
         """
         typed = normalize(password, "signing_password")

@@ -80,7 +80,7 @@ class _Question:
     serial: int
 
 
-class StatusAnswers:
+class OcspResponder:
     """The use cases of whoever checks a signature.
 
     Args:

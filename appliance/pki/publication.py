@@ -42,7 +42,7 @@ from appliance.keys.hsm_task_events import task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
-from appliance.pki.revocation_builder import PublicationDrafts
+from appliance.pki.revocation_builder import RevocationBuilder
 from appliance.pki.revocation_store import RevocationStore
 from appliance.settings import PkiSettings
 
@@ -73,7 +73,7 @@ class Publishing:
         self._work_notifier = work_notifier
         self._store = store
         self._clock = clock
-        self._drafts = PublicationDrafts(clock, settings)
+        self._drafts = RevocationBuilder(clock, settings)
         self._actor = f"worker:{worker}"
 
     # -- what is due ------------------------------------------------------------

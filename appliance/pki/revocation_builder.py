@@ -23,7 +23,7 @@ from appliance.pki.revocation_store import RevocationStore
 from appliance.settings import PkiSettings
 
 
-class PublicationDrafts:
+class RevocationBuilder:
     """Drafts by the settings' times.
 
     Args:

@@ -12,7 +12,7 @@ from appliance.settings.hsm import HsmSettings, ReplicaSettings, TokenSettings
 from appliance.settings.loading import load_settings
 from appliance.settings.metrics import MetricsSettings
 from appliance.settings.pki import (
-    OutsideTsaSettings,
+    ExternalTsaSettings,
     PkiSettings,
     RevocationSettings,
     TimestampSettings,
@@ -30,11 +30,11 @@ __all__ = [
     "AuthSettings",
     "DatabaseSettings",
     "DocumentSettings",
+    "ExternalTsaSettings",
     "Fault",
     "HsmSettings",
     "LogSettings",
     "MetricsSettings",
-    "OutsideTsaSettings",
     "PkiSettings",
     "ProfileSettings",
     "RedisSettings",

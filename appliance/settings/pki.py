@@ -25,7 +25,7 @@ class PkiSettings(Section):
     """Questions under `/pki/` a minute from one address, in each `api` process."""
 
 
-class OutsideTsaSettings(Section):
+class ExternalTsaSettings(Section):
     """One timestamping authority outside of the installation."""
 
     name: str = Field(
@@ -86,7 +86,7 @@ class OutsideTsaSettings(Section):
 class TimestampSettings(Section):
     """Timestamps (RFC 3161): who makes them, and for whom."""
 
-    outside: tuple[OutsideTsaSettings, ...] = Field(
+    outside: tuple[ExternalTsaSettings, ...] = Field(
         default=(), max_length=TSA_NAMES_MOST
     )
     """Authorities outside. Which of them stamps, and in which order they are asked,

@@ -13,8 +13,13 @@ from typing import Final
 
 from appliance.appearance.content import picture_of
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentRowStore
-from appliance.domain.activation import ActivationDocument
+from appliance.documents.document_store import DocumentStore
+from appliance.domain.activation import (
+    ActivationDocument,
+    Claim,
+    IntentRow,
+    LeasePolicy,
+)
 from appliance.domain.appearance.details import LogoPicture
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -24,7 +29,6 @@ from appliance.domain.hsm_tasks import slot_host
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import CompletionNotifier
-from appliance.domain.records.activations import Claim, IntentRow, LeasePolicy
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, ItemState, RequestState
@@ -366,7 +370,7 @@ class Claims:
                 raise ApplianceError(ErrorCode.INTERNAL)
             # Its document was found after a restore (`documents recover`), and stays.
             return
-        await DocumentRowStore(transaction).sealed(document.request, file, now)
+        await DocumentStore(transaction).sealed(document.request, file, now)
         if publication.upkeep is not None:
             await LevelMaintenanceStore(transaction).add(
                 document.request, file.integrator, publication.upkeep, now

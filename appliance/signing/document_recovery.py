@@ -18,21 +18,21 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.documents import SignatureReport, VerificationReport
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.identity import cuil_of
 from appliance.domain.ids import IntegratorId, RequestId
-from appliance.domain.ports import DocumentUpkeep
+from appliance.domain.ports import BlobMaintenance
 from appliance.domain.requests.levels import SignatureProfile, Upkeep, reaches
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from appliance.identity.person_store import PersonStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from appliance.signing.request_store import RequestStore
-from appliance.signing.signing_order import Turns
+from appliance.signing.signing_order import SigningOrder
 
 _ALL: Final = timedelta(days=1)
 """From now, so that no clock that is a little off hides a file."""
@@ -81,9 +81,9 @@ class DocumentRecovery:
     def __init__(
         self,
         store: Database,
-        documents: DocumentUpkeep,
+        documents: BlobMaintenance,
         verify: Verify,
-        turns: Turns,
+        turns: SigningOrder,
         profile: SignatureProfile,
         clock: Clock,
     ) -> None:
@@ -120,7 +120,7 @@ class DocumentRecovery:
         until = self._clock.now() + _ALL
         async for integrator, names in self._documents.older(until):
             async with self._store.read() as transaction:
-                named = await DocumentRowStore(transaction).named(integrator, names)
+                named = await DocumentStore(transaction).named(integrator, names)
             unnamed[integrator] += [each for each in names if each not in named]
         return unnamed
 
@@ -225,7 +225,7 @@ class DocumentRecovery:
             size_bytes=match.size_bytes,
             level=level,
         )
-        await DocumentRowStore(transaction).sealed(
+        await DocumentStore(transaction).sealed(
             view.id, document, self._made(match.signature)
         )
         if (upkeep := self._upkeep(view, level)) is not None:

@@ -13,12 +13,16 @@ from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.download_link_store import DownloadLinkStore
-from appliance.domain.activation import EPOCH_S, EPOCHS_KEPT, ActivationDocument
+from appliance.domain.activation import (
+    EPOCH_S,
+    EPOCHS_KEPT,
+    ActivationDocument,
+    Overdue,
+)
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ports import CompletionNotifier
-from appliance.domain.records.activations import Overdue
 from appliance.domain.vocab import (
     ActivationState,
     EventKind,
@@ -52,7 +56,7 @@ _SEALS_KEPT: Final = timedelta(seconds=EPOCHS_KEPT * EPOCH_S)
 _USED_UP: Final = "attempts used up"
 
 
-class Sweeping:
+class ExpiryJob:
     """The use cases of the reconciler.
 
     Args:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from appliance.core.unit_of_work import Database
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -70,7 +70,7 @@ class UpkeepWork:
             ApplianceError: `INTERNAL`: there is none.
         """
         async with self._store.read() as transaction:
-            found = await DocumentRowStore(transaction).signed(claim.request)
+            found = await DocumentStore(transaction).signed(claim.request)
         if found is None:
             raise ApplianceError(ErrorCode.INTERNAL)
         return found
@@ -112,7 +112,7 @@ class UpkeepWork:
                 level=level.value,
                 version=before.version + 1,
             )
-            await DocumentRowStore(transaction).sealed(before.request, after, now)
+            await DocumentStore(transaction).sealed(before.request, after, now)
             await RequestStore(transaction).raised(before.request, level.value)
             transaction.audit.add(
                 AuditEvent(

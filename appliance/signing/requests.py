@@ -9,7 +9,7 @@ from typing import Final, Never
 from appliance.appearance.content import Stamping, picture_of
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.core.work_owner import working_for
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.documents.inspection import Inspections
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
@@ -17,7 +17,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
-from appliance.domain.ports import DocumentStore, DocumentStream, PdfInspector
+from appliance.domain.ports import BlobStore, DocumentStream, PdfInspector
 from appliance.domain.requests.request import (
     Preview,
     RequestView,
@@ -43,7 +43,7 @@ class Requests:
     def __init__(
         self,
         store: Database,
-        documents: DocumentStore,
+        documents: BlobStore,
         inspector: PdfInspector,
         clock: Clock,
         stamping: Stamping,
@@ -90,7 +90,7 @@ class Requests:
         if view.state is not RequestState.SIGNED:
             return []
         async with self._store.read() as transaction:
-            holding = await DocumentRowStore(transaction).holding(view.id)
+            holding = await DocumentStore(transaction).holding(view.id)
         return [each for each in reversed(holding) if each.request == view.id]
 
     async def original(
@@ -144,9 +144,7 @@ class Requests:
             view = await RequestStore(transaction).get(request)
             if view is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-            made = (
-                await DocumentRowStore(transaction).signed(request) if signed else None
-            )
+            made = await DocumentStore(transaction).signed(request) if signed else None
         if signed and made is None:
             refuse_unsigned(view, self._clock.now())
         sha256 = view.sha256 if made is None else made.sha256
@@ -250,9 +248,9 @@ class Requests:
             if person is not None:
                 owned(view, person)
             if sha256 is None:
-                document = await DocumentRowStore(transaction).signed(request)
+                document = await DocumentStore(transaction).signed(request)
             else:
-                document = await DocumentRowStore(transaction).version(request, sha256)
+                document = await DocumentStore(transaction).version(request, sha256)
         if document is None:
             self._refuse_document(view)
         pdf = await self._documents.stream(document.integrator, document.sha256)

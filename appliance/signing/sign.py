@@ -23,7 +23,7 @@ from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.activation import (
     SIGNING_PASSWORD,
     Activation,
@@ -49,7 +49,7 @@ from appliance.domain.vocab import EventKind, PersonState, RequestState
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import seal_to_each
-from appliance.keys.password_attempts import Attempts
+from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import UnlockKeys
 from appliance.pki.validation.external_status_store import is_found_revoked
@@ -117,7 +117,7 @@ class Signing:
     def __init__(
         self,
         store: Database,
-        attempts: Attempts,
+        attempts: PasswordAttempts,
         hosts: SigningHosts,
         stamping: Stamping,
         work_notifier: WorkNotifier,
@@ -410,7 +410,7 @@ class Signing:
         while True:
             async with self._store.read() as transaction:
                 view = await RequestStore(transaction).get(request)
-                signed = await DocumentRowStore(transaction).signed(request)
+                signed = await DocumentStore(transaction).signed(request)
             if view is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
             if (outcome := standing(view, signed, fingerprint)) is not None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import BatchId, PersonId, RequestId
@@ -132,7 +132,7 @@ async def _outcome(transaction: Transaction, row: BatchRow) -> BatchOutcome:
     """Every request's result as it stands now, in the order of the command."""
     # Signed documents last: what is told signed by then has its document.
     views = await RequestStore(transaction).named(set(row.requests))
-    signed = await DocumentRowStore(transaction).signed_of(views)
+    signed = await DocumentStore(transaction).signed_of(views)
     return BatchOutcome(
         row.id,
         tuple(

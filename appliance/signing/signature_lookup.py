@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from appliance.core.unit_of_work import Database
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.appearance.details import CODE_CHARACTERS, CODE_LENGTH
 from appliance.domain.appearance.text import mask_name
 from appliance.domain.requests.request import SignedVersion
@@ -86,7 +86,7 @@ class Verification:
             if found is None:
                 return None
             person = await PersonStore(transaction).get(found.person)
-            holding = await DocumentRowStore(transaction).holding(found.request)
+            holding = await DocumentStore(transaction).holding(found.request)
         if person is None or not holding:
             return None
         newest, *earlier = holding

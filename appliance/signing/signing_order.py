@@ -4,7 +4,7 @@ The requests of a `SigningProcess` are signed one after the other, each on what 
 one before made: published, inspected again and stored as a document of its own.
 The inspection comes before the transaction that publishes, which then gives the
 turn on as well. Where the sandbox could not be asked, or would not take the file,
-the publication stands by itself, and `Turns.give_on` does it later.
+the publication stands by itself, and `SigningOrder.give_on` does it later.
 
 What ends without a signature ends those that wait for it: `vencida` after
 `vencida`, else `cancelada`.
@@ -17,7 +17,7 @@ from typing import Final
 import structlog
 
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.documents.inspection import Inspections
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -67,7 +67,7 @@ async def hand_over(
     new = StoredDocument(
         DocumentId(new_id()), signed.integrator, signed.sha256, inspection
     )
-    document = await DocumentRowStore(transaction).add(new, clock.now())
+    document = await DocumentStore(transaction).add(new, clock.now())
     number = following[0].id
     await RequestStore(transaction).take_turn(number, document.id)
     transaction.audit.add(
@@ -127,7 +127,7 @@ async def end_rest(
     return moved
 
 
-class Turns:
+class SigningOrder:
     """Gives turns on: what workers ask before they publish, and what heals by itself.
 
     Args:
@@ -186,7 +186,7 @@ class Turns:
             before = await _before(transaction, number)
             if before is None:
                 return 0
-            signed = await DocumentRowStore(transaction).signed(before.id)
+            signed = await DocumentStore(transaction).signed(before.id)
         if signed is None:
             async with self._store.write() as transaction:
                 return await end_rest(transaction, before.id, before.state, "system")
@@ -201,7 +201,7 @@ class Turns:
                     transaction, before.id, before.state, "system", exc.code.value
                 )
         async with self._store.write() as transaction:
-            newest = await DocumentRowStore(transaction).signed(before.id)
+            newest = await DocumentStore(transaction).signed(before.id)
             if newest is None or newest.sha256 != signed.sha256:
                 return 0  # a newer version came meanwhile; the next look takes it
             given = await hand_over(

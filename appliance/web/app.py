@@ -92,7 +92,7 @@ class Digits(BaseConverter):
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class HttpProfile:
     """What one face does in its own way; all else is the same for all."""
 
     url: str
@@ -106,7 +106,7 @@ class Face:
     """Security headers, laid over those of every answer."""
 
 
-def rest_face(settings: Settings) -> Face:
+def rest_face(settings: Settings) -> HttpProfile:
     """The face of programs: a bearer in, `application/problem+json` out.
 
     Args:
@@ -116,7 +116,7 @@ def rest_face(settings: Settings) -> Face:
     async def refuse(error: ApplianceError) -> Response:
         return problems.render(error, g.request_id, i18n.requested())
 
-    return Face(settings.web.base_url, auth.admit, refuse)
+    return HttpProfile(settings.web.base_url, auth.admit, refuse)
 
 
 def create_app(
@@ -124,7 +124,7 @@ def create_app(
     *,
     settings: Settings,
     authenticate: auth.Authenticate | None = None,
-    face: Face | None = None,
+    face: HttpProfile | None = None,
 ) -> Quart:
     """Make a face without routes.
 
@@ -170,7 +170,7 @@ def create_app(
     return app
 
 
-def _install(app: Quart, settings: Settings, face: Face) -> None:
+def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
     """Hang what holds for every request on the application."""
     origins = frozenset(settings.web.cors_origins)
     https = face.url.startswith("https:")

@@ -38,7 +38,7 @@ def is_public(view: object) -> bool:
     return getattr(view, _MARK, False) is True
 
 
-async def admit(public: bool) -> None:  # noqa: FBT001 (`Face.admit` has no names)
+async def admit(public: bool) -> None:  # noqa: FBT001 (`HttpProfile.admit` has no names)
     """Demand a signer's bearer of the present request, unless its view is public.
 
     Args:

@@ -25,7 +25,7 @@ def label_of(version: int) -> str:
     return f"rubrica-mwk-{version}"
 
 
-class Masters:
+class MasterKeys:
     """The master keys of a token; a handle is looked up once.
 
     Args:

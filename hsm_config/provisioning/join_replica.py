@@ -24,7 +24,7 @@ from appliance.domain.errors import (
 from appliance.settings import Settings
 from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.key_wrapping import Wrapping
-from hsm_config.pkcs11.master_keys import Masters, temporary
+from hsm_config.pkcs11.master_keys import MasterKeys, temporary
 from hsm_config.pkcs11.module import describe, find_token, members, opened
 from hsm_config.pkcs11.wrap_mechanisms import WrapMethods
 from hsm_config.profile import HsmProfile, load_profile
@@ -102,7 +102,7 @@ def join_members(settings: Settings) -> Joined:
         firma(settings) as (library, session, profile),
         replicas.held(library, settings, profile) as others,
     ):
-        masters = Masters(session)
+        masters = MasterKeys(session)
         version = _versions(session)[-1]
         signing_token.refuse_unpinned(
             objects.public_key(session, objects.IDENTITY_KEY.cka_id), settings
@@ -164,7 +164,7 @@ def _make_tokens(settings: Settings, report: ProvisionReport) -> None:
 
 
 def _versions(session: pkcs11.Session) -> tuple[int, ...]:
-    versions = Masters(session).versions()
+    versions = MasterKeys(session).versions()
     if not versions:
         msg = "no master key (MWK); run `rubrica hsm init`"
         raise HsmRefusedError(msg)
@@ -172,7 +172,7 @@ def _versions(session: pkcs11.Session) -> tuple[int, ...]:
 
 
 def _has(session: pkcs11.Session, version: int) -> bool:
-    return version in Masters(session).versions()
+    return version in MasterKeys(session).versions()
 
 
 def _refuse_stranger(primary: pkcs11.Session, one: Member, profile: HsmProfile) -> None:
@@ -182,8 +182,8 @@ def _refuse_stranger(primary: pkcs11.Session, one: Member, profile: HsmProfile) 
         HsmRefusedError: it has some.
         PKCS11Error: a token failed.
     """
-    ours = Masters(primary).versions()
-    for version in Masters(one.session).versions():
+    ours = MasterKeys(primary).versions()
+    for version in MasterKeys(one.session).versions():
         if version not in ours:
             msg = (
                 f"token {one.label} holds master key {version}, which hsm.firma does "

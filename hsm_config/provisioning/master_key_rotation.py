@@ -13,7 +13,7 @@ import pkcs11
 
 from appliance.domain.errors import HsmRefusedError
 from appliance.settings import Settings
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.module import Library
 from hsm_config.profile import HsmProfile, load_profile
 from hsm_config.provisioning import replicas
@@ -45,7 +45,7 @@ def next_master(settings: Settings, oldest: int | None) -> tuple[int, bool]:
         firma(settings) as (library, session, profile),
         replicas.held(library, settings, profile) as others,
     ):
-        masters = Masters(session)
+        masters = MasterKeys(session)
         versions = masters.versions()
         if not versions:
             msg = "no master key (MWK); run `rubrica hsm init`"
@@ -82,13 +82,13 @@ def destroy_master(settings: Settings, version: int) -> int:
         firma(settings) as (library, session, profile),
         replicas.held(library, settings, profile) as others,
     ):
-        if version >= Masters(session).newest():
+        if version >= MasterKeys(session).newest():
             msg = f"master key {version} is not an old one"
             raise HsmRefusedError(msg)
         # The first member last: while it has the version, a killed run is seen.
         for one in others:
-            count += Masters(one.session).destroy(version)
-        count += Masters(session).destroy(version)
+            count += MasterKeys(one.session).destroy(version)
+        count += MasterKeys(session).destroy(version)
     return count
 
 

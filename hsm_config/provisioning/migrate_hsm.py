@@ -24,7 +24,7 @@ from appliance.settings import Settings, SettingsError
 from hsm_config.pkcs11 import signatures
 from hsm_config.pkcs11.key_pairs import load_spki
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError, Wrapping
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.module import Library, find_token, log_in, module_path, opened
 from hsm_config.pkcs11.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
@@ -40,7 +40,7 @@ FIRST_MASTER: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class MasterKeyTransfer:
     """What a move between two HSMs has."""
 
     version: int
@@ -79,7 +79,7 @@ class _Side:
         return self.wrapping.methods.opened(self.available)
 
 
-def share_master(settings: Settings, successor: Settings) -> Passage:
+def share_master(settings: Settings, successor: Settings) -> MasterKeyTransfer:
     """See to it that an HSM and its successor hold one newest master key.
 
     Args:
@@ -115,7 +115,7 @@ def share_master(settings: Settings, successor: Settings) -> Passage:
             )
         methods = (new.opened_methods() - set(old.own_methods())) | proven
     algorithms = frozenset(its_profile.keys.algorithms)
-    return Passage(version, made, method_w, methods, algorithms)
+    return MasterKeyTransfer(version, made, method_w, methods, algorithms)
 
 
 def _ways(old: _Side, new: _Side) -> list[WrapMethod]:
@@ -138,8 +138,8 @@ def _ways(old: _Side, new: _Side) -> list[WrapMethod]:
 
 def _share(session: pkcs11.Session, new: Sequence[Member]) -> tuple[int, bool]:
     """The version that both hold, and whether it was made now."""
-    masters = Masters(session)
-    there = [Masters(one.session).versions() for one in new]
+    masters = MasterKeys(session)
+    there = [MasterKeys(one.session).versions() for one in new]
     version, made = masters.newest(), False
     # A key that can still leave was made by a run that was killed before it did.
     if not masters.get(version)[Attribute.EXTRACTABLE]:
@@ -176,7 +176,7 @@ def _prove(
         HsmRefusedError: none sign, or the new HSM shows the keys that it unwraps.
         PKCS11Error: a token failed.
     """
-    master = version, Masters(old.session).get(version)
+    master = version, MasterKeys(old.session).get(version)
     keys = [
         old.wrapping.make(old.session, algorithm, master, method)
         for method in old.own_methods()
@@ -196,13 +196,13 @@ def _prove(
 
 def _follows(old: _Side, new: _Side, key: WrappedKey, way: WrapMethod) -> bool:
     """Whether a key signs in the new HSM once its W was wrapped for the way there."""
-    master = Masters(old.session).get(key.master)
+    master = MasterKeys(old.session).get(key.master)
     blob_w = old.wrapping.rewrap(key.blob_w, key.method_w, master, master, way)
     moved = replace(key, blob_w=blob_w, method_w=way)
     for side in (old, new):
         try:
             with side.wrapping.unwrapped(
-                moved, Masters(side.session).get(key.master)
+                moved, MasterKeys(side.session).get(key.master)
             ) as private:
                 refuse_readable(private)
                 signatures.self_test(private, load_spki(key.spki))

@@ -24,7 +24,7 @@ from appliance.settings import HsmSettings, Settings, SettingsError
 from hsm_config.pkcs11 import objects, signatures
 from hsm_config.pkcs11.key_pairs import load_spki
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError, Wrapping
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.module import (
     Library,
     find_token,
@@ -116,7 +116,7 @@ def provision(
             lacks the newest, which may not leave its token any more.
         PKCS11Error: a token failed.
     """
-    masters = Masters(primary)
+    masters = MasterKeys(primary)
     versions = masters.versions()
     for label, session in others:
         signing_token.keep_alive_key(session, report)
@@ -149,9 +149,9 @@ def _share(
             travel any more.
         PKCS11Error: a token failed.
     """
-    masters = Masters(primary)
+    masters = MasterKeys(primary)
     master = masters.get(version)
-    made = version not in Masters(replica).versions()
+    made = version not in MasterKeys(replica).versions()
     if made and not master[Attribute.EXTRACTABLE]:
         if version != masters.newest():
             report.note(f"no master key {version} on token {label}", made=False)
@@ -170,12 +170,12 @@ def refuse_late(primary: pkcs11.Session, others: Sequence[Member]) -> None:
         HsmRefusedError: one does.
         PKCS11Error: a token failed.
     """
-    masters = Masters(primary)
+    masters = MasterKeys(primary)
     newest = masters.newest()
     if masters.get(newest)[Attribute.EXTRACTABLE]:
         return
     for label, session in others:
-        if newest not in Masters(session).versions():
+        if newest not in MasterKeys(session).versions():
             raise HsmRefusedError(_lacks(label, newest))
 
 
@@ -211,12 +211,12 @@ def refuse_other(
     """
     mechanisms = primary.token.slot.get_mechanisms()
     wrapping = Wrapping(profile)
-    master = version, Masters(primary).get(version)
+    master = version, MasterKeys(primary).get(version)
     key = wrapping.generate(
         primary, profile.keys.algorithms[0], master, wrapping.methods.pick(mechanisms)
     )
     try:
-        with wrapping.unwrapped(key, Masters(replica).get(version)) as private:
+        with wrapping.unwrapped(key, MasterKeys(replica).get(version)) as private:
             signatures.self_test(private, load_spki(key.spki))
     except DoesNotUnwrapError as exc:
         msg = f"token {label} holds another master key {version} than hsm.firma"

@@ -18,7 +18,7 @@ from appliance.domain.keys import KeyAlgorithm
 from appliance.settings import Settings
 from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.key_pairs import PublicKey
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.pin import replace_file, write_new
 from hsm_config.profile import HsmProfile
 from hsm_config.provisioning.init_report import ProvisionReport
@@ -73,7 +73,7 @@ def _first_master(
     session: pkcs11.Session, report: ProvisionReport, *, to_travel: bool
 ) -> None:
     """A master key where there is none; each one there is looked up for twins."""
-    masters = Masters(session)
+    masters = MasterKeys(session)
     versions = masters.versions()
     for version in versions:
         masters.get(version)

@@ -9,7 +9,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
 from appliance.settings import Settings
 from hsm_config.pkcs11 import key_pairs, objects
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.profile import HsmProfile
 from hsm_config.provisioning import (
     ca_certificates,
@@ -27,7 +27,7 @@ def masters(session: pkcs11.Session) -> str:
         KeyNotFoundError: there is none.
         HsmRefusedError: there are twins.
     """
-    keys = Masters(session)
+    keys = MasterKeys(session)
     newest = keys.newest()
     versions = keys.versions()
     for version in versions:
@@ -47,7 +47,7 @@ def same_masters(
         KeyNotFoundError: it lacks the newest one.
         HsmRefusedError: it holds another one of that version.
     """
-    versions, there = Masters(primary).versions(), Masters(member).versions()
+    versions, there = MasterKeys(primary).versions(), MasterKeys(member).versions()
     for version in versions:
         if version in there or version == versions[-1]:
             replicas.refuse_other(primary, member, version, profile, label)

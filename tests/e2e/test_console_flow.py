@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from tests import pdfs
 from tests.parts.administrators import Administrator, enrol, new_administrator
 from tests.parts.appliance import Appliance
@@ -503,7 +503,7 @@ async def test_attacked_account_is_helped_by_keyboard(
     """From the health page to its owner's, and the line is gone after."""
     person = appliance.new_person(f"Ulises Arrieta {size}")
 
-    async def attack(front: Front) -> None:
+    async def attack(front: ServiceRegistry) -> None:
         store = front.core.store
         await guess_at_person(store, front, person.id, person.cuil, person.email)
 

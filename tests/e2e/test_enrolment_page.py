@@ -6,7 +6,7 @@ from pathlib import Path
 import pyotp
 from playwright.async_api import Page, Route, expect
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.vocab import VouchedBy
 from tests.parts.appliance import Appliance
@@ -20,7 +20,7 @@ def _invite(appliance: Appliance) -> Invitation:
     """A link for somebody new."""
     cuil = appliance.next_cuil()
 
-    async def invite(front: Front) -> Invitation:
+    async def invite(front: ServiceRegistry) -> Invitation:
         return await front.invitations.invite(
             "console:c1", cuil, "Ana Núñez", f"p{cuil}@demo.example", VouchedBy.OFFICER
         )

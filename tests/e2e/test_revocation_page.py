@@ -2,7 +2,7 @@
 
 from playwright.async_api import Page, expect
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.domain.vocab import CredentialState
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.browsers import SCHEMES, Opener, axe, press_on, tab_to
@@ -28,7 +28,7 @@ async def _sound(page: Page, opener: Opener, name: str) -> None:
 def _pin(appliance: Appliance, person: TestPerson) -> str:
     """A new PIN of somebody."""
 
-    async def renew(front: Front) -> str:
+    async def renew(front: ServiceRegistry) -> str:
         return await front.revocation_pins.renew(person.id, "operator")
 
     return appliance.do(renew)
@@ -79,7 +79,7 @@ async def test_keyboard_alone_revokes(open_page: Opener, appliance: Appliance) -
     )
     await _sound(page, open_page, "revocar-done")
 
-    async def state(front: Front) -> CredentialState:
+    async def state(front: ServiceRegistry) -> CredentialState:
         (held,) = await front.credentials.of(person.id)
         return held.state
 

@@ -23,7 +23,7 @@ from cryptography.x509.ocsp import OCSPRequestBuilder
 from playwright.async_api import Page, expect
 
 from appliance.api.app import create_api
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.core.database.rights import Role
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
@@ -192,7 +192,7 @@ def test_signing_in_with_every_look(
 def test_no_address_fails(appliance: AppliancePerUser, signer: TestPerson) -> None:
     """As a browser and as a program, in both languages, signed in and not."""
 
-    async def walk(front: Front) -> list[str]:
+    async def walk(front: ServiceRegistry) -> list[str]:
         rules = create_api(front).url_map.iter_rules()
         return [re.sub(r"<[^>]+>", "7", rule.rule) for rule in rules]
 

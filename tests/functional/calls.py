@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.harm import until
 from tests.parts.plain_http import NO_TLS
@@ -99,7 +99,7 @@ def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
 def code_of(appliance: Appliance, person: TestPerson) -> str:
     """A person's next unused code, of one that is accepted without a wait."""
 
-    async def ask(front: Front) -> tuple[str, float]:
+    async def ask(front: ServiceRegistry) -> tuple[str, float]:
         return await front.login.next_code(person.id)
 
     code, wait_s = appliance.do(ask)
@@ -129,7 +129,7 @@ def forged(
     A claim or header member of `...` is left out.
     """
 
-    async def make(front: Front) -> str:
+    async def make(front: ServiceRegistry) -> str:
         token = (
             await front.tokens.issue(person.id, ("pwd", "otp"), front.clock.now())
         ).token

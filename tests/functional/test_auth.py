@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from tests import pdfs
 from tests.functional.calls import (
     at_once,
@@ -152,7 +152,7 @@ def test_code_of_a_neighbouring_step(
     person = appliance.new_person(with_key=False)
     login_token = log_in(anyone, person)
 
-    async def now(front: Front) -> int:
+    async def now(front: ServiceRegistry) -> int:
         return int(front.clock.now().timestamp()) // 30
 
     code = person.totp.generate_otp(appliance.do(now) + steps)
@@ -256,7 +256,7 @@ def test_expired_token_refused(
 
 
 def _now(appliance: Appliance) -> int:
-    async def ask(front: Front) -> int:
+    async def ask(front: ServiceRegistry) -> int:
         return int(front.clock.now().timestamp())
 
     return appliance.do(ask)

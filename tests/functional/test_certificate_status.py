@@ -23,7 +23,7 @@ from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign.validation import async_validate_pdf_signature
 from pyhanko_certvalidator import ValidationContext
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.domain.certificates import CertificateView
 from appliance.domain.vocab import CertificateState, CredentialState, RevocationReason
 from appliance.pki.certificate_store import CertificateStore
@@ -53,7 +53,7 @@ class Checker:
     def view(self) -> CertificateView:
         """The person's newest certificate, as operators see it."""
 
-        async def find(front: Front) -> CertificateView:
+        async def find(front: ServiceRegistry) -> CertificateView:
             views = await front.certificates.list(100)
             return next(view for view in views if view.person == self.person.id)
 
@@ -266,7 +266,7 @@ def test_worker_killed_while_revoking_leaves_all_or_nothing(
     order = order_crash(checker.appliance, point)
     seen: list[bool] = []
 
-    async def revoke(front: Front) -> None:
+    async def revoke(front: ServiceRegistry) -> None:
         reason = RevocationReason.SUPERSEDED
         await front.revocations.ask(serial, reason, "operator")
 
@@ -286,7 +286,7 @@ def whole(checker: Checker, seen: list[bool]) -> bool:
     """Look at everything at once, note whether it agrees; whether all is done."""
     serial = checker.serial
 
-    async def look(front: Front) -> list[bool]:
+    async def look(front: ServiceRegistry) -> list[bool]:
         # Locked, so that the commit falls before or after this look.
         async with front.core.store.write() as transaction:
             await CertificateStore(transaction).get(serial, lock=True)

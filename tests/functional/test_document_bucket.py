@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.documents.document_files import MAGIC
 from appliance.documents.local.folder_mark import FILE
 from appliance.domain.ids import IntegratorId
@@ -77,7 +77,7 @@ def test_documents_are_signed_in_a_bucket(site: BucketSite) -> None:
     assert list(appliance.settings.documents_dir.rglob("*.pdf")) == []
     (owner,) = {IntegratorId(name.partition("/")[0]) for name in names}
 
-    async def read(front: Front) -> bytes:
+    async def read(front: ServiceRegistry) -> bytes:
         return await front.core.documents.get(owner, sha256)
 
     assert appliance.do(read) == pdf

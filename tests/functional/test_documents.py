@@ -12,7 +12,7 @@ import httpx
 import pytest
 from PIL import Image, ImageChops
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.domain.audit import AuditRow, first_break
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
@@ -92,7 +92,7 @@ def test_stored_reference_outlives_its_clave(
     """After its time the same address answers its signer's bearer, for ever."""
     fresh = sign(client, signer, request_id).json()["documentoFirmado"]
 
-    async def mint(front: Front) -> str:
+    async def mint(front: ServiceRegistry) -> str:
         return await front.links.mint(RequestId(request_id))
 
     clave = appliance.do(mint, EarlierClock())
@@ -187,7 +187,7 @@ def test_rubrica_verify_agrees(
 
 
 def _audit(appliance: Appliance, request: int) -> list[AuditRow]:
-    async def read(front: Front) -> list[AuditRow]:
+    async def read(front: ServiceRegistry) -> list[AuditRow]:
         async with front.core.store.read() as transaction:
             return await transaction.audit.of_request(request)
 
@@ -233,7 +233,7 @@ def test_audit_holds_intent_and_use_of_the_key(
 def test_audit_hangs_together(appliance: Appliance) -> None:
     """No writer's rows have a hole, and each hangs on the one before."""
 
-    async def read(front: Front) -> dict[str, list[AuditRow]]:
+    async def read(front: ServiceRegistry) -> dict[str, list[AuditRow]]:
         async with front.core.store.read() as transaction:
             return {
                 writer: await transaction.audit.of_writer(writer)
@@ -409,7 +409,7 @@ def test_hostile_documents_harm_nobody_else(
         hostile.deep_tree(),
     ]
 
-    async def flood(front: Front) -> list[object]:
+    async def flood(front: ServiceRegistry) -> list[object]:
         order = intake_order(signer)
         return await asyncio.gather(
             *(front.intake.create_request(order, pdf) for pdf in too_complex),

@@ -5,7 +5,7 @@ import re
 import httpx
 import pyotp
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.domain.ids import PersonId
 from appliance.identity.person_store import PersonStore
 from tests import pdfs
@@ -15,7 +15,7 @@ from tests.validators import pdfsig
 CUIL = "27314159263"
 
 
-async def _person(front: Front) -> PersonId:
+async def _person(front: ServiceRegistry) -> PersonId:
     async with front.core.store.read() as transaction:
         person = await PersonStore(transaction).by_cuil(CUIL)
     assert person is not None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.core.database import tables
 from appliance.domain.vocab import TaskState
 from appliance.keys.credential_store import CredentialStore
@@ -30,7 +30,7 @@ def objects(appliance: Appliance) -> set[str]:
 def with_key(appliance: Appliance, people: list[TestPerson]) -> list[TestPerson]:
     """Who has a credential."""
 
-    async def look(front: Front) -> list[TestPerson]:
+    async def look(front: ServiceRegistry) -> list[TestPerson]:
         async with front.core.store.read() as transaction:
             return [
                 person

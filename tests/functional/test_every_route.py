@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from appliance.api.app import create_api
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from tests.functional.calls import ORIGIN, head, problem, raw
 from tests.parts.appliance import Appliance, TestPerson
 
@@ -56,7 +56,7 @@ Route = tuple[str, frozenset[str]]
 def routes(appliance: Appliance) -> list[Route]:
     """Every address of the URL map with its methods, numbers filled in."""
 
-    async def walk(front: Front) -> list[Route]:
+    async def walk(front: ServiceRegistry) -> list[Route]:
         return [
             (re.sub(r"<[^>]+>", "7", rule.rule), frozenset(rule.methods or ()))
             for rule in create_api(front).url_map.iter_rules()

@@ -17,8 +17,8 @@ from typing import Final
 import httpx
 import pytest
 
-from appliance.bootstrap import Front
-from appliance.documents.document_store import DocumentRowStore
+from appliance.bootstrap import ServiceRegistry
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.requests.new_request import NewRequest
 from appliance.identity.person_store import PersonStore
@@ -65,7 +65,7 @@ def bystander(appliance: Appliance) -> Iterator[Bystander]:
 def doctored(appliance: Appliance, person: TestPerson, pdf: bytes) -> list[int]:
     """Requests of a document that the record describes as another one."""
 
-    async def plant(front: Front) -> list[int]:
+    async def plant(front: ServiceRegistry) -> list[int]:
         async with front.core.store.read() as transaction:
             integrator = await PersonStore(transaction).integrator("demo")
         assert integrator is not None
@@ -74,7 +74,7 @@ def doctored(appliance: Appliance, person: TestPerson, pdf: bytes) -> list[int]:
         kept = replace(kept, id=DocumentId(new_id()), sha256=sha256)
         now = front.clock.now()
         async with front.core.store.write() as transaction:
-            document = await DocumentRowStore(transaction).add(kept, now)
+            document = await DocumentStore(transaction).add(kept, now)
             new = NewRequest(
                 person=person.id,
                 integrator=integrator.id,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.core.database import tables
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.vocab import IntentState, ItemState, RequestState
@@ -197,7 +197,7 @@ def test_pki_that_is_gone_lets_people_sign(on_sqlite: Trouble) -> None:
 
 
 def _has_key(appliance: Appliance, person: TestPerson) -> bool:
-    async def look(front: Front) -> bool:
+    async def look(front: ServiceRegistry) -> bool:
         async with front.core.store.read() as transaction:
             return await CredentialStore(transaction).active(person.id) is not None
 
@@ -243,7 +243,7 @@ def test_ring_that_comes_often_is_one_use_of_the_key(either: Trouble) -> None:
     """F3: twenty notifications of one activation in hand, two workers: one C_Sign."""
     request = either.new_request()
 
-    async def ring(front: Front) -> None:
+    async def ring(front: ServiceRegistry) -> None:
         async with front.core.store.read() as transaction:
             view = await RequestStore(transaction).get(RequestId(request))
         assert view is not None

@@ -16,7 +16,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.domain.identity import Credential
 from appliance.domain.keys import KeyMode
 from appliance.domain.vocab import VouchedBy
@@ -47,7 +47,7 @@ def owner(keyed: Appliance) -> TestPerson:
 def credential_of(appliance: Appliance, person: TestPerson) -> Credential:
     """Their key as it stands."""
 
-    async def read(front: Front) -> Credential | None:
+    async def read(front: ServiceRegistry) -> Credential | None:
         async with front.core.store.read() as transaction:
             return await CredentialStore(transaction).active(person.id)
 
@@ -78,7 +78,7 @@ def alter(appliance: Appliance, statement: str, *values: object) -> None:
 def audited(appliance: Appliance, request: int, event: str) -> list[dict[str, Any]]:
     """What was recorded of a kind about a request."""
 
-    async def read(front: Front) -> list[dict[str, Any]]:
+    async def read(front: ServiceRegistry) -> list[dict[str, Any]]:
         async with front.core.store.read() as transaction:
             rows = await transaction.audit.of_request(request)
         return [dict(row.event.detail) for row in rows if row.event.event == event]
@@ -301,7 +301,7 @@ def test_pepper_is_renewed_at_the_next_signature(keyed: Appliance) -> None:
     signed(keyed, person)
     signed(keyed, person)
 
-    async def version(front: Front) -> int:
+    async def version(front: ServiceRegistry) -> int:
         async with front.core.store.read() as transaction:
             secret = await PersonStore(transaction).signing_secret(person.id)
         assert secret is not None

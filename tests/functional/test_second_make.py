@@ -14,7 +14,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.domain.identity import Credential
 from appliance.domain.keys import KeyAlgorithm, KeyMode, WrapMethod
 from appliance.keys.credential_store import CredentialStore
@@ -101,7 +101,7 @@ def test_ledger_is_clean_on_nss(on_nss: Appliance) -> None:
 
 
 def _credential(appliance: Appliance, person: TestPerson) -> Credential:
-    async def read(front: Front) -> Credential | None:
+    async def read(front: ServiceRegistry) -> Credential | None:
         async with front.core.store.read() as transaction:
             return await CredentialStore(transaction).active(person.id)
 

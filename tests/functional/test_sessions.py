@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import checksum, new_api_key
 from appliance.domain.integrators.integrators import KeyView, NewKey, PageKind
@@ -60,7 +60,7 @@ class Backend:
     def view(self) -> KeyView:
         """How the key stands now."""
 
-        async def read(front: Front) -> list[KeyView]:
+        async def read(front: ServiceRegistry) -> list[KeyView]:
             return await front.integrators.keys(self.code)
 
         return next(k for k in self.appliance.do(read) if k.id == self.key.key.id)
@@ -70,7 +70,7 @@ class Backend:
 def backend(appliance: Appliance) -> Backend:
     """The integrator `demo` with a key of its own for this test."""
 
-    async def make(front: Front) -> NewKey:
+    async def make(front: ServiceRegistry) -> NewKey:
         return await front.integrators.create_key("operator", "demo", "prueba")
 
     return Backend(appliance, "demo", appliance.do(make))
@@ -117,7 +117,7 @@ def test_token_1799_1801(backend: Backend) -> None:
     token = backend.call().json()["tokenSession"]
     start = datetime.now(UTC)
 
-    async def use(front: Front) -> list[ErrorCode | None]:
+    async def use(front: ServiceRegistry) -> list[ErrorCode | None]:
         seen: list[ErrorCode | None] = []
         for seconds in (1798, 1801):
             clock = MovingClock(start + timedelta(seconds=seconds))
@@ -187,7 +187,7 @@ def _wrong_call(backend: Backend, wrong: str) -> httpx.Response:
 
 
 def _key_of_another(appliance: Appliance) -> NewKey:
-    async def make(front: Front) -> NewKey:
+    async def make(front: ServiceRegistry) -> NewKey:
         known = {view.code for view in await front.integrators.list()}
         if "otro" not in known:
             await front.integrators.create("operator", "otro", "Otro")

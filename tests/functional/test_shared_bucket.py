@@ -15,7 +15,7 @@ from typing import Final
 import httpx
 import pytest
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.documents.local.folder_mark import FILE
 from appliance.domain.errors import DocumentsAwayError
 from tests import pdfs
@@ -99,7 +99,7 @@ def hashes(names: set[str]) -> set[str]:
 def found_old(appliance: Appliance) -> set[str]:
     """SHA-256 of all that it would look at for removal, were it all old."""
 
-    async def look(front: Front) -> set[str]:
+    async def look(front: ServiceRegistry) -> set[str]:
         pages = front.core.documents.older(datetime.now(UTC) + LATER)
         return {sha256 async for _, names in pages for sha256 in names}
 

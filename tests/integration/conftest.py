@@ -18,21 +18,21 @@ from tests.parts.frame_role import Frame, open_frame
 from tests.parts.hsm import KEY, HsmInstallation
 from tests.parts.places import short_folder
 from tests.parts.s3 import S3Server
-from tests.parts.signing_front import Front, open_front
+from tests.parts.signing_front import ServiceRegistry, open_front
 from tests.tools.pdf_samples import SoftwareSigner, make_signer
 from tests.web_parts import Parts, open_parts
 from worker.pades.appearance.fonts import StampFonts, load_fonts
 
 
 @pytest.fixture
-async def front(core: CoreParts) -> AsyncIterator[Front]:
+async def front(core: CoreParts) -> AsyncIterator[ServiceRegistry]:
     """A face that signs, on each database."""
     async with open_front(core) as opened:
         yield opened
 
 
 @pytest.fixture
-async def sqlite_front(sqlite_core: CoreParts) -> AsyncIterator[Front]:
+async def sqlite_front(sqlite_core: CoreParts) -> AsyncIterator[ServiceRegistry]:
     """A face that signs, on SQLite."""
     async with open_front(sqlite_core) as opened:
         yield opened

@@ -11,7 +11,7 @@ from typing import Final
 
 from appliance.domain.clock import SystemClock
 from tests.parts.fake_ca_site import CaSite
-from tests.parts.fake_tsa import FakeTsa, OutsideTsa
+from tests.parts.fake_tsa import ExternalTsa, FakeTsa
 from tests.parts.outside_ca import OutsideCa
 
 FIRST: Final = "primera"
@@ -45,6 +45,6 @@ def abroad() -> Iterator[Abroad]:
     with CaSite(clock) as site:
         now = clock.now().replace(microsecond=0)
         site.ca = OutsideCa(now, "AC de afuera del todo", site=site.url)
-        tsa = OutsideTsa(now, site.ca)
+        tsa = ExternalTsa(now, site.ca)
         with FakeTsa(tsa, clock) as first, FakeTsa(tsa, clock) as second:
             yield Abroad(site.ca, site, first, second)

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from playwright.async_api import Cookie, Page, expect
 from sqlalchemy import update
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.core.database.tables import console_user
 from appliance.domain.ids import PersonId
 from appliance.domain.integrators.integrators import FlagReason
@@ -50,7 +50,7 @@ class Administrator:
     def code(self) -> str:
         """A code that is taken, also where an earlier one of its step was used."""
 
-        async def forget(front: Front) -> None:
+        async def forget(front: ServiceRegistry) -> None:
             async with front.core.store.write() as transaction:
                 await transaction.connection.execute(
                     update(console_user)
@@ -115,7 +115,7 @@ def new_administrator(appliance: Appliance) -> Administrator:
     """Somebody new, whose codes nobody else uses."""
     name, password = f"marta.{uuid.uuid4().hex[:6]}", secrets.token_urlsafe(12)
 
-    async def create(front: Front) -> str:
+    async def create(front: ServiceRegistry) -> str:
         made = await front.console.create_user(ACTOR, name, password)
         return made.totp_uri
 
@@ -158,7 +158,7 @@ def build_town(appliance: Appliance) -> Town:
     locked = appliance.new_person("María Belén Fernández Ocampo")
     signer = appliance.new_person("Joaquín Ibáñez")
 
-    async def integrators(front: Front) -> tuple[tuple[str, str], str]:
+    async def integrators(front: ServiceRegistry) -> tuple[tuple[str, str], str]:
         desk = front.integrators
         await desk.create(ACTOR, code, "Estudio Contable Sur")
         used = await desk.create_key(ACTOR, code, "Backend de facturación", None)
@@ -182,7 +182,7 @@ def build_town(appliance: Appliance) -> Town:
                 await front.sessions.note_blocked(code, origin)
         return (used.key.id, old.key.id), domain.id
 
-    async def people(front: Front) -> PersonId:
+    async def people(front: ServiceRegistry) -> PersonId:
         async with front.core.store.write() as transaction:
             await PersonStore(transaction).set_counted(locked.id, 10, front.clock.now())
         await guess_at_person(
@@ -197,7 +197,7 @@ def build_town(appliance: Appliance) -> Town:
         )
         return made.person
 
-    async def certificates(front: Front) -> tuple[str, str]:
+    async def certificates(front: ServiceRegistry) -> tuple[str, str]:
         (held,) = await front.credentials.of(signer.id)
         outside = OutsideCa(
             datetime.now(UTC).replace(microsecond=0),

@@ -33,13 +33,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from sqlalchemy import update
 
-from appliance.bootstrap import Front, open_front
+from appliance.bootstrap import ServiceRegistry, open_front
 from appliance.core.database.tables import login_secret
 from appliance.core.database.tables import person as person_table
 from appliance.documents.intake import IntakeOrder
+from appliance.domain.activation import IntentRow
 from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.ids import PersonId
-from appliance.domain.records.activations import IntentRow
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.people import NewPersonOrder
@@ -365,7 +365,7 @@ class Appliance:
 
     def do(
         self,
-        work: Callable[[Front], Awaitable[Result]],
+        work: Callable[[ServiceRegistry], Awaitable[Result]],
         clock: Clock | None = None,
         timeout_s: float = 120,
     ) -> Result:
@@ -415,7 +415,7 @@ class Appliance:
             vouched_by=VouchedBy.DEMO,
         )
 
-        async def create(front: Front) -> tuple[PersonId, str]:
+        async def create(front: ServiceRegistry) -> tuple[PersonId, str]:
             created = await front.people.create_person(order)
             if with_key:
                 await front.tasks.wait(created.task, 60)
@@ -433,7 +433,7 @@ class Appliance:
         Enabled, without wrong passwords or a lock, their present code not used.
         """
 
-        async def change(front: Front) -> None:
+        async def change(front: ServiceRegistry) -> None:
             async with front.core.store.write() as transaction:
                 await PersonStore(transaction).set_counted(person.id, 0, None)
                 await transaction.connection.execute(
@@ -473,7 +473,7 @@ class Appliance:
     def new_requests(self, person: TestPerson, pdf: bytes, count: int) -> list[int]:
         """As many requests of one document for somebody to sign."""
 
-        async def create(front: Front) -> list[int]:
+        async def create(front: ServiceRegistry) -> list[int]:
             order = intake_order(person)
             return [await front.intake.create_request(order, pdf) for _ in range(count)]
 
@@ -482,7 +482,7 @@ class Appliance:
     def bearer(self, person: TestPerson) -> str:
         """An access token as a sign-in would give it, without a code."""
 
-        async def issue(front: Front) -> str:
+        async def issue(front: ServiceRegistry) -> str:
             issued = await front.tokens.issue(
                 person.id, ("pwd", "otp"), front.clock.now()
             )
@@ -495,7 +495,7 @@ class Appliance:
     def intents(self, request: int) -> list[IntentRow]:
         """Every intended use of a key for a request's activation."""
 
-        async def read(front: Front) -> list[IntentRow]:
+        async def read(front: ServiceRegistry) -> list[IntentRow]:
             async with front.core.store.read() as transaction:
                 view = await RequestStore(transaction).get(request)  # type: ignore[arg-type]  # an id
                 assert view is not None

@@ -19,7 +19,7 @@ from typing import Any, Final
 import httpx
 import psutil
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
 
@@ -63,7 +63,7 @@ class Integrator:
     def of(cls, appliance: Appliance, code: str) -> "Integrator":
         """A new one, with an API key."""
 
-        async def make(front: Front) -> str:
+        async def make(front: ServiceRegistry) -> str:
             await front.integrators.create("operator", code, code.title())
             made = await front.integrators.create_key("operator", code, "a", None)
             return made.secret

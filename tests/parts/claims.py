@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from appliance.domain.records.activations import Claim, IntentRow, LeasePolicy
+from appliance.domain.activation import Claim, IntentRow, LeasePolicy
 from appliance.domain.vocab import IntentState
 from appliance.signing.activations.activation_queue import ActivationQueue
 from tests.core_parts import HOST, CoreParts

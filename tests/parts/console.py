@@ -29,7 +29,7 @@ from admin_ui.app import create_console
 from admin_ui.session import COOKIE
 from appliance.appearance.content import Stamping
 from appliance.appearance.samples import StampSamples
-from appliance.bootstrap import AdminFront, open_admin
+from appliance.bootstrap import AdminServiceRegistry, open_admin
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.documents.intake import Intake, IntakeOrder
 from appliance.domain.appearance.details import Logo, LogoPicture
@@ -149,7 +149,7 @@ class Site:
     """A browser without scripts at a console, and the services behind."""
 
     app: Quart
-    front: AdminFront
+    front: AdminServiceRegistry
     desk: Desk
     totp: pyotp.TOTP
     clock: MovingClock

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Protocol
 
 from appliance.core.unit_of_work import Database
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.documents.local.folder_mark import (
     DocumentMark,
     MarkedFolder,
     MarkedPlace,
 )
-from appliance.documents.s3.blob_store import BucketDocuments
+from appliance.documents.s3.blob_store import S3BlobStore
 from appliance.documents.s3.bucket import Bucket
 from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
-from appliance.domain.ports import DocumentKeys, DocumentUpkeep
+from appliance.domain.ports import BlobMaintenance, DocumentKeys
 from appliance.settings import DocumentSettings
 
 
@@ -34,7 +34,7 @@ class DocumentPlace(Protocol):
 
     def store_with(
         self, keys: DocumentKeys, record: Database | None = None
-    ) -> DocumentUpkeep:
+    ) -> BlobMaintenance:
         """A store by some keys; it looks at the mark where a record is given."""
         ...
 
@@ -72,10 +72,10 @@ class FolderPlace:
 
     def store_with(
         self, keys: DocumentKeys, record: Database | None = None
-    ) -> DocumentUpkeep:
+    ) -> BlobMaintenance:
         """A store by some keys; it looks at the mark where a record is given."""
         mark = None if record is None else DocumentMark(record, self.folder)
-        return LocalDocuments(self.folder, keys, mark=mark)
+        return LocalBlobStore(self.folder, keys, mark=mark)
 
     def names(self) -> list[str]:
         """Of all that lies there, in order."""
@@ -122,10 +122,10 @@ class BucketPlace:
 
     def store_with(
         self, keys: DocumentKeys, record: Database | None = None
-    ) -> DocumentUpkeep:
+    ) -> BlobMaintenance:
         """A store by some keys; it looks at the mark where a record is given."""
         mark = None if record is None else BucketMark(record, self.settings)
-        return BucketDocuments(self.bucket, keys, mark)
+        return S3BlobStore(self.bucket, keys, mark)
 
     def names(self) -> list[str]:
         """Of all that lies there, in order."""

@@ -20,7 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from appliance.domain.clock import Clock
 from tests.parts.outside_ca import OutsideCa, ec_key, named, spki_of, usage
-from tests.parts.served import Served
+from tests.parts.served import GenerationCheck
 
 _HOUR = timedelta(hours=1)
 
@@ -56,7 +56,7 @@ class Says(Enum):
     NO_NEXT_UPDATE = auto()
 
 
-class CaSite(Served):
+class CaSite(GenerationCheck):
     """The site at `url`.
 
     Args:

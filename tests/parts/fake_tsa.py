@@ -29,7 +29,7 @@ from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from appliance.domain.clock import Clock
 from tests.parts.outside_ca import OutsideCa, der, named, rsa_key, spki_of, usage
-from tests.parts.served import Served
+from tests.parts.served import GenerationCheck
 
 REPLY: Final = "application/timestamp-reply"
 POLICY: Final = "1.3.6.1.4.1.4146.2.2"
@@ -74,7 +74,7 @@ class Mode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class OutsideTsa:
+class ExternalTsa:
     """A CA outside that certified a TSA.
 
     Args:
@@ -114,7 +114,7 @@ def _asn1(certificate: x509.Certificate) -> asn1.Certificate:
     return asn1.Certificate.load(der(certificate))
 
 
-class FakeTsa(Served):
+class FakeTsa(GenerationCheck):
     """The authority at `url`.
 
     Args:
@@ -126,7 +126,7 @@ class FakeTsa(Served):
 
     def __init__(
         self,
-        outside: OutsideTsa,
+        outside: ExternalTsa,
         clock: Clock,
         user: str = "",
         tls: ssl.SSLContext | None = None,
@@ -163,7 +163,7 @@ class FakeTsa(Served):
             question["message_imprint"]["hashed_message"] = b"\0" * 32
         outside = self.authority
         if self.mode is Mode.UNKNOWN_CHAIN:
-            outside = OutsideTsa(outside.now, OutsideCa(outside.now))
+            outside = ExternalTsa(outside.now, OutsideCa(outside.now))
         at = now - timedelta(hours=1) if self.mode is Mode.WRONG_TIME else now
         made = outside.stamper(at, **changes).request_tsa_response(question)
         signed = made["time_stamp_token"]["content"]

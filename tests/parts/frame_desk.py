@@ -18,10 +18,10 @@ from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
 from appliance.core.rate_limit import Throttle
 from appliance.core.secrets.password_hashing import HashSlots
-from appliance.documents.document_store import DocumentRowStore
-from appliance.documents.download_links import Links
+from appliance.documents.document_store import DocumentStore
+from appliance.documents.download_links import DownloadLinks
 from appliance.documents.intake import Intake
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.appearance.details import LogoPicture
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import FindingKind, Inspection, PageBox, RepairedCopy
@@ -34,16 +34,16 @@ from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.secrets import KeyRing
 from appliance.domain.signature_fields import EmptyField, SigningFacts
 from appliance.domain.vocab import PersonState, RequestState, VouchedBy
-from appliance.embedding.ceremony import Framing
-from appliance.embedding.identification import FrameIdentity
-from appliance.embedding.request import FrameRequests
+from appliance.embedding.ceremony import Ceremony
+from appliance.embedding.identification import EmbedSessionIdentity
+from appliance.embedding.request import EmbedSessionRequests
 from appliance.embedding.session_store import SessionStore
-from appliance.embedding.session_views import FrameViews
-from appliance.embedding.signing import FrameSigning
+from appliance.embedding.session_views import EmbedSessionViews
+from appliance.embedding.signing import EmbedSessionSigning
 from appliance.identity.login import email_index
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
-from appliance.keys.password_attempts import Attempts
+from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests
@@ -116,10 +116,10 @@ class FrameDesk:
     """The frame's services, and what tests steer them by."""
 
     desk: Desk
-    framing: Framing
-    signing: FrameSigning
+    framing: Ceremony
+    signing: EmbedSessionSigning
     key: str
-    documents: LocalDocuments
+    documents: LocalBlobStore
 
     async def token(self, code: str = CODE) -> str:
         """A session token."""
@@ -237,7 +237,7 @@ class FrameDesk:
                 signed = SignedDocumentView(
                     request, view.integrator, "a.pdf", sha256, 5000, "B-B"
                 )
-                await DocumentRowStore(transaction).sealed(
+                await DocumentStore(transaction).sealed(
                     request, signed, self.desk.clock.now()
                 )
             await RequestStore(transaction).move(
@@ -253,17 +253,19 @@ async def open_frame_desk(
     async with open_desk(folder, url, **top) as desk:
         settings, store, clock = desk.settings, desk.store, desk.clock
         documents, inspector = (
-            LocalDocuments(folder / "documents", FixedDocumentKeys()),
+            LocalBlobStore(folder / "documents", FixedDocumentKeys()),
             FakeInspector(),
         )
-        views = FrameViews(store, clock, settings.verify_url, trial=settings.trial)
+        views = EmbedSessionViews(
+            store, clock, settings.verify_url, trial=settings.trial
+        )
         throttle = Throttle(store, desk.lookup, clock, settings.auth)
         stamping = Stamping(settings.stamp, settings.verify_url)
         requests = Requests(store, documents, inspector, clock, stamping)
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
         signing = Signing(
             store,
-            Attempts(store, passwords, clock, settings.signing, INSTALLATION),
+            PasswordAttempts(store, passwords, clock, settings.signing, INSTALLATION),
             desk.host.hosts(store, clock),
             stamping,
             FakeWorkNotifier(),
@@ -276,14 +278,14 @@ async def open_frame_desk(
         made = await desk.integrators.create_key("operator", CODE, "backend")
         yield FrameDesk(
             desk,
-            Framing(
+            Ceremony(
                 store=store,
                 documents=documents,
                 inspector=inspector,
                 clock=clock,
                 sessions=desk.sessions,
                 progress=desk.progress,
-                identity=FrameIdentity(
+                identity=EmbedSessionIdentity(
                     store,
                     desk.lookup,
                     desk.sealer,
@@ -292,19 +294,21 @@ async def open_frame_desk(
                     desk.progress,
                     settings.auth.codes_per_session,
                 ),
-                frame_requests=FrameRequests(store, desk.lookup, clock, desk.progress),
+                frame_requests=EmbedSessionRequests(
+                    store, desk.lookup, clock, desk.progress
+                ),
                 intake=Intake(store, documents, inspector, clock, settings.documents),
                 requests=requests,
                 views=views,
                 settings=settings.documents,
             ),
-            FrameSigning(
+            EmbedSessionSigning(
                 store,
                 clock,
                 views,
                 signing,
                 requests,
-                Links(store, desk.lookup, clock, 900),
+                DownloadLinks(store, desk.lookup, clock, 900),
                 "https://firma.example",
                 stamping,
                 inspector,

@@ -21,7 +21,7 @@ import httpx
 from playwright.async_api import Frame, Page
 from sqlalchemy import select, update
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.core.database.tables import audit_event, embed_session, login_secret
 from appliance.core.database.tables import person as person_table
 from appliance.documents.intake import IntakeOrder
@@ -102,7 +102,7 @@ class FrameSite:
     def __post_init__(self) -> None:
         """Make integrator, key and domain, and serve the page."""
 
-        async def make(front: Front) -> str:
+        async def make(front: ServiceRegistry) -> str:
             await front.integrators.create(
                 "operator", self.code, "Estudio Contable Sur"
             )
@@ -129,7 +129,7 @@ class FrameSite:
     def rename(self, name: str) -> None:
         """Call the integrator otherwise."""
 
-        async def change(front: Front) -> None:
+        async def change(front: ServiceRegistry) -> None:
             await front.integrators.change("operator", self.code, name=name)
 
         self.appliance.do(change)
@@ -137,7 +137,7 @@ class FrameSite:
     def seen(self) -> list[str]:
         """Registered origins whose page showed the frame."""
 
-        async def read(front: Front) -> list[str]:
+        async def read(front: ServiceRegistry) -> list[str]:
             listed = await front.integrators.domains(self.code)
             return [view.origin for view in listed if view.seen is not None]
 
@@ -250,7 +250,7 @@ class FrameSite:
     def requests(self, person: TestPerson) -> list[tuple[int, str]]:
         """Every request of this integrator's for a person, by id: its state."""
 
-        async def read(front: Front) -> list[tuple[int, str]]:
+        async def read(front: ServiceRegistry) -> list[tuple[int, str]]:
             async with front.core.store.read() as transaction:
                 whose = await IntegratorStore(transaction).get(self.code)
                 views = await RequestStore(transaction).all(200)
@@ -267,7 +267,7 @@ class FrameSite:
     def seen_requests(self, person: TestPerson) -> list[int]:
         """Requests of `requests` whose document, as the audit says, the person saw."""
 
-        async def read(front: Front) -> list[int]:
+        async def read(front: ServiceRegistry) -> list[int]:
             query = select(audit_event.c.request).where(
                 audit_event.c.event == EventKind.REQUEST_VIEWED.value,
                 audit_event.c.actor == f"person:{person.id}",
@@ -282,7 +282,7 @@ class FrameSite:
     def expire(self, token: str, seconds_left: float = -1) -> None:
         """Have a session end that many seconds from now."""
 
-        async def change(front: Front) -> None:
+        async def change(front: ServiceRegistry) -> None:
             index = front.lookup.index(
                 f"session-token/{front.settings.environment.value}", token
             )
@@ -299,7 +299,7 @@ class FrameSite:
     def deliver_inline_up_to(self, limit_bytes: int) -> None:
         """Set the integrator's limit of inline delivery."""
 
-        async def change(front: Front) -> None:
+        async def change(front: ServiceRegistry) -> None:
             await front.integrators.change(
                 "operator", self.code, delivery_limit_bytes=limit_bytes
             )
@@ -309,7 +309,7 @@ class FrameSite:
     def set_prefix(self, prefix: str) -> None:
         """Have this integrator's messages begin with a word of its own."""
 
-        async def change(front: Front) -> None:
+        async def change(front: ServiceRegistry) -> None:
             await front.integrators.change("operator", self.code, event_prefix=prefix)
 
         self.appliance.do(change)
@@ -322,7 +322,7 @@ class FrameSite:
     def lock(self, person: TestPerson) -> datetime:
         """Have a person's signing password be locked; since when."""
 
-        async def change(front: Front) -> datetime:
+        async def change(front: ServiceRegistry) -> datetime:
             now = front.clock.now()
             async with front.core.store.write() as transaction:
                 await PersonStore(transaction).set_counted(person.id, 10, now)
@@ -333,7 +333,7 @@ class FrameSite:
     def disable(self, person: TestPerson) -> None:
         """Have a person be disabled."""
 
-        async def change(front: Front) -> None:
+        async def change(front: ServiceRegistry) -> None:
             async with front.core.store.write() as transaction:
                 await transaction.connection.execute(
                     update(person_table)
@@ -365,7 +365,7 @@ class FrameSite:
     def flagged(self) -> list[str]:
         """Why keys of this integrator are flagged."""
 
-        async def read(front: Front) -> list[str]:
+        async def read(front: ServiceRegistry) -> list[str]:
             keys = await front.integrators.keys(self.code)
             return [key.flag_reason.value for key in keys if key.flag_reason]
 
@@ -374,7 +374,7 @@ class FrameSite:
     def end_request(self, request: int) -> None:
         """Have the time of a request be over."""
 
-        async def change(front: Front) -> None:
+        async def change(front: ServiceRegistry) -> None:
             async with front.core.store.write() as transaction:
                 await RequestStore(transaction).prolong(
                     RequestId(request), front.clock.now()
@@ -385,7 +385,7 @@ class FrameSite:
     def revoke(self) -> None:
         """Revoke the integrator's API key."""
 
-        async def change(front: Front) -> None:
+        async def change(front: ServiceRegistry) -> None:
             for key in await front.integrators.keys(self.code):
                 await front.integrators.revoke_key("operator", key.id)
 
@@ -394,7 +394,7 @@ class FrameSite:
     async def next_code(self, person: TestPerson) -> None:
         """Have the person's code be one that was not used yet, without waiting."""
 
-        async def forget(front: Front) -> None:
+        async def forget(front: ServiceRegistry) -> None:
             async with front.core.store.write() as transaction:
                 await transaction.connection.execute(
                     update(login_secret)
@@ -407,7 +407,7 @@ class FrameSite:
     def audit(self) -> list[str]:
         """What the audit says of this integrator, newest last."""
 
-        async def read(front: Front) -> list[str]:
+        async def read(front: ServiceRegistry) -> list[str]:
             async with front.core.store.read() as transaction:
                 whose = await IntegratorStore(transaction).get(self.code)
                 assert whose is not None
@@ -423,7 +423,7 @@ class FrameSite:
     def blocked(self) -> list[str]:
         """Origins that tried to show this integrator's frame and may not."""
 
-        async def read(front: Front) -> list[str]:
+        async def read(front: ServiceRegistry) -> list[str]:
             listed = await front.integrators.blocked_origins(self.code)
             return [view.origin for view in listed]
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 from quart import Quart, Response
 from quart import typing as quart_typing
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.integrators.logos import Logos
 from embed.app import create_embed
 from embed.assets import Assets
@@ -94,7 +94,7 @@ async def open_frame(folder: Path, assets: Assets) -> AsyncIterator[Frame]:
             health=None,
             logos=Logos(desk.desk.store, PlayedSandbox(), desk.desk.clock),
         )
-        app = create_embed(cast("Front", front), assets)
+        app = create_embed(cast("ServiceRegistry", front), assets)
         yield Frame(desk, app, app.test_client())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from appliance.core.database import tables
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, PersonId, RequestId, new_id
@@ -15,7 +15,7 @@ from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.embedding.session_store import SessionStore
-from appliance.signing.expiry import Sweeping
+from appliance.signing.expiry import ExpiryJob
 from appliance.signing.request_store import RequestStore
 from tests.parts.stores import Desk, open_desk
 
@@ -58,7 +58,7 @@ async def new_document(desk: Desk, session: EmbedSession) -> DocumentId:
         Inspection(10, (), (), 0, None),
     )
     async with desk.store.write() as transaction:
-        return (await DocumentRowStore(transaction).add(stored, desk.clock.now())).id
+        return (await DocumentStore(transaction).add(stored, desk.clock.now())).id
 
 
 async def new_request(
@@ -96,9 +96,9 @@ async def signed_session(desk: Desk, session: EmbedSession) -> EmbedSession:
     return stored
 
 
-def sweeping(desk: Desk) -> Sweeping:
+def sweeping(desk: Desk) -> ExpiryJob:
     """The reconciler; it tells nobody of sessions."""
-    return Sweeping(desk.store, None, desk.clock)  # type: ignore[arg-type]  # unused here
+    return ExpiryJob(desk.store, None, desk.clock)  # type: ignore[arg-type]  # unused here
 
 
 async def refused(work: object) -> ErrorCode:

@@ -22,7 +22,7 @@ from typing import Any, Final
 import httpx
 import psutil
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.plain_http import NO_TLS
 
@@ -127,7 +127,7 @@ def _hash_and_copy(pdf: bytes, folder: Path) -> float:
 def _open_frame(appliance: Appliance) -> str:
     """A bearer of a session of the frame."""
 
-    async def token(front: Front) -> tuple[str, str]:
+    async def token(front: ServiceRegistry) -> tuple[str, str]:
         made = await front.integrators.create_key("operator", "demo", "large")
         opened = await front.sessions.open("demo", made.secret)
         page = await front.sessions.page(opened.token, None)

@@ -13,8 +13,8 @@ from typing import TypedDict
 from cryptography import x509
 
 from appliance.core.unit_of_work import Transaction
-from appliance.documents.document_store import DocumentRowStore
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.document_store import DocumentStore
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.certificates import (
     CertificateRecord,
     Crl,
@@ -120,7 +120,7 @@ class Scene:
     pki: LongTermPki
     tsa: RenewingTsa
     levels: Levels
-    documents: LocalDocuments
+    documents: LocalBlobStore
     signer: SoftwareSigner
     fonts: StampFonts
     _number: int = 0
@@ -208,9 +208,7 @@ class Scene:
             document = SignedDocumentView(
                 request, view.integrator, "a.pdf", sha256, len(pdf), reached.level
             )
-            await DocumentRowStore(transaction).sealed(
-                request, document, self.clock.now()
-            )
+            await DocumentStore(transaction).sealed(request, document, self.clock.now())
             if reached.upkeep is not None:
                 await LevelMaintenanceStore(transaction).add(
                     request, view.integrator, reached.upkeep, self.clock.now()
@@ -235,7 +233,7 @@ class Scene:
     async def newest(self, request: RequestId) -> tuple[SignedDocumentView, bytes]:
         """The newest version, and its bytes."""
         async with self.core.store.read() as transaction:
-            view = await DocumentRowStore(transaction).signed(request)
+            view = await DocumentStore(transaction).signed(request)
         assert view is not None
         return view, await self.documents.get(view.integrator, view.sha256)
 
@@ -261,7 +259,7 @@ async def make_scene(
     publishing = Publishing(core.store, clock, core.settings.pki, "test")
     source = ValidationSource(core.store, clock, files, publishing, wait_s=0.2)
     tsa = RenewingTsa(pki, tsa_days)
-    documents = LocalDocuments(core.settings.data_dir / "signed", FixedDocumentKeys())
+    documents = LocalBlobStore(core.settings.data_dir / "signed", FixedDocumentKeys())
     levels = Levels(tsa, source, clock, settles=DAY, renewal=DAY * 180)
     scene = Scene(core, pki, tsa, levels, documents, pki.signer(), fonts)
     await scene.publish_crls()

@@ -24,9 +24,9 @@ from appliance.identity.person_store import PersonStore
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import lock_outer, open_outer
-from appliance.keys.password_attempts import Attempts
+from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
-from appliance.pki.issuance import Issuing
+from appliance.pki.issuance import Issuance
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
 from tests.core_parts import PASSWORD, CoreParts, new_credential
@@ -46,10 +46,10 @@ class LockedDesk:
     core: CoreParts
     host: SigningHost
     signer: Signer
-    attempts: Attempts
+    attempts: PasswordAttempts
     signing: Signing
     change: PasswordChange
-    issuing: Issuing
+    issuing: Issuance
     passwords: SigningPasswords
     logins: Passwords
 
@@ -129,7 +129,7 @@ async def locked_desk(
     host = SigningHost(core.settings.data_dir)
     await host.beat(core.store, core.now)
     limits = SigningSettings(wrong_passwords=3)
-    attempts = Attempts(core.store, passwords, core.clock, limits, INSTALLATION)
+    attempts = PasswordAttempts(core.store, passwords, core.clock, limits, INSTALLATION)
     hosts, shielded = host.hosts(core.store, core.clock), Shielded()
     signing = Signing(
         core.store,

@@ -15,7 +15,7 @@ from typing import Self
 from tests.parts.host_page import POLL_S
 
 
-class Served:
+class GenerationCheck:
     """A server on 127.0.0.1; each call has a thread of its own.
 
     Args:
@@ -56,7 +56,7 @@ class Served:
         raise NotImplementedError
 
 
-def _handler(served: Served) -> type[BaseHTTPRequestHandler]:
+def _handler(served: GenerationCheck) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         """One connection."""
 

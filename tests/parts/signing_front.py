@@ -43,7 +43,7 @@ RED = SignParameters(font_color="RED")
 
 
 @dataclass
-class Front:
+class ServiceRegistry:
     """A face's part of signing, and a worker to be told what to do."""
 
     core: CoreParts
@@ -156,7 +156,9 @@ async def beat(core: CoreParts, slot: str = "signing/h/1", hsm: str = "ready") -
 
 
 @asynccontextmanager
-async def open_front(core: CoreParts, **settings: float) -> AsyncIterator[Front]:
+async def open_front(
+    core: CoreParts, **settings: float
+) -> AsyncIterator[ServiceRegistry]:
     """With a person who can sign, and a worker alive."""
     hashing = HashSlots(1)
     passwords = SigningPasswords(KeyRing.of(b"p" * 32), hashing)
@@ -170,6 +172,6 @@ async def open_front(core: CoreParts, **settings: float) -> AsyncIterator[Front]
     signing = signing_front(core, host, passwords, limits, shielded)
     await beat(core)
     try:
-        yield Front(core, signing, hashing, signer, secret, host, shielded)
+        yield ServiceRegistry(core, signing, hashing, signer, secret, host, shielded)
     finally:
         await shielded.close()

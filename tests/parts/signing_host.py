@@ -23,12 +23,12 @@ from appliance.domain.activation import ActivationKey, epoch_at, key_statement
 from appliance.domain.clock import Clock
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.keys import KeyAlgorithm
-from appliance.keys.password_attempts import Attempts
+from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_identities import PinnedIdentities
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
-from appliance.pki.issuance import Issuing
+from appliance.pki.issuance import Issuance
 from appliance.pki.revocation import Revocations
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
@@ -107,7 +107,7 @@ def signing_front(
     """What asks for signatures, sealing to one host."""
     return Signing(
         core.store,
-        Attempts(core.store, passwords, core.clock, limits, INSTALLATION),
+        PasswordAttempts(core.store, passwords, core.clock, limits, INSTALLATION),
         host.hosts(core.store, core.clock),
         Stamping(core.settings.stamp, core.settings.verify_url),
         core.work_notifier,
@@ -124,10 +124,12 @@ def issuing(
     hosts: SigningHosts,
     passwords: SigningPasswords,
     logins: Passwords,
-) -> Issuing:
+) -> Issuance:
     """What asks for keys and certificates, sealing to those hosts."""
-    attempts = Attempts(store, passwords, clock, SigningSettings(), INSTALLATION)
-    return Issuing(
+    attempts = PasswordAttempts(
+        store, passwords, clock, SigningSettings(), INSTALLATION
+    )
+    return Issuance(
         store,
         attempts,
         passwords,

@@ -18,7 +18,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.secrets import KeyRing, KeySource
 from appliance.domain.vocab import EventKind
 from appliance.embedding.session import Sessions
-from appliance.embedding.session_steps import Progress
+from appliance.embedding.session_steps import SessionSteps
 from appliance.identity.console_login import ConsoleLogin
 from appliance.identity.console_users import ConsoleUsers
 from appliance.identity.enrolment import Enrolment
@@ -43,7 +43,7 @@ class Desk:
     lookup: LookupKey
     integrators: Integrators
     sessions: Sessions
-    progress: Progress
+    progress: SessionSteps
     console: ConsoleLogin
     console_users: ConsoleUsers
     invitations: Invitations
@@ -123,7 +123,7 @@ async def open_desk(
             lookup,
             Integrators(store, lookup, clock, settings.environment),
             Sessions(store, lookup, clock, settings),
-            Progress(store, clock),
+            SessionSteps(store, clock),
             ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
             ConsoleUsers(store, lookup, sealer, clock, passwords, settings),
             Invitations(store, lookup, sealer, clock, settings),

@@ -29,6 +29,7 @@ from appliance.domain import signature_fields
 from appliance.domain.activation import (
     Activation,
     ActivationDocument,
+    Claim,
     CsrBinding,
     IssueBinding,
     activation_data,
@@ -59,7 +60,6 @@ from appliance.domain.ids import (
 )
 from appliance.domain.integrators.api_keys import checksum, new_api_key, read_api_key
 from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.records.activations import Claim
 from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing

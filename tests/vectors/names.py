@@ -179,7 +179,7 @@ def words() -> dict[str, list[Any]]:
         "outside_status.kind": certificates.StatusKind,
         "document.findings": documents.FindingKind,
         "document_repair.damage": documents.Damage,
-        "frame states": embedding.FrameState,
+        "frame states": embedding.EmbedSessionState,
         "frame legal words": embedding.LegalWord,
         "trust_anchor.purpose": trust_store.AnchorPurpose,
         "expiry_notice.kind": trust_store.ExpiringKind,

@@ -40,7 +40,7 @@ from appliance.domain.vocab import (
 from appliance.integrators.integrators import Integrators
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_tasks import HsmTasks, issue_binding, submit_issue
-from appliance.keys.password_attempts import Attempts
+from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.pki.certificates import Certificates
 from appliance.pki.csr import CsrWork, SigningRequests
@@ -427,7 +427,9 @@ async def record_of_tasks(folder: Path) -> Answers:
             held = await CredentialStore(transaction).active(person)
         assert held is not None
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1))
-        attempts = Attempts(store, passwords, clock, SigningSettings(), INSTALLATION)
+        attempts = PasswordAttempts(
+            store, passwords, clock, SigningSettings(), INSTALLATION
+        )
         asks = SigningRequests(
             store, attempts, front.host.hosts(store, clock), clock, Shielded()
         )

@@ -21,7 +21,7 @@ from appliance.cli.terminal import run_async, say
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, HsmUnavailableError
 from appliance.domain.keys import WrapMethod
-from appliance.keys.master_key_rotation import MasterRotation
+from appliance.keys.master_key_rotation import MasterKeyRotation
 from appliance.keys.take_over import record_take_over
 from appliance.runtime.logging import configure_logging
 from appliance.settings import LogSettings, Settings, load_settings
@@ -45,7 +45,7 @@ def rotate_master(args: argparse.Namespace) -> int:
 
     async def work(settings: Settings) -> int:
         async with serving_core(settings) as core:
-            rotation = MasterRotation(core.store, core.clock)
+            rotation = MasterKeyRotation(core.store, core.clock)
             if args.retire is not None:
                 return await _retire(settings, rotation, args.retire)
             return await _rotate(settings, rotation)
@@ -58,7 +58,7 @@ def join(args: argparse.Namespace) -> int:
 
     async def work(settings: Settings) -> int:
         async with serving_core(settings) as core:
-            return await _join(settings, MasterRotation(core.store, core.clock))
+            return await _join(settings, MasterKeyRotation(core.store, core.clock))
 
     return run_async(work, args)
 
@@ -70,7 +70,7 @@ def move(args: argparse.Namespace) -> int:
     async def work(settings: Settings) -> int:
         async with serving_core(settings) as core:
             return await _move(
-                settings, successor, MasterRotation(core.store, core.clock)
+                settings, successor, MasterKeyRotation(core.store, core.clock)
             )
 
     return run_async(work, args)
@@ -118,7 +118,7 @@ async def serving_core(settings: Settings) -> AsyncIterator[Core]:
         yield core
 
 
-async def _join(settings: Settings, rotation: MasterRotation) -> int:
+async def _join(settings: Settings, rotation: MasterKeyRotation) -> int:
     late = late_members(settings)
     if late:
         await rotation.joining(late)
@@ -135,7 +135,7 @@ async def _join(settings: Settings, rotation: MasterRotation) -> int:
 
 
 async def _move(
-    settings: Settings, successor: Settings, rotation: MasterRotation
+    settings: Settings, successor: Settings, rotation: MasterKeyRotation
 ) -> int:
     passage = share_master(settings, successor)
     status = await _bring(
@@ -153,7 +153,7 @@ async def _move(
     return status or (1 if left else 0)
 
 
-async def _rotate(settings: Settings, rotation: MasterRotation) -> int:
+async def _rotate(settings: Settings, rotation: MasterKeyRotation) -> int:
     counts = await rotation.counts()
     version, made = next_master(settings, min(counts, default=None))
     return await _bring(settings, rotation, version, made=made)
@@ -161,7 +161,7 @@ async def _rotate(settings: Settings, rotation: MasterRotation) -> int:
 
 async def _bring(
     settings: Settings,
-    rotation: MasterRotation,
+    rotation: MasterKeyRotation,
     version: int,
     *,
     made: bool,
@@ -203,7 +203,7 @@ def _told(version: int, moved: Moved) -> int:
     return 1 if moved.stuck else 0
 
 
-async def _retire(settings: Settings, rotation: MasterRotation, version: int) -> int:
+async def _retire(settings: Settings, rotation: MasterKeyRotation, version: int) -> int:
     keys, making = await rotation.needed(version)
     if keys or making:
         say(f"master key {version} stays: {keys} keys are under it, {making} are made")

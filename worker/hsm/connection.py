@@ -37,7 +37,7 @@ from appliance.settings import HsmSettings
 from hsm_config.pkcs11 import objects, signatures
 from hsm_config.pkcs11.errors import HsmFault, classify
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError, Wrapping
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.module import (
     PinRefusedError,
     describe,
@@ -111,7 +111,7 @@ class HsmConnection:
         self._watch = watch
         self._session: pkcs11.Session | None = None
         self._keys: dict[KeyReference, pkcs11.PrivateKey] = {}
-        self._masters: Masters | None = None
+        self._masters: MasterKeys | None = None
         self._one_use: OneUse | None = None
         module.join(self)
         self.status = HsmStatus.UNAVAILABLE
@@ -367,7 +367,7 @@ class HsmConnection:
         return self._session
 
     @property
-    def masters(self) -> Masters:
+    def masters(self) -> MasterKeys:
         """The master keys, whose handles are looked up once a connection.
 
         Raises:
@@ -375,7 +375,7 @@ class HsmConnection:
             HsmRefusedError: this is the pki token.
         """
         if self._masters is None:
-            self._masters = Masters(self.session(TokenRole.FIRMA))
+            self._masters = MasterKeys(self.session(TokenRole.FIRMA))
         return self._masters
 
     def private_key(self, ref: KeyReference) -> pkcs11.PrivateKey:

@@ -26,7 +26,7 @@ LOOK_AGAIN_S: Final = 1.0
 """The same of that it serves another, which is to be over by a take-over."""
 
 
-class Served:
+class GenerationCheck:
     """Looks at the number of the last take-over, in the HSM and in the record.
 
     Args:

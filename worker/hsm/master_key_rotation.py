@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
 from appliance.domain.ids import CredentialId
 from appliance.domain.keys import MasterWrapped, WrapMethod
-from appliance.keys.master_key_rotation import MasterRotation
+from appliance.keys.master_key_rotation import MasterKeyRotation
 from worker.hsm.session import HsmSession
 
 
@@ -26,7 +26,7 @@ class Moved:
 
 async def move_keys(
     session: HsmSession,
-    rotation: MasterRotation,
+    rotation: MasterKeyRotation,
     version: int,
     progress: Callable[[int], None],
     method: WrapMethod | None = None,
@@ -57,7 +57,7 @@ async def move_keys(
 
 async def _pass(
     session: HsmSession,
-    rotation: MasterRotation,
+    rotation: MasterKeyRotation,
     wanted: tuple[int, WrapMethod | None],
     moved: Moved,
     progress: Callable[[int], None],

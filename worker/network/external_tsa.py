@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from appliance.settings import OutsideTsaSettings, SettingsError
+from appliance.settings import ExternalTsaSettings, SettingsError
 
 QUERY: Final = "application/timestamp-query"
 REPLY: Final = "application/timestamp-reply"
 
 
 @dataclass(slots=True)
-class OutsideTsa:
+class ExternalTsa:
     """An authority, and how it did."""
 
     name: str
@@ -31,7 +31,7 @@ class OutsideTsa:
         return urlsplit(self.url).netloc
 
 
-def read_outside(settings: OutsideTsaSettings) -> OutsideTsa:
+def read_outside(settings: ExternalTsaSettings) -> ExternalTsa:
     """An authority of the settings, its files read.
 
     Args:
@@ -64,7 +64,7 @@ def read_outside(settings: OutsideTsaSettings) -> OutsideTsa:
     except (OSError, ValueError) as exc:
         msg = f"timestamps.outside: {settings.name}: a file cannot be used ({exc})"
         raise SettingsError(msg) from exc
-    return OutsideTsa(settings.name, settings.url, settings.policy, headers, tls)
+    return ExternalTsa(settings.name, settings.url, settings.policy, headers, tls)
 
 
 def _secret(path: Path) -> str:

@@ -35,7 +35,7 @@ from appliance.pki.validation.external_status_store import (
     status_subject,
 )
 from appliance.settings import RevocationSettings
-from worker.circuit_breaker import Quiet
+from worker.circuit_breaker import CircuitBreaker
 from worker.network.crl import checked_list
 from worker.network.guarded_http import FAILURES, GuardedHttp, host_of
 from worker.network.ocsp import checked_answer
@@ -71,7 +71,7 @@ class _Found:
     data: ValidationData
 
 
-class OutsideStatus:
+class ExternalStatus:
     """Asks outside CAs; see `StatusAuthority`.
 
     Args:
@@ -94,7 +94,7 @@ class OutsideStatus:
         self._clock = clock
         self._revocations = Revocations(store, clock)
         self._rests: dict[str, datetime] = {}
-        self._quiet = Quiet()
+        self._quiet = CircuitBreaker()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def of(

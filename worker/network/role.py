@@ -15,9 +15,9 @@ from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.validation_material import ValidationSource
 from appliance.signing.claims import Claims
 from appliance.signing.level_maintenance import UpkeepWork
-from appliance.signing.signing_order import Turns
+from appliance.signing.signing_order import SigningOrder
 from worker.network.guarded_http import GuardedHttp
-from worker.network.revocation_status import OutsideStatus
+from worker.network.revocation_status import ExternalStatus
 from worker.network.timestamp_authorities import NamedAuthorities
 from worker.network.tsa_client import open_tsa_client
 from worker.signing.completion import Completion
@@ -71,7 +71,7 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
                 clock,
                 read_authority(settings),
                 Publishing(store, clock, settings.pki, slot, core.work_notifier),
-                outside=OutsideStatus(settings.revocation, http, store, clock),
+                outside=ExternalStatus(settings.revocation, http, store, clock),
                 anchors=anchors,
             ),
             clock,
@@ -89,7 +89,7 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
             outside=True,
         )
         inspections = Inspections(store, core.documents, core.inspector, clock)
-        turns = Turns(store, inspections, clock)
+        turns = SigningOrder(store, inspections, clock)
         completion = Completion(
             claims, core.documents, turns, levels, settings.signature_profile
         )

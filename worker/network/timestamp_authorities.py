@@ -11,7 +11,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableErr
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.ports import TimestampAuthority
 from appliance.domain.requests.levels import INTERNAL_TSA
-from worker.circuit_breaker import Quiet
+from worker.circuit_breaker import CircuitBreaker
 from worker.network.tsa_client import TsaClient
 
 
@@ -26,7 +26,7 @@ class NamedAuthorities:
 
     internal: TimestampAuthority
     client: TsaClient
-    _quiet: Quiet = field(default_factory=Quiet)
+    _quiet: CircuitBreaker = field(default_factory=CircuitBreaker)
 
     def __call__(self, names: tuple[str, ...]) -> TimestampAuthority:
         """The authority that asks these.

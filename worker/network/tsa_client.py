@@ -25,7 +25,7 @@ from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.settings import TimestampSettings
-from worker.network.external_tsa import REPLY, OutsideTsa, read_outside
+from worker.network.external_tsa import REPLY, ExternalTsa, read_outside
 from worker.network.http_client import BadAnswerError, HttpClient, read_up_to
 from worker.network.tsa_metrics import tsa_measured
 from worker.network.tsa_response import BadTimestampError, checked_token
@@ -131,7 +131,7 @@ class TsaClient(HttpClient):
             return token
         raise TsaUnavailableError("; ".join(reasons) or "no authority is set")
 
-    def _in_order(self, names: Sequence[str]) -> list[OutsideTsa]:
+    def _in_order(self, names: Sequence[str]) -> list[ExternalTsa]:
         """These authorities, those that failed a while ago last."""
         now = self._clock.now()
         known = {one.name: one for one in self._outside}
@@ -142,7 +142,7 @@ class TsaClient(HttpClient):
 
     async def _ask(
         self,
-        one: OutsideTsa,
+        one: ExternalTsa,
         imprint: bytes,
         digest: DigestAlgorithm,
         roots: Sequence[bytes],
@@ -159,7 +159,7 @@ class TsaClient(HttpClient):
 
     async def _answer_of(
         self,
-        one: OutsideTsa,
+        one: ExternalTsa,
         imprint: bytes,
         digest: DigestAlgorithm,
         roots: Sequence[bytes],

@@ -29,7 +29,7 @@ from appliance.keys.hsm_tasks import HsmTasks, IssueOrder
 from appliance.keys.key_encryption import PERMIT_BYTES, lock_outer
 from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.hsm.connection import HsmStatus
-from worker.hsm.generation_check import Served
+from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.leases import keep_lease
 from worker.pki.certificate_authority import Authority, CertificateSubject
@@ -95,7 +95,7 @@ class TaskRunner:
     certificates: CertificateTasks
     requests: CsrTasks
     timestamps: TimestampTasks
-    served: Served
+    served: GenerationCheck
 
     async def claim_next(self) -> TaskClaim | None:
         """Take the oldest task that nobody has in hand and whose tokens are there.

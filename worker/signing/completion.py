@@ -16,12 +16,12 @@ from appliance.core import metrics
 from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
-from appliance.domain.ports import DocumentStore
+from appliance.domain.ports import BlobStore
 from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import TimestampPolicy
 from appliance.signing.claims import ClaimedActivation, Claims, Publication
-from appliance.signing.signing_order import Turns
+from appliance.signing.signing_order import SigningOrder
 from worker.failpoints import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
 from worker.leases import FencedOffError
 from worker.pades.algorithms import SignatureMethod
@@ -29,7 +29,7 @@ from worker.pades.byte_range import FileDigests
 from worker.pades.cms import assemble, token_fits
 from worker.pades.self_check import CheckedSignature, check, method_of
 from worker.signing.level_extension import ExtensionResult, Levels
-from worker.stage_timings import Stages
+from worker.stage_timings import StageTimings
 
 _log = structlog.get_logger(__name__)
 # Told from the start: an increase from nothing is none to Prometheus.
@@ -49,8 +49,8 @@ class Completion:
     """
 
     claims: Claims
-    documents: DocumentStore
-    turns: Turns
+    documents: BlobStore
+    turns: SigningOrder
     levels: Levels
     profile: SignatureProfile
 
@@ -102,7 +102,7 @@ class Completion:
         view = work.requests.get(document.seq)
         if view is None:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
-        stages = Stages()
+        stages = StageTimings()
         pdf = await self.documents.get(view.integrator, document.document_sha256)
         stages.done("read")
         await self.complete(work, document, view, FileDigests(pdf), stages)
@@ -113,7 +113,7 @@ class Completion:
         document: ActivationDocument,
         view: RequestView,
         original: FileDigests,
-        stages: Stages,
+        stages: StageTimings,
     ) -> None:
         """Take a document from its stored signature to its publication.
 
@@ -163,7 +163,7 @@ class Completion:
         view: RequestView,
         signed: tuple[bytes, ...],
         reached: ExtensionResult,
-        stages: Stages,
+        stages: StageTimings,
     ) -> None:
         """Store the file and name it; in parts, for joined they are there twice."""
         sha256 = await self.documents.put(view.integrator, *signed, signed=True)

@@ -27,7 +27,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.identity import Credential, Person
 from appliance.domain.keys import KeyReference, WrappedKey
-from appliance.domain.ports import DocumentStore
+from appliance.domain.ports import BlobStore
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import ItemState, PersonState, RequestState
 from appliance.keys.key_encryption import open_outer
@@ -39,7 +39,7 @@ from worker.failpoints import (
     KEYED,
     crash_point,
 )
-from worker.hsm.generation_check import Served
+from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.leases import FencedOffError
 from worker.pades.algorithms import SignatureMethod, method_for
@@ -51,7 +51,7 @@ from worker.signing.activation_keys import ActivationKeys
 from worker.signing.completion import Completion
 from worker.signing.level_extension import Levels
 from worker.signing.signature_plans import signature_plan
-from worker.stage_timings import Stages
+from worker.stage_timings import StageTimings
 
 UsableKey = KeyReference | WrappedKey
 """What the HSM signs with; a wrapped one only within this HSM."""
@@ -80,7 +80,7 @@ class DocumentSigner:
     """
 
     claims: Claims
-    documents: DocumentStore
+    documents: BlobStore
     completion: Completion
     levels: Levels
     session: HsmSession
@@ -88,7 +88,7 @@ class DocumentSigner:
     fonts: StampFonts
     clock: Clock
     installation: str
-    served: Served
+    served: GenerationCheck
     prefer_pss: bool = False
 
     def unlock(self, work: ClaimedActivation) -> UsableKey:
@@ -137,7 +137,7 @@ class DocumentSigner:
         lacks = self.completion.lacks(work, view)
         if lacks is not None and document.state is not ItemState.WAITING:
             return lacks
-        stages = Stages()
+        stages = StageTimings()
         # 1. Read the original again, and hash it.
         try:
             pdf = await self.documents.get(view.integrator, document.document_sha256)
@@ -162,7 +162,7 @@ class DocumentSigner:
         view: RequestView,
         original: FileDigests,
         key: UsableKey,
-        stages: Stages,
+        stages: StageTimings,
     ) -> ActivationDocument:
         """Key phase: nothing is signed that is not on the record."""
         person, credential = _checked(work, self.clock)

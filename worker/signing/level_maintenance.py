@@ -14,7 +14,7 @@ import structlog
 from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ports import DocumentStore
+from appliance.domain.ports import BlobStore
 from appliance.domain.requests.levels import UpkeepClaim
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_overdue
@@ -44,7 +44,7 @@ class LevelUpkeep:
     def __init__(
         self,
         work: UpkeepWork,
-        documents: DocumentStore,
+        documents: BlobStore,
         levels: Levels,
         renew_s: float = _RENEW_S,
     ) -> None:

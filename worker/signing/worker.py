@@ -29,10 +29,10 @@ from appliance.signing.claims import (
     Claims,
     SuspectWaitsError,
 )
-from appliance.signing.expiry import Sweeping
+from appliance.signing.expiry import ExpiryJob
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import REASON as GENERATION_REASON
-from worker.hsm.generation_check import Served
+from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pki.hsm_tasks import TaskRunner
 from worker.signing.activation_keys import ActivationKeys
@@ -76,7 +76,7 @@ class SigningWorker:
     session: HsmSession
     slot: str
     upkeep: LevelUpkeep
-    served: Served
+    served: GenerationCheck
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _batches: set[asyncio.Task[None]] = field(default_factory=set)
@@ -126,7 +126,7 @@ class SigningWorker:
         self._stop = stop
         released = await self._release_own()
         _log.info("worker.started", slot=self.slot, released=released)
-        sweeping = Sweeping(
+        sweeping = ExpiryJob(
             self.core.store, self.core.completion_notifier, self.core.clock
         )
         helpers: list[asyncio.Task[Any]] = [

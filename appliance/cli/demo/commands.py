@@ -32,7 +32,7 @@ from appliance.domain.identity import format_cuil
 from appliance.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 
 def register(
@@ -109,7 +109,7 @@ def _request(args: argparse.Namespace) -> int:
     return run_async(work, args)
 
 
-async def _new_request(front: "Front") -> int:
+async def _new_request(front: "ServiceRegistry") -> int:
     from appliance.documents.intake import IntakeOrder  # noqa: PLC0415 (heavy)
 
     return await front.intake.create_request(

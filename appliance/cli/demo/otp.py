@@ -10,7 +10,7 @@ from appliance.domain.identity import Person, parse_cuil
 from appliance.settings import Settings
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 
 def register(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -36,7 +36,7 @@ def _otp(args: argparse.Namespace) -> int:
     return run_async(work, args)
 
 
-async def _console_code(front: "Front", name: str) -> str | None:
+async def _console_code(front: "ServiceRegistry", name: str) -> str | None:
     """The present code of a console user, or None for any other name."""
     import pyotp  # noqa: PLC0415 (heavy)
 
@@ -55,7 +55,7 @@ async def _console_code(front: "Front", name: str) -> str | None:
     return pyotp.TOTP(seed.decode()).at(front.clock.now())
 
 
-async def next_code(front: "Front", user: str) -> str:
+async def next_code(front: "ServiceRegistry", user: str) -> str:
     """The next code that sign-in takes and that was not used yet.
 
     Args:
@@ -72,7 +72,7 @@ async def next_code(front: "Front", user: str) -> str:
         await asyncio.sleep(wait_s)
 
 
-async def _find(front: "Front", user: str) -> Person:
+async def _find(front: "ServiceRegistry", user: str) -> Person:
     """A person by CUIL or e-mail address.
 
     Raises:

@@ -18,7 +18,7 @@ from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import VouchedBy
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 _TASK_WAIT_S: Final = 60.0
 
@@ -34,7 +34,7 @@ def new_person(name: str, email: str) -> dict[str, str]:
 
 
 async def ensure_person(
-    front: "Front", cuil: str, told: dict[str, str], vouched_by: VouchedBy
+    front: "ServiceRegistry", cuil: str, told: dict[str, str], vouched_by: VouchedBy
 ) -> None:
     """Record a person and have a certificate made, where either is missing.
 
@@ -70,7 +70,9 @@ async def ensure_person(
     say(f"  revocation PIN (shown once): {created.revocation_pin}")
 
 
-async def _ensure_key(front: "Front", person: PersonId, told: dict[str, str]) -> None:
+async def _ensure_key(
+    front: "ServiceRegistry", person: PersonId, told: dict[str, str]
+) -> None:
     """Ask again where a key could not be made, or was of an earlier version."""
     from appliance.keys.credential_store import CredentialStore  # noqa: PLC0415 (heavy)
 
@@ -84,7 +86,11 @@ async def _ensure_key(front: "Front", person: PersonId, told: dict[str, str]) ->
 
 
 async def sign_through_api(
-    front: "Front", client: ApiClient, cuil: str, told: dict[str, str], request: int
+    front: "ServiceRegistry",
+    client: ApiClient,
+    cuil: str,
+    told: dict[str, str],
+    request: int,
 ) -> bytes:
     """Sign in and sign a request, by nothing but the public API; the signed PDF.
 

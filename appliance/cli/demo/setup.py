@@ -24,7 +24,7 @@ from appliance.settings import Settings
 from appliance.settings.web import origin_of
 
 if TYPE_CHECKING:
-    from appliance.bootstrap import Front
+    from appliance.bootstrap import ServiceRegistry
 
 INTEGRATOR: Final = "demo"
 PEOPLE: Final = (
@@ -68,7 +68,7 @@ async def set_up(settings: Settings) -> int:
     return 0
 
 
-async def _ensure_console_user(front: "Front", settings: Settings) -> None:
+async def _ensure_console_user(front: "ServiceRegistry", settings: Settings) -> None:
     if any(user.name == CONSOLE_USER for user in await front.console.users()):
         return
     password = load_console(settings).get("clave") or secrets.token_urlsafe(12)
@@ -76,7 +76,7 @@ async def _ensure_console_user(front: "Front", settings: Settings) -> None:
     await front.console.create_user("operator", CONSOLE_USER, password)
 
 
-async def _ensure_site(front: "Front", settings: Settings) -> None:
+async def _ensure_site(front: "ServiceRegistry", settings: Settings) -> None:
     """Register the demo site as an integrator's page, with a key of its own."""
     folder = settings.data_dir
     listen = host_address(folder)

@@ -24,7 +24,7 @@ from appliance.domain.vocab import EventKind, SecretName
 from appliance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
-    from appliance.operations.secret_rotation import Progress, SecretRotation
+    from appliance.operations.secret_rotation import SecretRotation, SessionSteps
 
 _Work = Callable[["SecretRotation", Settings, argparse.Namespace], Awaitable[int]]
 _BECOMES: Final = "Processes on other hosts, and units that were given copies, need "
@@ -174,7 +174,7 @@ async def _apply(
     rotation: "SecretRotation", name: SecretName, version: int, total: int
 ) -> None:
     """Bring what can be brought to a version."""
-    apply: Callable[[int, Progress], Awaitable[int]]
+    apply: Callable[[int, SessionSteps], Awaitable[int]]
     if name is SecretName.PEPPER:
         say("Each signing password takes it on when it is next used.")
         return

@@ -50,8 +50,8 @@ _READERS: Final = 2
 """Threads that read for streams: the allocator keeps some pieces for each thread."""
 
 
-class LocalDocuments:
-    """A `DocumentStore` in one folder.
+class LocalBlobStore:
+    """A `BlobStore` in one folder.
 
     Args:
         folder: made when it is not there. What is made is open to owner and

@@ -61,8 +61,8 @@ _LOOK_AGAIN_S: Final = 0.05
 Result = TypeVar("Result")
 
 
-class BucketDocuments:
-    """A `DocumentUpkeep` in one bucket.
+class S3BlobStore:
+    """A `BlobMaintenance` in one bucket.
 
     Args:
         bucket: the objects.

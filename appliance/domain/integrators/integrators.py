@@ -2,7 +2,7 @@
 
 What services give and faces show. Differences from what was first agreed on:
 `Sessions.note_seen` takes the integrator's code too (two integrators may have
-one origin); the steps of a session after its exchange are `Progress`; the TOTP
+one origin); the steps of a session after its exchange are `SessionSteps`; the TOTP
 seed of an enrolment never comes back from the browser, so `Enrolment.complete`
 takes a `Choice` without it; inviting is `Invitations`, apart from `Enrolment`,
 because the console's role (`bootstrap.open_admin`) must never hold the pepper.

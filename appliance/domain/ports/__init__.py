@@ -4,10 +4,10 @@ Each port has one contract test that runs on every adapter of it.
 """
 
 from appliance.domain.ports.documents import (
+    BlobMaintenance,
+    BlobStore,
     DocumentKeys,
-    DocumentStore,
     DocumentStream,
-    DocumentUpkeep,
 )
 from appliance.domain.ports.inspection import PdfInspector
 from appliance.domain.ports.notifications import (
@@ -19,11 +19,11 @@ from appliance.domain.ports.secrets import LookupIndex, Sealer, WorkerIdentities
 from appliance.domain.ports.timestamps import TimestampAuthority
 
 __all__ = [
+    "BlobMaintenance",
+    "BlobStore",
     "CompletionNotifier",
     "DocumentKeys",
-    "DocumentStore",
     "DocumentStream",
-    "DocumentUpkeep",
     "LookupIndex",
     "PdfInspector",
     "Sealer",

@@ -18,7 +18,7 @@ class DocumentStream:
     """Its bytes; ends early, by an `ApplianceError`, before what is not right."""
 
 
-class DocumentStore(Protocol):
+class BlobStore(Protocol):
     """PDFs by integrator and SHA-256 of their bytes; written once, encrypted."""
 
     async def put(
@@ -68,7 +68,7 @@ class DocumentStore(Protocol):
         ...
 
 
-class DocumentUpkeep(DocumentStore, Protocol):
+class BlobMaintenance(BlobStore, Protocol):
     """A store, and what is done to it beside documents that come and go."""
 
     async def check(self) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from cryptography import x509
 
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import TSA_REASONS, CertificateRecord, parse_serial
 from appliance.domain.clock import Clock
@@ -199,7 +199,7 @@ class TsaCertificates:
         until, after = self._clock.now(), (0, 0)
         while True:
             async with self._store.read() as transaction:
-                page = await DocumentRowStore(transaction).stamped_between(
+                page = await DocumentStore(transaction).stamped_between(
                     held.not_before, until, after, _PAGE
                 )
             for each in page:

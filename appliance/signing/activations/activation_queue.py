@@ -11,10 +11,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from appliance.core.database.tables import activation, activation_item, activation_seal
 from appliance.core.database.work_queue import claim_one, free_since
 from appliance.core.unit_of_work import Store
-from appliance.domain.activation import ActivationDocument, SignatureValue
+from appliance.domain.activation import (
+    ActivationDocument,
+    Claim,
+    LeasePolicy,
+    SignatureValue,
+)
 from appliance.domain.appearance.details import PLAIN, StampDetails
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
-from appliance.domain.records.activations import Claim, LeasePolicy
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.keys.sealed_key_store import is_sealed, seals_of

@@ -29,15 +29,17 @@ from appliance.core.database.tables import (
 from appliance.core.database.types import Instant
 from appliance.core.database.work_queue import fenced_update, release
 from appliance.core.unit_of_work import Store
-from appliance.domain.activation import Activation, Seal, SignatureValue
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId, new_id
-from appliance.domain.records.activations import (
+from appliance.domain.activation import (
+    Activation,
     Claim,
     CodedItem,
     IntentRow,
     Overdue,
+    Seal,
+    SignatureValue,
 )
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId, new_id
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.keys.sealed_key_store import add_seals, erase_seals, seals_of
 from appliance.signing.activations.activation_queue import (

@@ -9,7 +9,7 @@ import pytest
 from appliance.domain.console import PeopleFilter
 from appliance.domain.errors import ApplianceError
 from appliance.domain.vocab import EventKind, PersonState
-from appliance.identity.access_tokens import Tokens
+from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.login_store import LoginSecretStore
 from appliance.identity.person_store import PersonStore
 from tests.parts.console import PDF, Site
@@ -237,7 +237,7 @@ async def test_disabling_ends_what_a_person_has_open(site: Site) -> None:
     session = await desk.progress.set_person(opened.session, person)
     await desk.progress.set_otp(session, person)
     assert (await desk.sessions.by_bearer(opened.bearer)).person == person
-    tokens = Tokens(desk.store, desk.sealer, desk.clock, desk.settings)
+    tokens = AccessTokens(desk.store, desk.sealer, desk.clock, desk.settings)
     issued = await tokens.issue(person, ("pwd", "otp"), desk.clock.now())
     await tokens.verify(issued.token)
 

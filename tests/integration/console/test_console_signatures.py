@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.ids import ActivationId, IntegratorId, RequestId, new_id
 from appliance.domain.requests.levels import ProfileWishes, Upkeep
 from appliance.domain.requests.request import SignedDocumentView
@@ -75,7 +75,7 @@ async def test_request_tells_its_level_versions_and_what_is_due(site: Site) -> N
             signed = SignedDocumentView(
                 number, view.integrator, "a.pdf", f"{version:064x}", 50, level, version
             )
-            await DocumentRowStore(transaction).sealed(number, signed, at)
+            await DocumentStore(transaction).sealed(number, signed, at)
         await RequestStore(transaction).move(
             number, RequestState.IN_PROGRESS, RequestState.SIGNED
         )

@@ -10,7 +10,7 @@ from appliance.core.idempotency_store import IdempotencyStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.keys.password_attempt_store import PasswordAttemptStore
-from appliance.signing.expiry import Sweeping
+from appliance.signing.expiry import ExpiryJob
 from appliance.signing.request_store import RequestStore
 from tests.fakes import FakeCompletionNotifier
 from tests.web_parts import Parts, open_parts
@@ -27,9 +27,9 @@ async def parts(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
         yield made
 
 
-def sweeping_of(parts: Parts) -> Sweeping:
+def sweeping_of(parts: Parts) -> ExpiryJob:
     """The reconciler over the parts' record and clock."""
-    return Sweeping(parts.store, FakeCompletionNotifier(), parts.clock)
+    return ExpiryJob(parts.store, FakeCompletionNotifier(), parts.clock)
 
 
 async def test_forget_deletes_ended_links_alone(parts: Parts) -> None:

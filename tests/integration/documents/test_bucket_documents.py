@@ -26,7 +26,7 @@ import pytest
 from appliance.documents.document_files import name_of
 from appliance.documents.local.folder_mark import mark_place
 from appliance.documents.s3 import blob_store
-from appliance.documents.s3.blob_store import AGAIN, LEAVING, BucketDocuments
+from appliance.documents.s3.blob_store import AGAIN, LEAVING, S3BlobStore
 from appliance.documents.s3.bucket import Bucket
 from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
@@ -74,9 +74,9 @@ def place(s3_server: S3Server) -> BucketPlace:
 
 
 @pytest.fixture
-def documents(place: BucketPlace) -> BucketDocuments:
+def documents(place: BucketPlace) -> S3BlobStore:
     """A store over it."""
-    return BucketDocuments(place.bucket, FixedDocumentKeys())
+    return S3BlobStore(place.bucket, FixedDocumentKeys())
 
 
 async def until_later_than(moment: datetime) -> None:
@@ -102,13 +102,13 @@ async def code_of(call: Awaitable[object]) -> ErrorCode | None:
     return None
 
 
-async def found_older(documents: BucketDocuments, before: datetime) -> list[str]:
+async def found_older(documents: S3BlobStore, before: datetime) -> list[str]:
     """What was put in last before then."""
     return [name async for _, names in documents.older(before) for name in names]
 
 
 async def test_document_put_in_again_counts_as_new(
-    documents: BucketDocuments, place: BucketPlace
+    documents: S3BlobStore, place: BucketPlace
 ) -> None:
     """Its object stays as it is, under whoever reads it; its age is the second one's.
 
@@ -155,7 +155,7 @@ async def test_document_that_comes_in_meanwhile_is_there(
 
 
 async def test_who_removes_looks_once_more(
-    documents: BucketDocuments, place: BucketPlace
+    documents: S3BlobStore, place: BucketPlace
 ) -> None:
     """Put in again after the first look, before the mark that keeps others out."""
 
@@ -172,7 +172,7 @@ async def test_who_removes_looks_once_more(
     written = place.written(NAME)
     assert written is not None
     await until_later_than(written + timedelta(seconds=2))
-    remover = BucketDocuments(Interrupted(place.settings), FixedDocumentKeys())
+    remover = S3BlobStore(Interrupted(place.settings), FixedDocumentKeys())
     between = now().replace(microsecond=0)
 
     assert not await remover.remove(ONE, SHA256, between)
@@ -181,7 +181,7 @@ async def test_who_removes_looks_once_more(
 
 
 async def test_put_waits_for_who_removes(
-    documents: BucketDocuments, place: BucketPlace
+    documents: S3BlobStore, place: BucketPlace
 ) -> None:
     """Stopped between its last look and the removal: it is put in anew after that."""
     await documents.put(ONE, PDF)
@@ -201,7 +201,7 @@ async def test_put_waits_for_who_removes(
 
 
 async def test_dead_remover_keeps_nobody(
-    documents: BucketDocuments, place: BucketPlace, monkeypatch: pytest.MonkeyPatch
+    documents: S3BlobStore, place: BucketPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a while its mark counts no more; the next sweep but one removes."""
     await documents.put(ONE, PDF)
@@ -231,7 +231,7 @@ async def test_two_prefixes_of_a_bucket_are_two_places(s3_server: S3Server) -> N
 
 
 async def test_two_who_remove_exclude_each_other(
-    documents: BucketDocuments, place: BucketPlace
+    documents: S3BlobStore, place: BucketPlace
 ) -> None:
     """Of any number at once, one does it."""
     await documents.put(ONE, PDF)
@@ -245,7 +245,7 @@ async def test_two_who_remove_exclude_each_other(
 
 
 async def test_large_document_is_never_held_whole_again(
-    documents: BucketDocuments,
+    documents: S3BlobStore,
 ) -> None:
     """Sent in parts of 5 MiB, two at a time; given in pieces of 1 MiB."""
     process = psutil.Process()
@@ -278,7 +278,7 @@ async def test_large_document_is_never_held_whole_again(
 
 
 async def test_document_in_parts_is_written_once(
-    documents: BucketDocuments, place: BucketPlace
+    documents: S3BlobStore, place: BucketPlace
 ) -> None:
     """A second time it stays as it is; by several at once it is whole."""
     await asyncio.gather(*(documents.put(ONE, LARGE) for _ in range(3)))
@@ -292,13 +292,13 @@ async def test_document_in_parts_is_written_once(
 
 
 async def test_object_that_changes_under_a_reader_ends_it(
-    documents: BucketDocuments, place: BucketPlace
+    documents: S3BlobStore, place: BucketPlace
 ) -> None:
     """What was given is right, and nothing of the other version is mixed in."""
     sha256 = await documents.put(ONE, LARGE)
     stream = await documents.stream(ONE, sha256)
     given = await anext(stream.pieces)
-    other = BucketDocuments(place.bucket, FixedDocumentKeys())
+    other = S3BlobStore(place.bucket, FixedDocumentKeys())
     place.remove(name_of(ONE, sha256))
     await other.put(ONE, LARGE)
 
@@ -324,7 +324,7 @@ async def test_silent_link_gives_an_answer_in_time(
         settings = settings.model_copy(update={"request_timeout_s": 2.0})
         await mark_place(core.store, MarkedBucket(Bucket(settings)))
         mark = BucketMark(core.store, settings)
-        documents = BucketDocuments(Bucket(settings), FixedDocumentKeys(), mark)
+        documents = S3BlobStore(Bucket(settings), FixedDocumentKeys(), mark)
         await documents.put(ONE, PDF)
 
         with link.cut():
@@ -390,7 +390,7 @@ async def test_full_store_is_told(s3_server: S3Server, status: int, code: str) -
     """As a full disk is; what is signed already is tried again."""
     with full_store(status, code) as port:
         settings = s3_server.settings("bucket-1", port)
-        documents = BucketDocuments(Bucket(settings), FixedDocumentKeys())
+        documents = S3BlobStore(Bucket(settings), FixedDocumentKeys())
 
         assert await code_of(documents.put(ONE, PDF)) is ErrorCode.STORAGE_FULL
         signed = documents.put(ONE, PDF, signed=True)
@@ -401,7 +401,7 @@ async def test_bucket_that_is_not_there_is_away(s3_server: S3Server) -> None:
     """Read, written or listed; and nothing that is said shows the key."""
     settings = s3_server.settings("no-such-bucket")
     for number in range(2):
-        documents = BucketDocuments(Bucket(settings), FixedDocumentKeys())
+        documents = S3BlobStore(Bucket(settings), FixedDocumentKeys())
         calls = (documents.put(ONE, PDF), found_older(documents, now()))
         with pytest.raises(DocumentsAwayError) as caught:
             await calls[number]
@@ -416,7 +416,7 @@ async def test_store_that_ignores_conditions_keeps_documents_right(
     """The same document under another salt; and it is known to be such a store."""
     with DeafLink(s3_server.port) as link:
         settings = s3_server.settings(s3_server.new_bucket(), link.port)
-        documents = BucketDocuments(Bucket(settings), FixedDocumentKeys())
+        documents = S3BlobStore(Bucket(settings), FixedDocumentKeys())
         await asyncio.gather(*(documents.put(ONE, PDF) for _ in range(5)))
 
         assert await documents.get(ONE, SHA256) == PDF
@@ -446,10 +446,10 @@ async def test_store_is_checked_by_its_authority(tmp_path: Path) -> None:
         )
         unknown = right.model_copy(update={"root_certificate_file": None})
 
-        documents = BucketDocuments(Bucket(right), FixedDocumentKeys())
+        documents = S3BlobStore(Bucket(right), FixedDocumentKeys())
         assert await documents.put(ONE, PDF) == SHA256
         for wrong in (other_name, unknown):
-            refused = BucketDocuments(Bucket(wrong), FixedDocumentKeys())
+            refused = S3BlobStore(Bucket(wrong), FixedDocumentKeys())
             with pytest.raises(DocumentsAwayError):
                 await refused.get(ONE, SHA256)
 

@@ -12,7 +12,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from appliance.documents.s3.abandoned_uploads import UnfinishedUploads
-from appliance.documents.s3.blob_store import BucketDocuments
+from appliance.documents.s3.blob_store import S3BlobStore
 from appliance.documents.s3.bucket import Bucket
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import IntegratorId
@@ -48,7 +48,7 @@ async def test_unfinished_uploads_are_removed(s3_server: S3Server) -> None:
     """
     bucket = s3_server.new_bucket()
     place = BucketPlace(s3_server.settings(f"{bucket}/docs"))
-    documents = BucketDocuments(place.bucket, FixedDocumentKeys())
+    documents = S3BlobStore(place.bucket, FixedDocumentKeys())
     await documents.put(ONE, bytes(12_000_000))
     names = place.names()
     for key in (f"{bucket}/docs/a/b+c.pdf", f"{bucket}/docs2/d.pdf"):

@@ -13,7 +13,7 @@ from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.sealed_box import SecretBox
 from appliance.documents.document_files import MAGIC
 from appliance.documents.document_keys import IntegratorDocumentKeys
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
 from appliance.domain.vocab import EventKind
@@ -29,12 +29,12 @@ class Place(CommandPlace):
     acme: IntegratorId
 
     @property
-    def documents(self) -> LocalDocuments:
+    def documents(self) -> LocalBlobStore:
         """Its store, as a role that runs beside the command has it."""
         desk = self.desk
         sealer = SecretBox(KeyFile(self.folder / "document-key"))
         keys = IntegratorDocumentKeys(desk.store, sealer, desk.clock)
-        return LocalDocuments(self.folder / "documents", keys)
+        return LocalBlobStore(self.folder / "documents", keys)
 
     def add_plain(self, content: bytes) -> str:
         """A document as earlier versions stored it."""

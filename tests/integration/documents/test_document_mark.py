@@ -11,7 +11,7 @@ import pytest
 
 from appliance.core.installation_store import InstallationStore
 from appliance.documents.document_files import name_of
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.documents.local.folder_mark import (
     FILE,
     DocumentMark,
@@ -265,7 +265,7 @@ async def test_documents_are_neither_read_nor_written_elsewhere(
     """In a folder that has another mark, or none; and again in the right one."""
     mark = DocumentMark(core.store, folder)
     await mark_folder(core.store, folder)
-    documents = LocalDocuments(folder, FixedDocumentKeys(), mark=mark)
+    documents = LocalBlobStore(folder, FixedDocumentKeys(), mark=mark)
     sha256 = await documents.put(ONE, b"%PDF one")
     right = folder.rename(folder.with_name("right"))
 

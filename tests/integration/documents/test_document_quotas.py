@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.documents.document_store import DocumentRowStore
-from appliance.documents.garbage_collection import DocumentSweeping
+from appliance.documents.document_store import DocumentStore
+from appliance.documents.garbage_collection import GarbageCollection
 from appliance.domain.documents import Damage, Inspection, Repair
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
@@ -45,7 +45,7 @@ async def swept(desk: FrameDesk, folder: Path) -> int:
     for path in (folder / "documents").rglob("*.pdf"):
         os.utime(path, (written, written))
     settings = desk.desk.settings.documents
-    return await DocumentSweeping(
+    return await GarbageCollection(
         desk.desk.store, desk.documents, desk.desk.clock, settings
     ).after_sessions()
 
@@ -140,7 +140,7 @@ async def test_what_somebody_is_asked_to_sign_stays(
             whole = await SessionDocumentStore(transaction).integrator_bytes(
                 session.integrator.id
             )
-            document = await DocumentRowStore(transaction).get(
+            document = await DocumentStore(transaction).get(
                 DocumentId(str(session.document))
             )
         assert whole == 0

@@ -15,10 +15,10 @@ from appliance.documents.document_store import (
     NAMING,
     REFERRING,
     DocumentKeyStore,
-    DocumentRowStore,
+    DocumentStore,
 )
-from appliance.documents.garbage_collection import DocumentSweeping
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.garbage_collection import GarbageCollection
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.documents import Damage, Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
@@ -32,14 +32,14 @@ from tests.fakes import FixedDocumentKeys
 WEEK = 7 * 86_400
 
 
-def store_of(core: CoreParts) -> LocalDocuments:
+def store_of(core: CoreParts) -> LocalBlobStore:
     """The store of documents beside a record."""
-    return LocalDocuments(core.settings.documents_dir, FixedDocumentKeys())
+    return LocalBlobStore(core.settings.documents_dir, FixedDocumentKeys())
 
 
-def sweeping(core: CoreParts) -> DocumentSweeping:
+def sweeping(core: CoreParts) -> GarbageCollection:
     """The chore, as it is begun anew."""
-    return DocumentSweeping(core.store, store_of(core), core.clock, DocumentSettings())
+    return GarbageCollection(core.store, store_of(core), core.clock, DocumentSettings())
 
 
 def age(core: CoreParts, seconds: float) -> None:
@@ -56,7 +56,7 @@ async def add_row(core: CoreParts, sha256: str) -> None:
     integrator = await core.integrator()
     new = StoredDocument(DocumentId(new_id()), integrator, sha256, inspection)
     async with core.store.write() as transaction:
-        await DocumentRowStore(transaction).add(new, core.now)
+        await DocumentStore(transaction).add(new, core.now)
 
 
 def files(core: CoreParts) -> set[str]:
@@ -87,7 +87,7 @@ async def test_unused_is_removed_and_used_is_kept(core: CoreParts) -> None:
     view = await core.view(request)
     async with core.store.write() as transaction:
         made = signed_view(view)
-        await DocumentRowStore(transaction).sealed(
+        await DocumentStore(transaction).sealed(
             request, replace(made, sha256=signed), core.now
         )
     unused = await documents.put(integrator, b"unused")
@@ -119,12 +119,12 @@ async def test_damaged_original_stays_as_long_as_its_copy(core: CoreParts) -> No
         repair,
     )
     async with core.store.write() as transaction:
-        kept = await DocumentRowStore(transaction).add(new, core.now)
+        kept = await DocumentStore(transaction).add(new, core.now)
     age(core, WEEK + 1)
 
     early = await sweeping(core).run()
     async with core.store.read() as transaction:
-        found = await DocumentRowStore(transaction).repaired(integrator, original)
+        found = await DocumentStore(transaction).repaired(integrator, original)
     core.clock.forward(WEEK + 1)
     age(core, WEEK + 1)
     late = await sweeping(core).run()
@@ -132,9 +132,7 @@ async def test_damaged_original_stays_as_long_as_its_copy(core: CoreParts) -> No
     assert (early, late) == (0, 2)
     assert found == kept
     async with core.store.read() as transaction:
-        assert (
-            await DocumentRowStore(transaction).repaired(integrator, original) is None
-        )
+        assert await DocumentStore(transaction).repaired(integrator, original) is None
 
 
 async def test_what_comes_in_again_counts_as_new(core: CoreParts) -> None:
@@ -199,7 +197,7 @@ async def test_key_is_made_once_and_shredded_for_good(core: CoreParts) -> None:
     sealer = SecretBox(KeyRing.of(b"d" * 32))
     keys = IntegratorDocumentKeys(core.store, sealer, core.clock)
     other = IntegratorDocumentKeys(core.other_store(), sealer, core.clock)
-    documents = LocalDocuments(core.settings.documents_dir, other)
+    documents = LocalBlobStore(core.settings.documents_dir, other)
 
     made = await asyncio.gather(*(keys.make(integrator) for _ in range(20)))
     sha256 = await documents.put(integrator, b"secret")
@@ -223,7 +221,7 @@ async def test_role_without_the_document_key_opens_nothing(
 ) -> None:
     """It is told so, and makes no key."""
     keys = IntegratorDocumentKeys(sqlite_core.store, None, sqlite_core.clock)
-    documents = LocalDocuments(tmp_path / "d", keys)
+    documents = LocalBlobStore(tmp_path / "d", keys)
 
     with pytest.raises(ApplianceError) as caught:
         await documents.put(await sqlite_core.integrator(), b"x")

@@ -12,7 +12,7 @@ from sqlalchemy import event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from appliance.documents.download_link_store import DownloadLinkStore
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.identity.person_store import PersonStore
@@ -39,12 +39,12 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def documents(disk: Path) -> LocalDocuments:
+def documents(disk: Path) -> LocalBlobStore:
     """An empty store there, with a reserve of 2 MiB."""
-    return LocalDocuments(disk / "documents", FixedDocumentKeys(), RESERVE)
+    return LocalBlobStore(disk / "documents", FixedDocumentKeys(), RESERVE)
 
 
-async def code_of(documents: LocalDocuments, content: bytes) -> ErrorCode | None:
+async def code_of(documents: LocalBlobStore, content: bytes) -> ErrorCode | None:
     """How keeping an original is refused."""
     try:
         await documents.put(ONE, content)
@@ -53,7 +53,7 @@ async def code_of(documents: LocalDocuments, content: bytes) -> ErrorCode | None
     return None
 
 
-async def room_for(documents: LocalDocuments, size: int) -> ErrorCode | None:
+async def room_for(documents: LocalBlobStore, size: int) -> ErrorCode | None:
     """Why a document of that size is not to be signed now."""
     try:
         await documents.make_room(size)
@@ -72,7 +72,7 @@ def leftovers(folder: Path) -> list[Path]:
 
 
 async def test_full_disk_is_told_and_nothing_is_left(
-    documents: LocalDocuments, disk: Path
+    documents: LocalBlobStore, disk: Path
 ) -> None:
     """What comes in is refused by name and whole; later the same call succeeds."""
     filler = fill(disk, leave_bytes=MIB)
@@ -88,7 +88,7 @@ async def test_full_disk_is_told_and_nothing_is_left(
 
 async def test_what_comes_in_leaves_room_to_sign(disk: Path) -> None:
     """Any number of uploads end before the room that signing needs; it goes on."""
-    documents = LocalDocuments(
+    documents = LocalBlobStore(
         disk / "documents", FixedDocumentKeys(), RESERVE, intake_room_bytes=3 * MIB
     )
     await documents.make_room(MIB)
@@ -102,7 +102,7 @@ async def test_what_comes_in_leaves_room_to_sign(disk: Path) -> None:
 
 
 async def test_nothing_is_signed_without_room(
-    documents: LocalDocuments, disk: Path
+    documents: LocalBlobStore, disk: Path
 ) -> None:
     """Neither without the reserve nor without room beside it; it heals by itself."""
     with_room = await room_for(documents, MIB)
@@ -122,7 +122,7 @@ async def test_nothing_is_signed_without_room(
 
 
 async def test_what_was_signed_finds_the_reserve(
-    documents: LocalDocuments, disk: Path
+    documents: LocalBlobStore, disk: Path
 ) -> None:
     """Full between key and file: kept in the reserve's place; then no key is used."""
     content = os.urandom(MIB)
@@ -139,7 +139,7 @@ async def test_what_was_signed_finds_the_reserve(
 
 
 async def test_signed_document_without_any_room_waits(
-    documents: LocalDocuments, disk: Path
+    documents: LocalBlobStore, disk: Path
 ) -> None:
     """Larger than the reserve: a worker tries again, for the record is away to it."""
     content = os.urandom(3 * MIB)

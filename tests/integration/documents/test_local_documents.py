@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentUpkeep
+from appliance.domain.ports import BlobMaintenance
 from tests.fakes import FixedDocumentKeys
 from tests.parts.document_places import DocumentPlace
 
@@ -28,7 +28,7 @@ SHA256 = hashlib.sha256(PDF).hexdigest()
 
 
 @pytest.fixture
-def store(document_place: DocumentPlace) -> DocumentUpkeep:
+def store(document_place: DocumentPlace) -> BlobMaintenance:
     """An empty store of either kind."""
     return document_place.store_with(FixedDocumentKeys())
 
@@ -40,9 +40,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def documents(folder: Path) -> LocalDocuments:
+def documents(folder: Path) -> LocalBlobStore:
     """An empty store."""
-    return LocalDocuments(folder, FixedDocumentKeys())
+    return LocalBlobStore(folder, FixedDocumentKeys())
 
 
 def kept(folder: Path) -> list[Path]:
@@ -61,7 +61,7 @@ def umask(value: int) -> Iterator[None]:
 
 
 async def refusal(
-    documents: DocumentUpkeep, integrator: str, sha256: str
+    documents: BlobMaintenance, integrator: str, sha256: str
 ) -> ErrorCode | None:
     """How reading a document is refused."""
     try:
@@ -72,7 +72,7 @@ async def refusal(
 
 
 async def test_document_reads_back(
-    store: DocumentUpkeep, document_place: DocumentPlace
+    store: BlobMaintenance, document_place: DocumentPlace
 ) -> None:
     """By its integrator and SHA-256, in one file and no other."""
     assert await store.put(ONE, PDF) == SHA256
@@ -82,7 +82,7 @@ async def test_document_reads_back(
 
 
 async def test_document_kept_again_is_the_same(
-    documents: LocalDocuments, folder: Path
+    documents: LocalBlobStore, folder: Path
 ) -> None:
     """Written once; a second time leaves the file as it is, but for its time."""
     await documents.put(ONE, PDF)
@@ -97,7 +97,7 @@ async def test_document_kept_again_is_the_same(
 
 
 async def test_document_kept_by_twenty_at_once(
-    store: DocumentUpkeep, document_place: DocumentPlace
+    store: BlobMaintenance, document_place: DocumentPlace
 ) -> None:
     """All of them are told the same; one whole file is there."""
     told = await asyncio.gather(*(store.put(ONE, PDF) for _ in range(20)))
@@ -109,7 +109,7 @@ async def test_document_kept_by_twenty_at_once(
 
 
 async def test_document_of_one_integrator_is_absent_for_another(
-    store: DocumentUpkeep,
+    store: BlobMaintenance,
 ) -> None:
     """The same bytes are not shared between tenants."""
     await store.put(ONE, PDF)
@@ -117,7 +117,7 @@ async def test_document_of_one_integrator_is_absent_for_another(
     assert await refusal(store, TWO, SHA256) is ErrorCode.STORE_UNAVAILABLE
 
 
-async def test_empty_document_is_kept(store: DocumentUpkeep) -> None:
+async def test_empty_document_is_kept(store: BlobMaintenance) -> None:
     """No bytes are bytes too."""
     sha256 = await store.put(ONE, b"")
 
@@ -126,7 +126,7 @@ async def test_empty_document_is_kept(store: DocumentUpkeep) -> None:
 
 @pytest.mark.parametrize("altered", [b"", PDF[:-1], PDF + b"\n", b"x" + PDF[1:]])
 async def test_altered_document_is_not_given_out(
-    store: DocumentUpkeep, document_place: DocumentPlace, altered: bytes
+    store: BlobMaintenance, document_place: DocumentPlace, altered: bytes
 ) -> None:
     """What was cut, grown or changed where it lies is `STORE_UNAVAILABLE`."""
     await store.put(ONE, PDF)
@@ -137,7 +137,7 @@ async def test_altered_document_is_not_given_out(
 
 
 async def test_altered_document_is_whole_again_when_kept_again(
-    store: DocumentUpkeep, document_place: DocumentPlace
+    store: BlobMaintenance, document_place: DocumentPlace
 ) -> None:
     """Keeping the right bytes heals the file."""
     await store.put(ONE, PDF)
@@ -167,7 +167,7 @@ async def test_altered_document_is_whole_again_when_kept_again(
     ],
 )
 async def test_path_tricks_are_refused(
-    store: DocumentUpkeep, integrator: str, sha256: str
+    store: BlobMaintenance, integrator: str, sha256: str
 ) -> None:
     """Nothing but an id and 64 hex digits makes a path."""
     await store.put(ONE, PDF)
@@ -176,7 +176,7 @@ async def test_path_tricks_are_refused(
 
 
 async def test_failed_write_leaves_nothing(
-    documents: LocalDocuments, folder: Path
+    documents: LocalBlobStore, folder: Path
 ) -> None:
     """A disk that takes no more: refused by name, no half file, no rest."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -197,7 +197,7 @@ async def test_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
 
     with pytest.raises(ApplianceError) as caught:
-        await LocalDocuments(tmp_path / "file" / "documents", FixedDocumentKeys()).put(
+        await LocalBlobStore(tmp_path / "file" / "documents", FixedDocumentKeys()).put(
             ONE, PDF
         )
 
@@ -205,7 +205,7 @@ async def test_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 
 async def test_bytes_and_names_are_synced_in_order(
-    documents: LocalDocuments, folder: Path, monkeypatch: pytest.MonkeyPatch
+    documents: LocalBlobStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bytes before the name, the name before the answer, new folders too."""
     synced: list[tuple[Path, bool]] = []
@@ -236,7 +236,7 @@ async def test_bytes_and_names_are_synced_in_order(
     [(0o077, 0o600, 0o700), (0o007, 0o660, 0o770), (0o000, 0o660, 0o770)],
 )
 async def test_modes_follow_the_umask_and_leave_others_out(
-    documents: LocalDocuments, folder: Path, mask: int, file_mode: int, folder_mode: int
+    documents: LocalBlobStore, folder: Path, mask: int, file_mode: int, folder_mode: int
 ) -> None:
     """A trial (umask 077) stays private; roles of one group (007) share."""
     with umask(mask):

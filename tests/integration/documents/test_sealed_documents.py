@@ -12,7 +12,7 @@ import pytest
 from appliance.documents.document_files import MAGIC, name_of
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentUpkeep
+from appliance.domain.ports import BlobMaintenance
 from tests.fakes import FixedDocumentKeys
 from tests.parts.document_places import DocumentPlace
 
@@ -37,12 +37,14 @@ def keys() -> FixedDocumentKeys:
 
 
 @pytest.fixture
-def documents(document_place: DocumentPlace, keys: FixedDocumentKeys) -> DocumentUpkeep:
+def documents(
+    document_place: DocumentPlace, keys: FixedDocumentKeys
+) -> BlobMaintenance:
     """An empty store."""
     return document_place.store_with(keys)
 
 
-async def read_whole(documents: DocumentUpkeep, sha256: str) -> bytes:
+async def read_whole(documents: BlobMaintenance, sha256: str) -> bytes:
     """A document as a download reads it."""
     stream = await documents.stream(ONE, sha256)
     content = b"".join([piece async for piece in stream.pieces])
@@ -54,7 +56,7 @@ async def read_whole(documents: DocumentUpkeep, sha256: str) -> bytes:
     "size",
     [0, 1, FIRST - 1, FIRST, FIRST + 1, FIRST + REST, FIRST + REST + 1, 3 * MIB],
 )
-async def test_any_size_reads_back(documents: DocumentUpkeep, size: int) -> None:
+async def test_any_size_reads_back(documents: BlobMaintenance, size: int) -> None:
     """Whole and in pieces, up to and past each segment's end."""
     content = os.urandom(size)
 
@@ -65,7 +67,7 @@ async def test_any_size_reads_back(documents: DocumentUpkeep, size: int) -> None
     assert await read_whole(documents, sha256) == content
 
 
-async def test_parts_are_one_document(documents: DocumentUpkeep) -> None:
+async def test_parts_are_one_document(documents: BlobMaintenance) -> None:
     """As they come one after the other, wherever they meet."""
     content = os.urandom(3 * MIB)
     parts = [content[:5], content[5:FIRST], b"", content[FIRST:MIB], content[MIB:]]
@@ -76,7 +78,7 @@ async def test_parts_are_one_document(documents: DocumentUpkeep) -> None:
 
 
 async def test_nothing_stands_in_clear(
-    documents: DocumentUpkeep, document_place: DocumentPlace
+    documents: BlobMaintenance, document_place: DocumentPlace
 ) -> None:
     """No byte of it, and no two files of the same bytes alike."""
     sha256 = await documents.put(ONE, PDF)
@@ -138,7 +140,7 @@ def two_swapped(file: bytes) -> bytes:
     ],
 )
 async def test_harmed_file_does_not_open(
-    documents: DocumentUpkeep, document_place: DocumentPlace, harm: Harm
+    documents: BlobMaintenance, document_place: DocumentPlace, harm: Harm
 ) -> None:
     """Cut, grown, put together anew or changed anywhere: neither read way gives it."""
     sha256 = await documents.put(ONE, PDF)
@@ -152,7 +154,7 @@ async def test_harmed_file_does_not_open(
 
 
 async def test_stream_gives_nothing_past_what_is_right(
-    documents: DocumentUpkeep, document_place: DocumentPlace
+    documents: BlobMaintenance, document_place: DocumentPlace
 ) -> None:
     """Pieces before the harm come; of the harmed one and after it, nothing."""
     sha256 = await documents.put(ONE, PDF)
@@ -174,7 +176,7 @@ async def test_stream_gives_nothing_past_what_is_right(
 
 
 async def test_file_in_anothers_place_does_not_open(
-    documents: DocumentUpkeep, document_place: DocumentPlace, keys: FixedDocumentKeys
+    documents: BlobMaintenance, document_place: DocumentPlace, keys: FixedDocumentKeys
 ) -> None:
     """Not another document's, nor another integrator's, even under one key."""
     sha256 = await documents.put(ONE, PDF)
@@ -197,7 +199,7 @@ async def test_file_in_anothers_place_does_not_open(
 
 
 async def test_document_of_before_is_read_and_encrypted(
-    documents: DocumentUpkeep, document_place: DocumentPlace
+    documents: BlobMaintenance, document_place: DocumentPlace
 ) -> None:
     """A plain file opens as it is; encrypting it twice is encrypting it once."""
     sha256 = hashlib.sha256(PDF).hexdigest()
@@ -215,7 +217,7 @@ async def test_document_of_before_is_read_and_encrypted(
 
 @pytest.mark.parametrize("altered", [b"", PDF[:-1], PDF + b"\n"])
 async def test_altered_document_of_before_is_not_given_out(
-    documents: DocumentUpkeep, document_place: DocumentPlace, altered: bytes
+    documents: BlobMaintenance, document_place: DocumentPlace, altered: bytes
 ) -> None:
     """What has no key is known by its hash, before the first byte is given."""
     sha256 = hashlib.sha256(PDF).hexdigest()
@@ -232,7 +234,7 @@ async def test_altered_document_of_before_is_not_given_out(
 
 
 async def test_shredded_integrators_documents_do_not_open(
-    documents: DocumentUpkeep, keys: FixedDocumentKeys
+    documents: BlobMaintenance, keys: FixedDocumentKeys
 ) -> None:
     """Without its key, none of its own; others' open as before."""
     sha256 = await documents.put(ONE, PDF)

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 from PIL import Image
 
-from appliance.bootstrap import Front
+from appliance.bootstrap import ServiceRegistry
 from appliance.domain.appearance.details import Logo, LogoPicture
 from appliance.integrators.logo_store import INSTALLATION, LogoStore
 from appliance.integrators.logos import Logos
@@ -340,7 +340,7 @@ async def test_page_is_under_embed_in_both_environments(
             health=None,
             logos=Logos(desk.desk.store, PlayedSandbox(), desk.desk.clock),
         )
-        client = create_embed(cast("Front", front), assets).test_client()
+        client = create_embed(cast("ServiceRegistry", front), assets).test_client()
         token = await desk.token()
         body = await text(await client.get(f"/embed/?sessionToken={token}"))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from appliance.domain.embedding import FrameState
+from appliance.domain.embedding import EmbedSessionState
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from tests.parts.frame_desk import (
@@ -130,7 +130,7 @@ async def test_code_and_upload_at_once_make_the_request(
     await upload
 
     view = await desk.signing.view(proven.session)
-    assert view.state is FrameState.AUTHORISED
+    assert view.state is EmbedSessionState.AUTHORISED
     assert view.session.request is not None
     assert len(await desk.desk.audited(EventKind.REQUEST_CREATED)) == 1
 
@@ -158,7 +158,7 @@ async def test_many_steps_at_once_make_one_request(desk: FrameDesk) -> None:
         codes = [getattr(one, "code", one) for one in late]
         assert set(codes) <= {ErrorCode.SESSION_IN_USE}
         view = await desk.signing.view(session)
-        assert view.state is FrameState.AUTHORISED, round_
+        assert view.state is EmbedSessionState.AUTHORISED, round_
     created = await desk.desk.audited(EventKind.REQUEST_CREATED)
     assert len(created) == round_ + 1
 
@@ -176,7 +176,7 @@ async def test_same_code_twice_at_once_proves_once(desk: FrameDesk) -> None:
         *(desk.framing.prove(session, code, ADDRESS) for _ in range(2))
     )
 
-    assert {view.state for view in views} == {FrameState.AUTHORISED}
+    assert {view.state for view in views} == {EmbedSessionState.AUTHORISED}
     assert len({view.session.request for view in views}) == 1
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.appearance.presets import Corner
-from appliance.domain.embedding import FrameState, PlaceChoice, SignOrder
+from appliance.domain.embedding import EmbedSessionState, PlaceChoice, SignOrder
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.requests.new_request import NewRequest
@@ -90,7 +90,7 @@ async def test_document_after_the_code_makes_the_request(desk: FrameDesk) -> Non
     assert session.request is None
 
     view = await desk.framing.take_document(session, "a.pdf", PDF)
-    assert view.state is FrameState.AUTHORISED
+    assert view.state is EmbedSessionState.AUTHORISED
 
 
 async def test_one_key_is_one_request(desk: FrameDesk) -> None:
@@ -150,19 +150,19 @@ async def test_key_of_a_request_that_came_to_nothing_makes_a_new_one(
     second = await desk.proven(someone, PDF, idem_key="k")
 
     assert second.request not in {None, first.request}
-    assert (await desk.signing.view(second)).state is FrameState.AUTHORISED
+    assert (await desk.signing.view(second)).state is EmbedSessionState.AUTHORISED
 
 
 @pytest.mark.parametrize("brings", [PDF, None], ids=["document", "no-document"])
 @pytest.mark.parametrize(
     ("end", "state"),
     [
-        (RequestState.REJECTED, FrameState.REJECTED),
-        (RequestState.CANCELLED, FrameState.CANCELLED),
+        (RequestState.REJECTED, EmbedSessionState.REJECTED),
+        (RequestState.CANCELLED, EmbedSessionState.CANCELLED),
     ],
 )
 async def test_key_of_a_decided_request_shows_what_was_decided(
-    desk: FrameDesk, end: RequestState, state: FrameState, brings: bytes | None
+    desk: FrameDesk, end: RequestState, state: EmbedSessionState, brings: bytes | None
 ) -> None:
     """Refused is for good, also for a session that comes a week later."""
     someone = await desk.add_person()
@@ -205,7 +205,7 @@ async def test_rejected_key_picks_nothing_else_from_the_list(desk: FrameDesk) ->
     await desk.signing.reject(chosen.session, "")
 
     view = await desk.framing.choose(two, listed[1])
-    assert (view.session.request, view.state) == (listed[0], FrameState.REJECTED)
+    assert (view.session.request, view.state) == (listed[0], EmbedSessionState.REJECTED)
 
 
 async def test_rejection_and_code_at_once_sign_nothing(desk: FrameDesk) -> None:
@@ -219,7 +219,7 @@ async def test_rejection_and_code_at_once_sign_nothing(desk: FrameDesk) -> None:
     )
 
     states = {(await desk.signing.view(session)).state for session in (one, two)}
-    assert states == {FrameState.REJECTED}
+    assert states == {EmbedSessionState.REJECTED}
 
 
 async def test_event_is_one_for_all_sessions_of_a_request(desk: FrameDesk) -> None:
@@ -265,11 +265,11 @@ async def test_bytes_stay_those_that_the_event_tells_of(desk: FrameDesk) -> None
     await desk.move(session.request, RequestState.SIGNED, sha256=sha256)
     await desk.signing.completed(session)
     async with desk.desk.store.write() as transaction:
-        first = await DocumentRowStore(transaction).signed(session.request)
+        first = await DocumentStore(transaction).signed(session.request)
         assert first is not None
         later = await desk.documents.put(integrator, PDF, b"later")
         raised = replace(first, sha256=later, version=2)
-        await DocumentRowStore(transaction).sealed(
+        await DocumentStore(transaction).sealed(
             session.request, raised, desk.desk.clock.now()
         )
 
@@ -290,7 +290,7 @@ async def test_failed_request_is_told_with_its_reason(desk: FrameDesk) -> None:
     await desk.move(session.request, RequestState.FAILED, "SIGNING_FAILED")
     view = await desk.signing.view(session)
 
-    assert view.state is FrameState.FAILED
+    assert view.state is EmbedSessionState.FAILED
     assert view.reason is ErrorCode.SIGNING_FAILED
 
 

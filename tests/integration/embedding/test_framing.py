@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.embedding import FrameState, LegalWord
+from appliance.domain.embedding import EmbedSessionState, LegalWord
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import (
     CredentialState,
@@ -50,7 +50,7 @@ async def test_request_is_made_with_the_right_code(desk: FrameDesk) -> None:
     matched = await desk.again(taken.session)
     view = await desk.framing.prove(matched, desk.code(someone), ADDRESS)
 
-    assert view.state is FrameState.AUTHORISED
+    assert view.state is EmbedSessionState.AUTHORISED
     assert view.session.request is not None
     async with desk.desk.store.read() as transaction:
         request = await RequestStore(transaction).get(view.session.request)
@@ -280,7 +280,7 @@ async def test_init_after_the_code_is_refused_unless_the_same(
 
     await refused(desk.open(token, content="other"), ErrorCode.SESSION_IN_USE)
     again = await desk.open(token)
-    assert again.view.state is FrameState.AUTHORISED
+    assert again.view.state is EmbedSessionState.AUTHORISED
 
 
 async def test_token_of_another_integrator_opens_no_page_of_ours(
@@ -308,7 +308,7 @@ async def test_renewal_carries_everything_over(desk: FrameDesk) -> None:
     desk.desk.clock.forward(1801)
     renewed = await desk.framing.renew(opened.bearer, await desk.token())
 
-    assert renewed.view.state is FrameState.AUTHORISED
+    assert renewed.view.state is EmbedSessionState.AUTHORISED
     assert renewed.view.session.idem_key == "k"
     assert renewed.view.seconds_left == 1800
     async with desk.desk.store.read() as transaction:
@@ -347,7 +347,7 @@ async def test_left_session_is_over_and_its_request_is_not(
     await desk.signing.cancel(session, by_signer=by_signer)
     view = await desk.signing.view(session)
 
-    assert view.state is FrameState.CANCELLED
+    assert view.state is EmbedSessionState.CANCELLED
     for work in (
         desk.signing.cancel(session, by_signer=by_signer),
         desk.signing.reject(session, ""),
@@ -355,7 +355,7 @@ async def test_left_session_is_over_and_its_request_is_not(
         await refused(work, ErrorCode.SESSION_IN_USE)
     again = await desk.proven(someone, idem_key="k")
     assert again.request == session.request
-    assert (await desk.signing.view(again)).state is FrameState.AUTHORISED
+    assert (await desk.signing.view(again)).state is EmbedSessionState.AUTHORISED
 
 
 async def test_rejected_request_is_over_with_its_reason(desk: FrameDesk) -> None:
@@ -364,7 +364,7 @@ async def test_rejected_request_is_over_with_its_reason(desk: FrameDesk) -> None
     session = await desk.proven(someone, idem_key="k")
     await desk.signing.reject(session, "No es mi contrato")
 
-    assert (await desk.signing.view(session)).state is FrameState.REJECTED
+    assert (await desk.signing.view(session)).state is EmbedSessionState.REJECTED
     assert session.request is not None
     async with desk.desk.store.read() as transaction:
         request = await RequestStore(transaction).get(session.request)
@@ -390,7 +390,7 @@ async def test_nobody_rejects_before_the_code(desk: FrameDesk) -> None:
 
     await refused(desk.signing.reject(taken.session, ""), ErrorCode.SESSION_IN_USE)
     view = await desk.signing.view(taken.session)
-    assert view.state is FrameState.OPEN
+    assert view.state is EmbedSessionState.OPEN
 
 
 async def test_request_that_is_being_signed_is_not_rejected(desk: FrameDesk) -> None:
@@ -399,7 +399,7 @@ async def test_request_that_is_being_signed_is_not_rejected(desk: FrameDesk) -> 
     await desk.move(session.request, RequestState.IN_PROGRESS)
 
     await refused(desk.signing.reject(session, ""), ErrorCode.STATE)
-    assert (await desk.signing.view(session)).state is FrameState.SIGNING
+    assert (await desk.signing.view(session)).state is EmbedSessionState.SIGNING
 
 
 @pytest.mark.parametrize(

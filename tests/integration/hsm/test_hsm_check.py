@@ -9,7 +9,7 @@ import hsm_config
 from appliance.domain.keys import KeyAlgorithm, KeyMode, TokenRole
 from appliance.settings import Settings
 from hsm_config.pkcs11 import objects
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.module import token_settings
 from hsm_config.provisioning.signing_token import identity_path
 from hsm_config.self_check.check import check
@@ -149,7 +149,7 @@ def test_check_measures_by_the_number_of_processes(made: HsmInstallation) -> Non
 def test_check_names_a_missing_master_key_and_identity(made: HsmInstallation) -> None:
     """Wrapped mode is tried all the same, under a key of the session."""
     with made.raw(TokenRole.FIRMA) as session:
-        Masters(session).get(1).destroy()
+        MasterKeys(session).get(1).destroy()
         objects.destroy(session, objects.IDENTITY_KEY.cka_id)
 
     report = made.check()
@@ -193,8 +193,8 @@ def test_check_looks_at_every_member(tmp_path: Path) -> None:
 
     whole = installation.check()
     with installation.raw_members() as (_, second):
-        Masters(second).get(1).destroy()
-        Masters(second).make(1)
+        MasterKeys(second).get(1).destroy()
+        MasterKeys(second).make(1)
     report = installation.check()
 
     assert whole.good

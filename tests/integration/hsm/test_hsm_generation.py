@@ -18,7 +18,7 @@ from appliance.domain.errors import HsmRefusedError
 from appliance.domain.generation import Generation
 from appliance.domain.keys import TokenRole
 from hsm_config.pkcs11 import objects
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.provisioning import generation, tsa_keys
 from hsm_config.provisioning.signing_token import KEEP_ALIVE_ALGORITHM
 from hsm_config.provisioning.take_over import raise_generation
@@ -47,7 +47,7 @@ def pairs(hsm: HsmInstallation) -> list[int]:
 def kept(hsm: HsmInstallation) -> tuple[object, ...]:
     """Versions of what commands make anew, and destroy."""
     with hsm.raw(TokenRole.FIRMA) as firma:
-        masters = Masters(firma).versions()
+        masters = MasterKeys(firma).versions()
     with hsm.raw(TokenRole.PKI) as pki:
         return masters, tsa_keys.generations(pki)
 

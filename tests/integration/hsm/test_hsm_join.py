@@ -15,7 +15,7 @@ from appliance.domain.vocab import EventKind
 from appliance.settings import load_settings
 from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.key_pairs import load_spki
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.signatures import verify
 from hsm_config.provisioning import signing_token
 from hsm_config.provisioning.init import provision
@@ -37,11 +37,11 @@ def held(hsm: HsmInstallation) -> list[tuple[int, ...]]:
     """The versions on each member, none of which may leave or be read."""
     with hsm.raw_members() as sessions:
         for session in sessions:
-            keys = Masters(session)
+            keys = MasterKeys(session)
             for version in keys.versions():
                 assert not keys.get(version)[Attribute.EXTRACTABLE]
                 assert keys.get(version)[Attribute.SENSITIVE]
-        return [Masters(session).versions() for session in sessions]
+        return [MasterKeys(session).versions() for session in sessions]
 
 
 def pinned(hsm: HsmInstallation) -> bool:
@@ -126,7 +126,7 @@ async def test_killed_join_is_gone_on_with(tmp_path: Path) -> None:
     """Before the master key travelled, and while keys moved: no further version."""
     alone = await with_keys(HsmInstallation.ready(tmp_path), 600)
     with alone.raw_members() as (session,):
-        Masters(session).make(2, to_travel=True)
+        MasterKeys(session).make(2, to_travel=True)
     both = HsmInstallation(tmp_path, members=2)
 
     with both.start_apart("join") as process:
@@ -153,7 +153,7 @@ async def test_another_installations_token_is_refused(
     code, _ = both.command("init")
     assert code == 1  # its token is there now
     with both.raw_members() as (_, session):
-        Masters(session).make(version)
+        MasterKeys(session).make(version)
 
     said = await both.rubrica("join", status=1)
 

@@ -18,7 +18,7 @@ from appliance.domain.keys import (
 )
 from hsm_config.pkcs11 import key_pairs, signatures, templates
 from hsm_config.pkcs11.key_wrapping import Wrapping
-from hsm_config.pkcs11.master_keys import Masters, label_of
+from hsm_config.pkcs11.master_keys import MasterKeys, label_of
 from hsm_config.pkcs11.module import Library, find_token, log_in, opened
 from hsm_config.pkcs11.pin import obtain_pin
 from hsm_config.pkcs11.raw_pkcs11 import SessionCalls
@@ -115,7 +115,7 @@ def test_every_method_of_the_profile_wraps_and_unwraps(made: HsmInstallation) ->
         for method in WRAPS[made.profile.name]:
             assert Wrapping(made.profile).methods.mechanism(method) in available
             for kind in (KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256):
-                master = 1, Masters(session).get(1)
+                master = 1, MasterKeys(session).get(1)
                 key = Wrapping(made.profile).generate(session, kind, master, method)
                 assert key.method_w is method
     assert made.profile.keys.wrap == WRAPS[made.profile.name]
@@ -128,7 +128,7 @@ def test_mechanism_is_taken_by_the_number_of_the_profile(made: HsmInstallation) 
     keys = dataclasses.replace(made.profile.keys, wrap_numbers=numbers)
     vendors = Wrapping(dataclasses.replace(made.profile, keys=keys))
     with made.raw(TokenRole.FIRMA) as session:
-        master = Masters(session).get(1)
+        master = MasterKeys(session).get(1)
         key = vendors.generate(session, KeyAlgorithm.EC_P256, (1, master), method)
 
         with Wrapping(made.profile).unwrapped(key, master) as private:
@@ -141,7 +141,7 @@ def test_format_of_one_make_is_not_the_others(made: HsmInstallation) -> None:
         key = Wrapping(made.profile).generate(
             session,
             KeyAlgorithm.EC_P256,
-            (1, Masters(session).get(1)),
+            (1, MasterKeys(session).get(1)),
             made.profile.keys.wrap[0],
         )
 
@@ -152,7 +152,7 @@ def test_format_of_one_make_is_not_the_others(made: HsmInstallation) -> None:
 def test_unwrapped_key_cannot_be_read(made: HsmInstallation) -> None:
     """Sensitive and not extractable by its attributes, and by trying."""
     with made.raw(TokenRole.FIRMA) as session:
-        master = Masters(session).get(1)
+        master = MasterKeys(session).get(1)
         method = made.profile.keys.wrap[0]
         key = Wrapping(made.profile).generate(
             session, KeyAlgorithm.RSA_2048, (1, master), method
@@ -204,7 +204,7 @@ def test_key_in_its_one_use_is_what_its_template_says(
         session = log_in(find_token(library, label), pin)
         calls = _Looking(library, session)
         one_use = OneUse(calls, made.profile)
-        master = Masters(session).get(1)
+        master = MasterKeys(session).get(1)
         for method in made.profile.keys.wrap:
             key = Wrapping(made.profile).make(session, kind, (1, master), method)
             with Wrapping(made.profile).unwrapped(key, master) as private:
@@ -241,7 +241,7 @@ def test_readable_key_is_noticed(made: HsmInstallation) -> None:
 def test_session_objects_are_gone_after_a_failure(made: HsmInstallation) -> None:
     """A refusal between unwrapping and signing leaves nothing either."""
     with made.raw(TokenRole.FIRMA) as session:
-        master = Masters(session).get(1)
+        master = MasterKeys(session).get(1)
         method = made.profile.keys.wrap[0]
         before = len(list(session.get_objects()))
         key = Wrapping(made.profile).generate(
@@ -259,7 +259,7 @@ def test_session_objects_are_gone_after_a_failure(made: HsmInstallation) -> None
 async def test_rewrapped_key_signs(made: HsmInstallation) -> None:
     """From one master key to another, on each make."""
     with made.raw(TokenRole.FIRMA) as session:
-        Masters(session).make(2)
+        MasterKeys(session).make(2)
     try:
         async with made.session() as opened:
             key = await opened.generate_wrapped(KeyAlgorithm.EC_P256)
@@ -270,7 +270,7 @@ async def test_rewrapped_key_signs(made: HsmInstallation) -> None:
             signature = await opened.sign(moved, DIGEST, SignatureScheme.ECDSA)
     finally:
         with made.raw(TokenRole.FIRMA) as session:
-            Masters(session).get(2).destroy()
+            MasterKeys(session).get(2).destroy()
 
     signatures.verify(
         key_pairs.load_spki(key.spki), signature, DIGEST, SignatureScheme.ECDSA
@@ -307,7 +307,7 @@ async def test_twins_are_refused(made: HsmInstallation) -> None:
         )
         try:
             with pytest.raises(HsmRefusedError) as caught:
-                Masters(session).get(1)
+                MasterKeys(session).get(1)
         finally:
             twin.destroy()
 

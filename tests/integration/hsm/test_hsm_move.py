@@ -16,7 +16,7 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.keys import KeyAlgorithm, SignatureScheme, WrapMethod
 from appliance.settings import Settings, load_settings
 from hsm_config.pkcs11.key_pairs import load_spki
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.module import find_token, log_in, opened
 from hsm_config.pkcs11.pin import read_pin
 from hsm_config.pkcs11.signatures import verify
@@ -64,7 +64,7 @@ def masters(settings: Settings, hsm: HsmInstallation) -> tuple[tuple[int, ...], 
     own = settings.hsm.firma
     with opened(settings.hsm, hsm.profile) as library:
         pin = read_pin(own.pin_file, settings.environment)
-        found = Masters(log_in(find_token(library, own.label), pin))
+        found = MasterKeys(log_in(find_token(library, own.label), pin))
         newest = found.get(found.newest())
         return found.versions(), newest[Attribute.EXTRACTABLE]
 

@@ -27,7 +27,7 @@ from appliance.domain.keys import (
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import SettingsError, load_settings
 from hsm_config.pkcs11 import objects
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.provisioning import signing_token
 from hsm_config.provisioning.init import provision
 from tests.parts.hsm import HsmInstallation, until, verify
@@ -80,8 +80,8 @@ def test_members_hold_one_master_key_and_it_stays(made: HsmInstallation) -> None
     """Neither copy is extractable, readable, or good for anything else."""
     with made.raw_members() as sessions:
         for session in sessions:
-            assert Masters(session).versions() == (1,)
-            master = Masters(session).get(1)
+            assert MasterKeys(session).versions() == (1,)
+            master = MasterKeys(session).get(1)
             assert not master[Attribute.EXTRACTABLE]
             assert master[Attribute.SENSITIVE]
             assert not master[Attribute.DECRYPT]
@@ -115,8 +115,8 @@ def test_killed_init_is_completed(tmp_path: Path) -> None:
     """The master key was made to travel, and no member has it yet."""
     alone = HsmInstallation.ready(tmp_path)
     with alone.raw(TokenRole.FIRMA) as session:
-        Masters(session).get(1).destroy()
-        Masters(session).make(1, to_travel=True)
+        MasterKeys(session).get(1).destroy()
+        MasterKeys(session).make(1, to_travel=True)
 
     both = HsmInstallation(tmp_path, members=2)
     report = provision(both.settings)
@@ -124,7 +124,7 @@ def test_killed_init_is_completed(tmp_path: Path) -> None:
     assert "master key 1 on token firma-2" in report.made
     with both.raw_members() as sessions:
         assert not any(
-            Masters(session).get(1)[Attribute.EXTRACTABLE] for session in sessions
+            MasterKeys(session).get(1)[Attribute.EXTRACTABLE] for session in sessions
         )
 
 
@@ -142,8 +142,8 @@ def test_sealed_master_key_is_not_copied(tmp_path: Path) -> None:
 def test_member_with_another_master_key_is_refused(made: HsmInstallation) -> None:
     """Of one version there is one key."""
     with made.raw_members() as (_, session):
-        Masters(session).get(1).destroy()
-        Masters(session).make(1)
+        MasterKeys(session).get(1).destroy()
+        MasterKeys(session).make(1)
 
     code, said = made.command("init")
 

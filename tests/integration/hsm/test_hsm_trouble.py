@@ -32,7 +32,7 @@ from hsm_config.pkcs11.return_values import ERRORS, error_of
 from tests.parts.hsm import HsmInstallation, until, verify
 from tests.parts.pkcs11_shim import FUNCTIONS, Pkcs11Shim
 from worker.hsm.connection import HsmConnection, HsmStatus
-from worker.hsm.generation_check import Served
+from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.signing.document_signer import DocumentSigner
 
@@ -181,7 +181,7 @@ async def test_refusal_to_sign_is_told_apart_from_a_key_that_does_not_open(
         none,
         none,
         "x",
-        cast("Served", _Served()),
+        cast("GenerationCheck", _Served()),
     )
     method = cast("Any", _Method)
     altered = replace(key, blob_k=key.blob_k[:-1] + bytes([key.blob_k[-1] ^ 1]))

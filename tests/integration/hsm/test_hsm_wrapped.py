@@ -25,7 +25,7 @@ from appliance.domain.keys import (
     scheme_for,
 )
 from hsm_config.pkcs11 import key_pairs, objects, signatures
-from hsm_config.pkcs11.master_keys import Masters, label_of
+from hsm_config.pkcs11.master_keys import MasterKeys, label_of
 from hsm_config.provisioning.init import provision
 from hsm_config.provisioning.signing_token import identity_path
 from tests.parts.hsm import HsmInstallation, lose_module
@@ -190,7 +190,7 @@ async def test_rewrapped_key_signs_under_the_new_master(
 ) -> None:
     """Only `blob_w` changes; with the old master gone the new one opens it."""
     with made.raw(TokenRole.FIRMA) as raw:
-        Masters(raw).make(2)
+        MasterKeys(raw).make(2)
     async with made.session() as session:
         assert await session.master_versions() == (1, 2)
         key = await session.generate_wrapped(KeyAlgorithm.EC_P256)
@@ -198,7 +198,7 @@ async def test_rewrapped_key_signs_under_the_new_master(
         blob_w, method_w = await session.rewrap(key.blob_w, key.method_w, 2, 1)
         moved = dataclasses.replace(key, blob_w=blob_w, method_w=method_w, master=1)
     with made.raw(TokenRole.FIRMA) as raw:
-        Masters(raw).get(2).destroy()
+        MasterKeys(raw).get(2).destroy()
 
     async with made.session() as session:
         signature = await session.sign(moved, DIGEST, SignatureScheme.ECDSA)
@@ -239,20 +239,20 @@ async def test_twins_of_a_master_key_are_refused(made: HsmInstallation) -> None:
 def test_master_key_only_wraps_and_cannot_leave(made: HsmInstallation) -> None:
     """Sensitive, not extractable; it neither encrypts nor decrypts."""
     with made.raw(TokenRole.FIRMA) as raw:
-        master = Masters(raw).get(1)
+        master = MasterKeys(raw).get(1)
         attribute = pkcs11.Attribute
         for name in ("TOKEN", "PRIVATE", "SENSITIVE", "WRAP", "UNWRAP"):
             assert master[attribute[name]], name
         for name in ("EXTRACTABLE", "ENCRYPT", "DECRYPT", "SIGN", "DERIVE"):
             assert not master[attribute[name]], name
         with pytest.raises(HsmRefusedError, match="already"):
-            Masters(raw).make(1)
+            MasterKeys(raw).make(1)
 
 
 async def test_hsm_without_a_master_key_is_not_ready(made: HsmInstallation) -> None:
     """Installed before this version: `hsm init` makes what is missing."""
     with made.raw(TokenRole.FIRMA) as raw:
-        Masters(raw).get(1).destroy()
+        MasterKeys(raw).get(1).destroy()
 
     async with made.session() as session:
         assert session.status is HsmStatus.UNAVAILABLE

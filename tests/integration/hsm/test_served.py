@@ -15,7 +15,7 @@ from appliance.domain.keys import DigestAlgorithm, SignatureScheme
 from tests.core_parts import CoreParts
 from worker.hsm import generation_check as served
 from worker.hsm.connection import HsmStatus
-from worker.hsm.generation_check import Served
+from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.signing.document_signer import DocumentSigner
 
@@ -39,9 +39,9 @@ class PlayedHsm:
         return b"signature"
 
 
-def looking(core: CoreParts, hsm: PlayedHsm) -> Served:
+def looking(core: CoreParts, hsm: PlayedHsm) -> GenerationCheck:
     """What a worker looks with."""
-    return Served(cast("HsmSession", hsm), core.store)
+    return GenerationCheck(cast("HsmSession", hsm), core.store)
 
 
 _LOOK_S, _LOOK_AGAIN_S = served.LOOK_S, served.LOOK_AGAIN_S

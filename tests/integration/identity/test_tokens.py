@@ -10,7 +10,7 @@ from appliance.core.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.requests.request import Signer
-from appliance.identity.access_tokens import Tokens
+from appliance.identity.access_tokens import AccessTokens
 from tests.web_parts import BASE_URL, Parts
 
 FACTORS = ("pwd", "otp")
@@ -71,7 +71,7 @@ async def test_signing_needs_young_factor(
     assert code is (None if fresh else ErrorCode.STEP_UP)
 
 
-async def kids(tokens: Tokens) -> list[str]:
+async def kids(tokens: AccessTokens) -> list[str]:
     """The published keys."""
     published = (await tokens.jwks())["keys"]
     assert isinstance(published, list)
@@ -91,7 +91,7 @@ async def test_keys_published_without_private_half(parts: Parts) -> None:
 async def test_key_kept_across_processes(parts: Parts) -> None:
     """Another process signs with the same key, and each accepts the other's."""
     person, _ = await parts.add_person()
-    other = Tokens(parts.store, parts.sealer, parts.clock, parts.settings)
+    other = AccessTokens(parts.store, parts.sealer, parts.clock, parts.settings)
     here = await parts.tokens.issue(person, FACTORS, parts.clock.now())
     there = await other.issue(person, FACTORS, parts.clock.now())
 
@@ -125,7 +125,7 @@ async def test_old_key_accepted_for_a_day(parts: Parts) -> None:
 
     assert (await parts.tokens.verify(issued.token)).person == person
     parts.clock.forward(86_400)
-    fresh = Tokens(parts.store, parts.sealer, parts.clock, parts.settings)
+    fresh = AccessTokens(parts.store, parts.sealer, parts.clock, parts.settings)
     assert old not in await kids(fresh)
 
 

@@ -23,7 +23,7 @@ from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import SlotOutcome
 from appliance.identity.person_store import PersonStore
 from appliance.keys.password_attempt_store import PasswordAttemptStore
-from appliance.keys.password_attempts import Attempts
+from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import PasswordCheck, SigningPasswords
 from appliance.settings import SigningSettings
 from tests.core_parts import PASSWORD, CoreParts, cheap_password_secret
@@ -42,7 +42,7 @@ class Desk:
     """Somebody who signs a request, and the checks of their password."""
 
     core: CoreParts
-    attempts: Attempts
+    attempts: PasswordAttempts
     signer: Signer
     request: RequestId
 
@@ -113,10 +113,10 @@ class HeldPasswords(SigningPasswords):
 
 def attempts_of(
     core: CoreParts, passwords: SigningPasswords, slot_wait_s: float
-) -> Attempts:
+) -> PasswordAttempts:
     """Checks of passwords whose slots are waited for that long."""
     settings = SigningSettings(slot_wait_s=slot_wait_s)
-    return Attempts(core.store, passwords, core.clock, settings, INSTALLATION)
+    return PasswordAttempts(core.store, passwords, core.clock, settings, INSTALLATION)
 
 
 async def desk_of(core: CoreParts, slot_wait_s: float) -> Desk:
@@ -228,7 +228,7 @@ async def test_parallel_guesses_of_two_processes_stay_within_the_limit(
     passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(2))
     other = replace(
         desk,
-        attempts=Attempts(
+        attempts=PasswordAttempts(
             desk.core.other_store(),
             passwords,
             desk.core.clock,

@@ -25,11 +25,11 @@ from appliance.keys.hsm_tasks import (
     submit_issue,
 )
 from appliance.keys.worker_store import WorkerStore
-from appliance.signing.expiry import Sweeping
+from appliance.signing.expiry import ExpiryJob
 from tests.core_parts import HOST, CoreParts, new_credential
 from tests.fakes import AlwaysServed
 from worker.hsm.connection import HsmStatus
-from worker.hsm.generation_check import Served
+from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pki.hsm_tasks import TOKENS, TaskRunner
 
@@ -237,8 +237,8 @@ async def test_task_whose_attempts_are_used_up_fails(core: CoreParts) -> None:
     signer = await core.add_signer(credential=False)
     task = await submit(core, signer.person)
     tasks = worker(core)
-    sweeping = Sweeping(core.store, core.completion_notifier, core.clock)
-    other = Sweeping(core.other_store(), core.completion_notifier, core.clock)
+    sweeping = ExpiryJob(core.store, core.completion_notifier, core.clock)
+    other = ExpiryJob(core.other_store(), core.completion_notifier, core.clock)
     for _ in range(TASK_ATTEMPTS):
         assert await sweeping.fail_tasks() == 0
         last = await claimed(tasks)
@@ -268,7 +268,7 @@ async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
     last = await claimed(tasks)
 
     core.clock.forward(29)
-    given_up = await Sweeping(
+    given_up = await ExpiryJob(
         core.store, core.completion_notifier, core.clock
     ).fail_tasks()
     done = await tasks.issued(last, credential(signer.person, task), KEY)
@@ -345,7 +345,7 @@ async def test_heartbeat_is_the_slots_last_word(core: CoreParts) -> None:
 
 
 @dataclass
-class Tokens:
+class AccessTokens:
     """An HSM of which some tokens are there."""
 
     there: set[TokenRole]
@@ -359,7 +359,7 @@ async def test_task_waits_unclaimed_for_its_token(core: CoreParts) -> None:
     """No attempt is used up while it is away; what needs it not goes on."""
     signer = await core.add_signer(credential=False)
     issue, publish = await submit(core, signer.person), TaskId(new_id())
-    tokens = Tokens({TokenRole.PKI})
+    tokens = AccessTokens({TokenRole.PKI})
     none: Any = None
     runner = TaskRunner(
         worker(core),
@@ -372,7 +372,7 @@ async def test_task_waits_unclaimed_for_its_token(core: CoreParts) -> None:
         certificates=none,
         requests=none,
         timestamps=none,
-        served=cast("Served", AlwaysServed()),
+        served=cast("GenerationCheck", AlwaysServed()),
     )
 
     nothing = [await runner.claim_next() for _ in range(TASK_ATTEMPTS + 1)]

@@ -29,7 +29,7 @@ from tests.core_parts import PASSWORD, CoreParts
 from tests.parts.hsm import HsmInstallation, verify
 from tests.parts.locked import LockedDesk, locked_desk
 from tests.parts.signing_host import INSTALLATION
-from worker.hsm.generation_check import Served
+from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pki.certificate_authority import Authority
 from worker.pki.hsm_tasks import TaskRunner, cka_id_of
@@ -69,7 +69,7 @@ class Bench:
             certificates=None,  # type: ignore[arg-type]  # there are no such tasks here
             requests=None,  # type: ignore[arg-type]  # nor such
             timestamps=None,  # type: ignore[arg-type]  # nor such
-            served=Served(self.session, core.store),
+            served=GenerationCheck(self.session, core.store),
         )
 
     async def ask(self) -> TaskId:

@@ -32,7 +32,7 @@ from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import open_outer, open_seal
 from appliance.pki.certificate_store import CertificateStore
 from appliance.signing.activations.activation_store import ActivationStore
-from appliance.signing.expiry import Sweeping
+from appliance.signing.expiry import ExpiryJob
 from tests.core_parts import (
     CERTIFICATE,
     PASSWORD,
@@ -185,7 +185,7 @@ async def test_expiry_erases_the_seals(core: CoreParts, *, claimed: bool) -> Non
         await core.claiming().claim_next()
     core.clock.forward(200)
 
-    await Sweeping(
+    await ExpiryJob(
         core.store, core.completion_notifier, core.clock
     ).expire_activations()
 
@@ -451,7 +451,9 @@ async def test_end_of_a_task_erases_its_seals(desk: LockedDesk) -> None:
         ]
     desk.core.clock.forward(1200)
 
-    sweeping = Sweeping(desk.core.store, desk.core.completion_notifier, desk.core.clock)
+    sweeping = ExpiryJob(
+        desk.core.store, desk.core.completion_notifier, desk.core.clock
+    )
     assert await sweeping.fail_tasks() == 1
 
     async with desk.core.store.read() as transaction:

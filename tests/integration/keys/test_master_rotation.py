@@ -19,7 +19,7 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.keys import KeyAlgorithm, WrappedKey
 from appliance.domain.vocab import EventKind
 from hsm_config.pkcs11.key_pairs import load_spki
-from hsm_config.pkcs11.master_keys import Masters
+from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.signatures import verify
 from tests.parts.hsm import HsmInstallation
 from tests.parts.started import Running
@@ -64,7 +64,7 @@ class Place:
     def versions(self) -> list[tuple[int, ...]]:
         """The master keys of each member."""
         with self.hsm.raw_members() as sessions:
-            return [Masters(session).versions() for session in sessions]
+            return [MasterKeys(session).versions() for session in sessions]
 
     async def audited(self) -> list[EventKind]:
         """What was recorded of master keys, in order."""
@@ -174,7 +174,7 @@ async def test_new_version_is_as_safe_as_the_first(place: Place) -> None:
     assert "master key 2 was made" in said
     with place.hsm.raw_members() as sessions:
         for member in sessions:
-            master = Masters(member).get(2)
+            master = MasterKeys(member).get(2)
             assert not master[Attribute.EXTRACTABLE]
             assert master[Attribute.SENSITIVE]
     async with place.hsm.session() as session:

@@ -38,7 +38,7 @@ from tests.core_parts import CoreParts
 from tests.integration.signing.test_signing_worker import PlayedSigner, scene_of
 from tests.parts.api_caller import SIGN, Caller
 from tests.parts.fake_ca_site import CaSite, Says
-from tests.parts.fake_tsa import FakeTsa, Mode, OutsideTsa
+from tests.parts.fake_tsa import ExternalTsa, FakeTsa, Mode
 from tests.parts.figures import alert_of_token, counted, figure, told_by
 from tests.parts.hsm import KEY, HsmInstallation, until
 from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
@@ -50,7 +50,7 @@ from tests.web_parts import Parts
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 from worker.network.guarded_http import GuardedHttp
-from worker.network.revocation_status import OutsideStatus
+from worker.network.revocation_status import ExternalStatus
 from worker.network.tsa_client import TsaClient
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -192,7 +192,7 @@ async def test_tsa_that_fails_and_answers_again() -> None:
     """RubricaTsaFails: the last answer counts, by the authority's name."""
     clock, name = SystemClock(), "of-a-test"
     now = clock.now().replace(microsecond=0)
-    outside = OutsideTsa(now, OutsideCa(now))
+    outside = ExternalTsa(now, OutsideCa(now))
 
     def fails() -> bool:
         failed = figure("chores", LAST.format("failure"), tsa=name) or 0
@@ -273,7 +273,7 @@ async def _status(
 ) -> None:
     """Ask about a certificate, as a worker that has just started."""
     async with GuardedHttp(settings) as http:
-        asks = OutsideStatus(settings, http, core.store, core.clock)
+        asks = ExternalStatus(settings, http, core.store, core.clock)
         await asks.of(der(leaf), der(ca.issuing), None)
 
 

@@ -42,9 +42,9 @@ from tests.core_parts import CoreParts
 from tests.parts.fake_ca_site import CaSite, Says
 from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
 from tests.parts.signing_host import SigningHost, signing_front
-from worker.circuit_breaker import Quiet
+from worker.circuit_breaker import CircuitBreaker
 from worker.network.guarded_http import AddressGuard, GuardedHttp, RefusedAddressError
-from worker.network.revocation_status import OutsideStatus
+from worker.network.revocation_status import ExternalStatus
 
 CUIL = "20267565393"
 LOOPBACK = ("127.0.0.0/8",)
@@ -75,7 +75,7 @@ class Desk:
         told = {"allowed_networks": LOOPBACK, "timeout_s": 2, **options}
         settings = RevocationSettings.model_validate(told)
         async with GuardedHttp(settings) as http:
-            asks = OutsideStatus(settings, http, self.core.store, self.core.clock)
+            asks = ExternalStatus(settings, http, self.core.store, self.core.clock)
             return await asks.of(der(self.leaf), der(self.site.ca.issuing), since)
 
     async def refused(self, **options: Any) -> ErrorCode:
@@ -222,7 +222,7 @@ async def test_slow_one_is_given_up(desk: Desk) -> None:
 
 async def test_one_that_hangs_is_left_alone_for_as_long_as_it_took() -> None:
     """What can do without is not held up each time; a quick no is asked again."""
-    quiet = Quiet()
+    quiet = CircuitBreaker()
 
     async def ask() -> None:
         with quiet.asking("slow"):

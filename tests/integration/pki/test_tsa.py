@@ -19,7 +19,7 @@ from pyhanko_certvalidator import ValidationContext
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
 from appliance.core.unit_of_work import Database
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.certificates import serial_text
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
@@ -390,7 +390,7 @@ async def signed_document(core: CoreParts) -> RequestId:
     )
     due = Upkeep(SignatureLevel.B_LTA, core.now + timedelta(days=365))
     async with core.store.write() as transaction:
-        await DocumentRowStore(transaction).sealed(request, signed, core.now)
+        await DocumentStore(transaction).sealed(request, signed, core.now)
         await LevelMaintenanceStore(transaction).add(
             request, view.integrator, due, core.now
         )

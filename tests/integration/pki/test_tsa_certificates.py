@@ -3,7 +3,7 @@
 import pytest
 from cryptography import x509
 
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.requests.request import SignedDocumentView
@@ -83,7 +83,7 @@ async def test_documents_of_a_certificate_are_told_page_by_page(
                 request, integrator, "a.pdf", "ab" * 32, 1, level, version
             )
             async with core.store.write() as transaction:
-                await DocumentRowStore(transaction).sealed(request, document, core.now)
+                await DocumentStore(transaction).sealed(request, document, core.now)
             if level != "B-B":
                 stamped.append((request, version))
     kept = TsaCertificates(core.store, core.clock)

@@ -35,7 +35,7 @@ from appliance.domain.trust_store import AnchorPurpose
 from appliance.settings import SettingsError, TimestampSettings
 from tests.core_parts import CoreParts
 from tests.fakes import NOON, MovingClock
-from tests.parts.fake_tsa import POLICY, FakeTsa, Mode, OutsideTsa
+from tests.parts.fake_tsa import POLICY, ExternalTsa, FakeTsa, Mode
 from tests.parts.outside_ca import (
     OutsideCa,
     PrivateKey,
@@ -52,7 +52,7 @@ from worker.network.tsa_response import BadTimestampError, checked_token
 
 IMPRINT = imprint()
 SHA256 = DigestAlgorithm.SHA256
-OUTSIDE = OutsideTsa(NOON, OutsideCa(NOON, "AC de sellos"))
+OUTSIDE = ExternalTsa(NOON, OutsideCa(NOON, "AC de sellos"))
 
 BAD = {
     Mode.OFF: "disconnected",

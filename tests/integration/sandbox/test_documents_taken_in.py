@@ -13,9 +13,9 @@ import pikepdf
 import pytest
 from pyhanko.sign.fields import MDPPerm
 
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.documents.intake import Intake, IntakeOrder
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.documents import Damage, FindingKind
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.requests.new_request import StoredDocument
@@ -189,14 +189,14 @@ def sandbox() -> Iterator[SandboxServer]:
 
 
 @pytest.fixture
-def documents(tmp_path: Path) -> LocalDocuments:
+def documents(tmp_path: Path) -> LocalBlobStore:
     """An empty store of documents."""
-    return LocalDocuments(tmp_path / "documents", FixedDocumentKeys())
+    return LocalBlobStore(tmp_path / "documents", FixedDocumentKeys())
 
 
 @pytest.fixture
 def intake(
-    sqlite_core: CoreParts, documents: LocalDocuments, sandbox: SandboxServer
+    sqlite_core: CoreParts, documents: LocalBlobStore, sandbox: SandboxServer
 ) -> Intake:
     """Intake with everything real, and a limit of 20 MB."""
     return open_intake(sqlite_core, documents, sandbox)
@@ -204,7 +204,7 @@ def intake(
 
 def open_intake(
     core: CoreParts,
-    documents: LocalDocuments,
+    documents: LocalBlobStore,
     sandbox: SandboxServer,
     refuse: tuple[FindingKind, ...] = (),
 ) -> Intake:
@@ -217,7 +217,7 @@ async def keep(intake: Intake, core: CoreParts, pdf: bytes) -> StoredDocument:
     """Take a document in and record it."""
     kept = await intake.keep(await core.integrator(), pdf)
     async with core.store.write() as transaction:
-        return await DocumentRowStore(transaction).add(kept, core.now)
+        return await DocumentStore(transaction).add(kept, core.now)
 
 
 @pytest.mark.parametrize("kind", REFUSED)
@@ -260,7 +260,7 @@ async def test_document_is_signed_as_it_is(
 @pytest.mark.parametrize("kind", REPAIRED)
 async def test_damaged_document_is_signed_as_its_repaired_copy(
     intake: Intake,
-    documents: LocalDocuments,
+    documents: LocalBlobStore,
     sqlite_core: CoreParts,
     signer: SoftwareSigner,
     fonts: StampFonts,
@@ -281,7 +281,7 @@ async def test_damaged_document_is_signed_as_its_repaired_copy(
     assert await documents.get(owner, kept.repair.original_sha256) == original
     copy = await documents.get(owner, kept.sha256)
     async with sqlite_core.store.read() as transaction:
-        assert await DocumentRowStore(transaction).get(kept.id) == kept
+        assert await DocumentStore(transaction).get(kept.id) == kept
     assert looks(copy) == looks(original)
     pdf = sign(copy, signer, make_plan(signer), fonts)
     await asyncio.to_thread(assert_valid, pdf, signer, tmp_path)
@@ -304,7 +304,7 @@ async def test_same_damaged_file_gets_the_same_copy(
 
 
 async def test_copy_names_its_original(
-    intake: Intake, documents: LocalDocuments, sqlite_core: CoreParts
+    intake: Intake, documents: LocalBlobStore, sqlite_core: CoreParts
 ) -> None:
     """Two files that differ in their damage alone have a copy each."""
     copies = []
@@ -367,7 +367,7 @@ async def test_repair_is_told_in_the_audit_and_of_the_request(
 )
 async def test_installation_refuses_what_it_does_not_want(
     sqlite_core: CoreParts,
-    documents: LocalDocuments,
+    documents: LocalBlobStore,
     sandbox: SandboxServer,
     refuse: FindingKind,
     content: bytes,

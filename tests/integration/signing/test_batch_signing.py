@@ -15,10 +15,9 @@ from sqlalchemy import Engine, event
 
 from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import HashSlots
-from appliance.domain.activation import activation_data
+from appliance.domain.activation import Claim, activation_data
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
-from appliance.domain.records.activations import Claim
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
 from appliance.domain.requests.request import Signer
 from appliance.domain.requests.signing_command import SignParameters
@@ -29,7 +28,7 @@ from appliance.keys.key_encryption import open_seal
 from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
 from appliance.signing.claims import Publication
-from appliance.signing.expiry import Sweeping
+from appliance.signing.expiry import ExpiryJob
 from appliance.signing.request_store import RequestStore
 from appliance.signing.sign_batch import BatchSigning
 from tests.core_parts import (
@@ -440,7 +439,7 @@ async def test_progress_is_forgotten_after_a_week(sqlite_core: CoreParts) -> Non
     requests = await desk.requests(2)
     left = await desk.sign(desk.batch(requests))
     await desk.work_off()
-    sweeping = Sweeping(
+    sweeping = ExpiryJob(
         sqlite_core.store, sqlite_core.completion_notifier, sqlite_core.clock
     )
 
@@ -470,7 +469,9 @@ async def test_expired_batch_goes_back_but_what_is_signed(desk: Desk) -> None:
     await worker.record_signatures(work.claim, [keyed(first)])
     view = await desk.core.view(first.request)
     await worker.publish(work.claim, [Publication(first, signed_view(view))])
-    sweeping = Sweeping(desk.core.store, desk.core.completion_notifier, desk.core.clock)
+    sweeping = ExpiryJob(
+        desk.core.store, desk.core.completion_notifier, desk.core.clock
+    )
 
     desk.core.clock.forward(62)
     early = await sweeping.expire_activations()

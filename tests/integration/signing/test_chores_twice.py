@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.garbage_collection import DocumentSweeping
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.garbage_collection import GarbageCollection
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.ids import CredentialId, TaskId, new_id
 from appliance.domain.trust_store import ExpiringKind
@@ -36,7 +36,7 @@ from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from appliance.settings import DocumentSettings
-from appliance.signing.expiry import Sweeping
+from appliance.signing.expiry import ExpiryJob
 from tests.core_parts import CoreParts
 from tests.fakes import NOON, FixedDocumentKeys
 from tests.parts.held import hold
@@ -77,7 +77,7 @@ async def test_requests_expire_once(core: CoreParts) -> None:
 
     await all_at_once(
         core,
-        lambda store: Sweeping(
+        lambda store: ExpiryJob(
             store, core.completion_notifier, core.clock
         ).expire_requests(),
     )
@@ -94,7 +94,7 @@ async def test_activations_expire_once(core: CoreParts) -> None:
 
     await all_at_once(
         core,
-        lambda store: Sweeping(
+        lambda store: ExpiryJob(
             store, core.completion_notifier, core.clock
         ).expire_activations(),
     )
@@ -121,7 +121,7 @@ async def test_tasks_are_given_up_once(core: CoreParts) -> None:
 
     await all_at_once(
         core,
-        lambda store: Sweeping(
+        lambda store: ExpiryJob(
             store, core.completion_notifier, core.clock
         ).fail_tasks(),
     )
@@ -190,7 +190,7 @@ async def give_up(core: CoreParts, *tasks: TaskId) -> None:
                     "w", "h", core.now, DAY / 24, TASK_ATTEMPTS, [TaskKind.REVOKE]
                 )
         core.clock.forward(3601)
-    await Sweeping(core.store, core.completion_notifier, core.clock).fail_tasks()
+    await ExpiryJob(core.store, core.completion_notifier, core.clock).fail_tasks()
     async with core.store.read() as transaction:
         for task in tasks:
             status = await HsmTaskStore(transaction).status(task)
@@ -245,7 +245,7 @@ async def test_revocation_of_the_tsa_goes_on_once(core: CoreParts) -> None:
 async def test_unused_documents_are_removed_once(core: CoreParts) -> None:
     """And told once; a file that another has just removed is no fault."""
     folder: Path = core.settings.documents_dir
-    documents = LocalDocuments(folder, FixedDocumentKeys())
+    documents = LocalBlobStore(folder, FixedDocumentKeys())
     integrator = await core.integrator()
     for number in range(MANY):
         await documents.put(integrator, b"unused %d" % number)
@@ -253,8 +253,8 @@ async def test_unused_documents_are_removed_once(core: CoreParts) -> None:
         os.utime(path, (0, 0))
 
     def sweep(store: Database) -> Awaitable[object]:
-        each = LocalDocuments(folder, FixedDocumentKeys())
-        return DocumentSweeping(store, each, core.clock, DocumentSettings()).run()
+        each = LocalBlobStore(folder, FixedDocumentKeys())
+        return GarbageCollection(store, each, core.clock, DocumentSettings()).run()
 
     await all_at_once(core, sweep)
 

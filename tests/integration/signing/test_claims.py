@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.records.activations import Claim, LeasePolicy
+from appliance.domain.activation import Claim, LeasePolicy
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.keys import DigestAlgorithm
@@ -63,7 +63,7 @@ async def test_preferred_level_comes_later_while_the_tsa_is_away(
     assert (view.version, view.level) == (2, level)
     assert raised.startswith(pdf)
     async with scene.core.store.read() as transaction:
-        holding = await DocumentRowStore(transaction).holding(request)
+        holding = await DocumentStore(transaction).holding(request)
     assert [(each.number, each.level) for each in holding] == [(2, level), (1, L.B_B)]
     assert [each.size_bytes for each in holding] == [len(raised), len(pdf)]
     audited = await scene.core.audited()
@@ -324,7 +324,7 @@ async def test_narrower_profile_wins(sqlite_core: CoreParts) -> None:
         ]
         changed = replace(integrator, level=L.B_LTA, digest=DigestAlgorithm.SHA512)
         await IntegratorStore(transaction).change(changed)
-        document = await DocumentRowStore(transaction).add(
+        document = await DocumentStore(transaction).add(
             StoredDocument(
                 DocumentId(new_id()), view.integrator, view.sha256, view.inspection
             ),

@@ -22,12 +22,12 @@ from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import ActivationState, RequestState
 from appliance.identity.person_store import PersonStore
-from appliance.keys.password_attempts import Attempts
+from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
 from tests.core_parts import PASSWORD, CoreParts, core_settings, signed_view
-from tests.parts.signing_front import RED, WRONG, Front, open_front
+from tests.parts.signing_front import RED, WRONG, ServiceRegistry, open_front
 from tests.parts.signing_host import INSTALLATION, SigningHost
 
 C, R = ErrorCode, RequestState
@@ -36,7 +36,7 @@ C, R = ErrorCode, RequestState
 # -- the straight way ----------------------------------------------------------------
 
 
-async def test_sign_gives_the_signed_document(front: Front) -> None:
+async def test_sign_gives_the_signed_document(front: ServiceRegistry) -> None:
     """Listened for before it was committed, notified once, answered when it is done."""
     request = await front.new_request()
 
@@ -49,7 +49,9 @@ async def test_sign_gives_the_signed_document(front: Front) -> None:
     assert front.core.completion_notifier.subscribed == [activation]
 
 
-async def test_consent_is_audited_with_document_and_parameters(front: Front) -> None:
+async def test_consent_is_audited_with_document_and_parameters(
+    front: ServiceRegistry,
+) -> None:
     """Who consented to exactly what, by which factors."""
     request = await front.new_request()
 
@@ -80,7 +82,9 @@ async def test_sign_answers_open_after_the_wait(sqlite_core: CoreParts) -> None:
         assert len(await front.activations()) == 1
 
 
-async def test_sign_sees_the_end_though_its_news_is_lost(sqlite_front: Front) -> None:
+async def test_sign_sees_the_end_though_its_news_is_lost(
+    sqlite_front: ServiceRegistry,
+) -> None:
     """A lost message costs a look at the record half a second later."""
     sqlite_front.core.completion_notifier.deaf = True
     request = await sqlite_front.new_request()
@@ -94,7 +98,9 @@ async def test_sign_sees_the_end_though_its_news_is_lost(sqlite_front: Front) ->
 # -- the password --------------------------------------------------------------------
 
 
-async def test_wrong_password_leaves_the_request_pending(front: Front) -> None:
+async def test_wrong_password_leaves_the_request_pending(
+    front: ServiceRegistry,
+) -> None:
     """403 with what is left; nothing is made, nobody is notified."""
     request = await front.new_request()
 
@@ -108,7 +114,7 @@ async def test_wrong_password_leaves_the_request_pending(front: Front) -> None:
     assert front.core.work_notifier.notified == []
 
 
-async def test_right_password_after_wrong_ones_signs(front: Front) -> None:
+async def test_right_password_after_wrong_ones_signs(front: ServiceRegistry) -> None:
     """And the count starts anew."""
     request = await front.new_request()
     for number in range(3):
@@ -120,7 +126,7 @@ async def test_right_password_after_wrong_ones_signs(front: Front) -> None:
     assert await front.counted() == 0
 
 
-async def test_locked_person_cannot_sign(sqlite_front: Front) -> None:
+async def test_locked_person_cannot_sign(sqlite_front: ServiceRegistry) -> None:
     """423, also with the right password and on another request."""
     async with sqlite_front.core.store.write() as transaction:
         await PersonStore(transaction).set_counted(
@@ -136,7 +142,9 @@ async def test_locked_person_cannot_sign(sqlite_front: Front) -> None:
 # -- callers that leave, and a record that is away -----------------------------------
 
 
-async def test_caller_who_leaves_during_the_check_has_signed(front: Front) -> None:
+async def test_caller_who_leaves_during_the_check_has_signed(
+    front: ServiceRegistry,
+) -> None:
     """Cancelled while Argon2 runs: committed exactly once, notified once."""
     request = await front.new_request()
     busy = threading.Event()
@@ -162,7 +170,7 @@ async def test_caller_who_leaves_during_the_check_has_signed(front: Front) -> No
 
 
 async def test_caller_who_leaves_during_a_wrong_check_is_counted(
-    sqlite_front: Front,
+    sqlite_front: ServiceRegistry,
 ) -> None:
     """Hanging up does not save an attempt."""
     request = await sqlite_front.new_request()
@@ -183,7 +191,7 @@ async def test_caller_who_leaves_during_a_wrong_check_is_counted(
 
 
 async def test_caller_who_leaves_while_it_waits_changes_nothing(
-    sqlite_front: Front,
+    sqlite_front: ServiceRegistry,
 ) -> None:
     """The work goes on without anybody to tell."""
     request = await sqlite_front.new_request()
@@ -206,7 +214,7 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
     store = Database(open_engines(core_settings(tmp_path, url)), SystemClock(), "test")
     core = CoreParts(core_settings(tmp_path), clock=None, store=store)  # type: ignore[arg-type]  # never asked
     limits = SigningSettings()
-    attempts = Attempts(
+    attempts = PasswordAttempts(
         store,
         SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1)),
         SystemClock(),

@@ -17,12 +17,14 @@ from appliance.domain.requests.request import SignCommand
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import PersonState, RequestState, Restriction
 from appliance.signing.request_store import RequestStore
-from tests.parts.signing_front import WRONG, Front, beat
+from tests.parts.signing_front import WRONG, ServiceRegistry, beat
 
 C, R = ErrorCode, RequestState
 
 
-async def test_request_of_somebody_else_is_absent(sqlite_front: Front) -> None:
+async def test_request_of_somebody_else_is_absent(
+    sqlite_front: ServiceRegistry,
+) -> None:
     """Whoever has it: the same answer as for none."""
     other = await sqlite_front.core.add_signer()
     request = await sqlite_front.core.add_request(other.person)
@@ -35,74 +37,74 @@ async def test_request_of_somebody_else_is_absent(sqlite_front: Front) -> None:
     assert codes == [C.SOLICITUD_NOT_FOUND] * 2
 
 
-Arrange = Callable[[Front], Awaitable[SignCommand]]
+Arrange = Callable[[ServiceRegistry], Awaitable[SignCommand]]
 
 
-async def _page(front: Front) -> SignCommand:
+async def _page(front: ServiceRegistry) -> SignCommand:
     return front.command(await front.new_request(), SignParameters(page=3))
 
 
-async def _position(front: Front) -> SignCommand:
+async def _position(front: ServiceRegistry) -> SignCommand:
     return front.command(await front.new_request(), SignParameters(x=590, y=0))
 
 
-async def _locked(front: Front) -> SignCommand:
+async def _locked(front: ServiceRegistry) -> SignCommand:
     return front.command(await front.new_request(docmdp=1))
 
 
-async def _certify_signed(front: Front) -> SignCommand:
+async def _certify_signed(front: ServiceRegistry) -> SignCommand:
     params = SignParameters(restriction=Restriction.FORM_FILLING)
     return front.command(await front.new_request(signatures=1), params)
 
 
-async def _changed(front: Front) -> SignCommand:
+async def _changed(front: ServiceRegistry) -> SignCommand:
     return front.command(await front.new_request(), if_match="00" * 32)
 
 
-async def _expired(front: Front) -> SignCommand:
+async def _expired(front: ServiceRegistry) -> SignCommand:
     return front.command(await front.new_request(expires=front.core.now))
 
 
-async def _no_credential(front: Front) -> SignCommand:
+async def _no_credential(front: ServiceRegistry) -> SignCommand:
     signer = await front.core.add_signer(front.secret, credential=False)
     front.signer = signer
     return front.command(await front.new_request())
 
 
-async def _disabled(front: Front) -> SignCommand:
+async def _disabled(front: ServiceRegistry) -> SignCommand:
     front.signer = await front.core.add_signer(front.secret, state=PersonState.DISABLED)
     return front.command(await front.new_request())
 
 
-async def _certificate_over(front: Front) -> SignCommand:
+async def _certificate_over(front: ServiceRegistry) -> SignCommand:
     await front.core.add_credential(front.signer.person, not_after=front.core.now)
     return front.command(await front.new_request())
 
 
-async def _certificate_to_come(front: Front) -> SignCommand:
+async def _certificate_to_come(front: ServiceRegistry) -> SignCommand:
     await front.core.add_credential(
         front.signer.person, not_before=front.core.now + timedelta(seconds=1)
     )
     return front.command(await front.new_request())
 
 
-async def _worker_gone(front: Front) -> SignCommand:
+async def _worker_gone(front: ServiceRegistry) -> SignCommand:
     front.core.clock.forward(15)
     return front.command(await front.new_request())
 
 
-async def _hsm_away(front: Front) -> SignCommand:
+async def _hsm_away(front: ServiceRegistry) -> SignCommand:
     await beat(front.core, hsm="unavailable")
     return front.command(await front.new_request())
 
 
-async def _chores_alone(front: Front) -> SignCommand:
+async def _chores_alone(front: ServiceRegistry) -> SignCommand:
     front.core.clock.forward(15)
     await beat(front.core, slot="chores/h/1")
     return front.command(await front.new_request())
 
 
-async def _rejected(front: Front) -> SignCommand:
+async def _rejected(front: ServiceRegistry) -> SignCommand:
     request = await front.new_request()
     async with front.core.store.write() as transaction:
         await RequestStore(transaction).move(
@@ -132,7 +134,7 @@ async def _rejected(front: Front) -> SignCommand:
     ids=lambda value: getattr(value, "__name__", None),
 )
 async def test_refused_before_the_password_is_looked_at(
-    sqlite_front: Front, arrange: Arrange, code: ErrorCode
+    sqlite_front: ServiceRegistry, arrange: Arrange, code: ErrorCode
 ) -> None:
     """What stands in the way is told whatever the password, and counts nothing."""
     command = await arrange(sqlite_front)
@@ -145,7 +147,7 @@ async def test_refused_before_the_password_is_looked_at(
     assert sqlite_front.core.work_notifier.notified == []
 
 
-async def test_one_ready_worker_is_enough(sqlite_front: Front) -> None:
+async def test_one_ready_worker_is_enough(sqlite_front: ServiceRegistry) -> None:
     """Of two workers one has its HSM."""
     await beat(sqlite_front.core, slot="signing/h/2", hsm="unavailable")
 
@@ -156,7 +158,9 @@ async def test_one_ready_worker_is_enough(sqlite_front: Front) -> None:
     assert outcome.document is not None
 
 
-async def test_certified_document_may_be_approved(sqlite_front: Front) -> None:
+async def test_certified_document_may_be_approved(
+    sqlite_front: ServiceRegistry,
+) -> None:
     """P = 2 and earlier signatures allow one more, without a stamp of its own."""
     request = await sqlite_front.new_request(docmdp=2, signatures=1)
     hidden = SignParameters(visible=False)
@@ -167,7 +171,7 @@ async def test_certified_document_may_be_approved(sqlite_front: Front) -> None:
     ).document is not None
 
 
-async def test_if_match_of_the_document_passes(sqlite_front: Front) -> None:
+async def test_if_match_of_the_document_passes(sqlite_front: ServiceRegistry) -> None:
     """The hash that was seen is the one that is signed."""
     request = await sqlite_front.new_request()
     sha256 = (await sqlite_front.core.view(request)).sha256
@@ -177,7 +181,9 @@ async def test_if_match_of_the_document_passes(sqlite_front: Front) -> None:
     assert outcome.document is not None
 
 
-async def test_file_sent_along_must_be_the_document(sqlite_front: Front) -> None:
+async def test_file_sent_along_must_be_the_document(
+    sqlite_front: ServiceRegistry,
+) -> None:
     """Other bytes are refused before the password; the very bytes pass."""
     pdf = b"%PDF-1.7 this one"
     request = await sqlite_front.new_request(sha256=hashlib.sha256(pdf).hexdigest())

@@ -13,13 +13,15 @@ from appliance.domain.requests.request import SignOutcome
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.keys.password_attempt_store import PasswordAttemptStore
-from appliance.signing.expiry import Sweeping
-from tests.parts.signing_front import RED, WRONG, Front
+from appliance.signing.expiry import ExpiryJob
+from tests.parts.signing_front import RED, WRONG, ServiceRegistry
 
 C, R = ErrorCode, RequestState
 
 
-async def test_repeat_after_signed_gives_the_stored_answer(front: Front) -> None:
+async def test_repeat_after_signed_gives_the_stored_answer(
+    front: ServiceRegistry,
+) -> None:
     """Same parameters: the same document, and no password is looked at."""
     request = await front.new_request()
     first = await front.signed(front.command(request, RED))
@@ -32,7 +34,7 @@ async def test_repeat_after_signed_gives_the_stored_answer(front: Front) -> None
 
 
 async def test_repeat_after_signed_with_other_parameters_is_refused(
-    front: Front,
+    front: ServiceRegistry,
 ) -> None:
     """409 `ALREADY_SIGNED`."""
     request = await front.new_request()
@@ -41,7 +43,9 @@ async def test_repeat_after_signed_with_other_parameters_is_refused(
     assert await front.code(front.command(request, RED)) is C.ALREADY_SIGNED
 
 
-async def test_repeat_in_progress_waits_for_the_same_result(front: Front) -> None:
+async def test_repeat_in_progress_waits_for_the_same_result(
+    front: ServiceRegistry,
+) -> None:
     """No second activation, no password, one document for both."""
     request = await front.new_request()
     first = front.start(front.command(request))
@@ -57,7 +61,7 @@ async def test_repeat_in_progress_waits_for_the_same_result(front: Front) -> Non
 
 
 async def test_repeat_in_progress_with_other_parameters_is_refused(
-    front: Front,
+    front: ServiceRegistry,
 ) -> None:
     """409 `IN_PROGRESS`, and the first goes on."""
     request = await front.new_request()
@@ -71,7 +75,9 @@ async def test_repeat_in_progress_with_other_parameters_is_refused(
     assert (await first).document is not None
 
 
-async def test_ten_equal_calls_at_once_make_one_signature(front: Front) -> None:
+async def test_ten_equal_calls_at_once_make_one_signature(
+    front: ServiceRegistry,
+) -> None:
     """All of them get the one document."""
     request = await front.new_request()
     calls = [front.start(front.command(request)) for _ in range(10)]
@@ -86,7 +92,9 @@ async def test_ten_equal_calls_at_once_make_one_signature(front: Front) -> None:
     assert len(await front.activations()) == 1
 
 
-async def test_two_different_calls_at_once_have_one_winner(front: Front) -> None:
+async def test_two_different_calls_at_once_have_one_winner(
+    front: ServiceRegistry,
+) -> None:
     """One is signed; the other learns that it is in progress, or signed."""
     request = await front.new_request()
     calls = [
@@ -106,7 +114,7 @@ async def test_two_different_calls_at_once_have_one_winner(front: Front) -> None
     assert len(await front.activations()) == 1
 
 
-async def test_failure_is_told_and_may_be_tried_again(front: Front) -> None:
+async def test_failure_is_told_and_may_be_tried_again(front: ServiceRegistry) -> None:
     """The HSM went away: 503 to the caller, the request is `pendiente`."""
     request = await front.new_request()
     call = front.start(front.command(request))
@@ -121,7 +129,7 @@ async def test_failure_is_told_and_may_be_tried_again(front: Front) -> None:
     assert again.document is not None
 
 
-async def test_expired_activation_is_told(front: Front) -> None:
+async def test_expired_activation_is_told(front: ServiceRegistry) -> None:
     """Nobody claimed it in time."""
     request = await front.new_request()
     call = front.start(front.command(request))
@@ -129,7 +137,7 @@ async def test_expired_activation_is_told(front: Front) -> None:
 
     front.core.clock.forward(60)
     core = front.core
-    await Sweeping(
+    await ExpiryJob(
         core.store, core.completion_notifier, core.clock
     ).expire_activations()
 
@@ -143,7 +151,7 @@ async def test_expired_activation_is_told(front: Front) -> None:
     ("params", "code"), [(SignParameters(), None), (RED, C.ALREADY_SIGNED)]
 )
 async def test_caller_who_looks_late_meets_what_was_begun_anew(
-    sqlite_front: Front,
+    sqlite_front: ServiceRegistry,
     params: SignParameters,
     code: ErrorCode | None,
     monkeypatch: pytest.MonkeyPatch,
@@ -174,7 +182,9 @@ async def test_caller_who_looks_late_meets_what_was_begun_anew(
 # -- idempotency keys ------------------------------------------------------------------
 
 
-async def test_idempotency_key_with_other_content_is_refused(front: Front) -> None:
+async def test_idempotency_key_with_other_content_is_refused(
+    front: ServiceRegistry,
+) -> None:
     """The same key for other parameters, or for another request: 409."""
     request, other = await front.new_request(), await front.new_request()
     await front.signed(front.command(request, key="k"))
@@ -187,7 +197,9 @@ async def test_idempotency_key_with_other_content_is_refused(front: Front) -> No
     assert codes == [C.IDEMKEY_CONFLICT] * 2
 
 
-async def test_idempotency_key_repeated_gives_the_same_answer(front: Front) -> None:
+async def test_idempotency_key_repeated_gives_the_same_answer(
+    front: ServiceRegistry,
+) -> None:
     """Same key, same content: the stored answer."""
     request = await front.new_request()
     first = await front.signed(front.command(request, key="k"))
@@ -196,7 +208,7 @@ async def test_idempotency_key_repeated_gives_the_same_answer(front: Front) -> N
 
 
 async def test_idempotency_key_for_two_requests_at_once_has_one_winner(
-    front: Front,
+    front: ServiceRegistry,
 ) -> None:
     """The one that comes second is refused, and its request stays `pendiente`."""
     requests = [await front.new_request() for _ in range(2)]

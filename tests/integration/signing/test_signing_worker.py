@@ -17,7 +17,7 @@ import pytest
 from appliance.bootstrap import Core
 from appliance.bootstrap.core import WorkChannel
 from appliance.core.system.clock_check import ClockCheck
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.hsm_tasks import WorkerStatus
@@ -32,7 +32,7 @@ from appliance.signing.claims import ClaimedActivation, Claims, Publication
 from tests.core_parts import CoreParts, keyed, prepared, signed_view
 from tests.fakes import AlwaysServed, FixedDocumentKeys
 from worker.hsm.connection import HsmStatus
-from worker.hsm.generation_check import Served
+from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pki.hsm_tasks import TaskRunner
 from worker.signing.activation_keys import ActivationKeys
@@ -245,7 +245,7 @@ async def scene_of(
         clock=core.clock,
         process="p",
         store=core.store,
-        documents=LocalDocuments(core.settings.documents_dir, FixedDocumentKeys()),
+        documents=LocalBlobStore(core.settings.documents_dir, FixedDocumentKeys()),
         inspector=cast("Any", None),
         work_notifier=core.work_notifier,
         completion_notifier=core.completion_notifier,
@@ -262,7 +262,7 @@ async def scene_of(
         cast("HsmSession", ReadyHsm()),
         "signing/h/1",
         cast("LevelUpkeep", NoUpkeep()),
-        cast("Served", AlwaysServed()),
+        cast("GenerationCheck", AlwaysServed()),
     )
     return Scene(core, worker, signer, await core.add_signer(), asyncio.Event())
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from appliance.core.idempotency_store import IdempotencyStore
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
@@ -44,7 +44,7 @@ def document(integrator: IntegratorId, sha256: str = SHA256) -> StoredDocument:
 async def add(core: CoreParts, new: StoredDocument) -> StoredDocument:
     """Record a document in a transaction of its own."""
     async with core.store.write() as transaction:
-        return await DocumentRowStore(transaction).add(new, core.now)
+        return await DocumentStore(transaction).add(new, core.now)
 
 
 async def test_document_kept_once_an_integrator(core: CoreParts) -> None:
@@ -256,16 +256,16 @@ async def test_signed_document_at_most_one(core: CoreParts) -> None:
     signer = await core.add_signer()
     view = await core.view(await core.add_request(signer.person))
     async with core.store.write() as transaction:
-        await DocumentRowStore(transaction).sealed(view.id, signed_view(view), core.now)
+        await DocumentStore(transaction).sealed(view.id, signed_view(view), core.now)
 
     with pytest.raises(Exception, match=r"(?i)unique"):
         async with core.store.write() as transaction:
-            await DocumentRowStore(transaction).sealed(
+            await DocumentStore(transaction).sealed(
                 view.id, signed_view(view), core.now
             )
 
     async with core.store.read() as transaction:
-        assert await DocumentRowStore(transaction).signed(view.id) == signed_view(view)
+        assert await DocumentStore(transaction).signed(view.id) == signed_view(view)
 
 
 async def remember(core: CoreParts, scope: str, fingerprint: str) -> ErrorCode | None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.vocab import (
@@ -20,7 +20,7 @@ from appliance.domain.vocab import (
 )
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.signing.claims import ClaimedActivation, Publication
-from appliance.signing.expiry import Sweeping
+from appliance.signing.expiry import ExpiryJob
 from tests.core_parts import (
     CERTIFICATE,
     CoreParts,
@@ -33,10 +33,10 @@ A, R = ActivationState, RequestState
 EXPIRED = "ACTIVATION_EXPIRED"
 
 
-def sweeping(core: CoreParts, *, other: bool = False) -> Sweeping:
+def sweeping(core: CoreParts, *, other: bool = False) -> ExpiryJob:
     """The reconciler, of this process or of another one."""
     store = core.other_store() if other else core.store
-    return Sweeping(store, core.completion_notifier, core.clock)
+    return ExpiryJob(store, core.completion_notifier, core.clock)
 
 
 async def claimed(core: CoreParts, items: int = 1) -> ClaimedActivation:
@@ -233,7 +233,7 @@ async def test_finish_phase_that_takes_too_long_fails(core: CoreParts) -> None:
         work.claim, [Publication(item, signed_view(await core.view(item.request)))]
     )
     async with core.store.read() as transaction:
-        assert await DocumentRowStore(transaction).signed(item.request) is None
+        assert await DocumentStore(transaction).signed(item.request) is None
 
 
 async def test_finish_phase_that_waits_in_vain_says_for_what(core: CoreParts) -> None:

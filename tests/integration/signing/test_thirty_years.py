@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.documents.document_store import DocumentRowStore
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.document_store import DocumentStore
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import RequestId, TaskId
 from appliance.domain.keys import (
@@ -99,7 +99,7 @@ class Desk:
     authority: Authority
     publishing: PublishingNow
     levels: Levels
-    documents: LocalDocuments
+    documents: LocalBlobStore
 
     @property
     def root(self) -> bytes:
@@ -172,7 +172,7 @@ class Desk:
         upkeep = self.levels._following(level, level)
         assert upkeep is not None
         async with self.core.store.write() as transaction:
-            await DocumentRowStore(transaction).sealed(request, document, self.core.now)
+            await DocumentStore(transaction).sealed(request, document, self.core.now)
             await LevelMaintenanceStore(transaction).add(
                 request, view.integrator, upkeep, self.core.now
             )
@@ -187,7 +187,7 @@ class Desk:
     async def newest(self) -> bytes:
         """The newest version."""
         async with self.core.store.read() as transaction:
-            view = await DocumentRowStore(transaction).signed(RequestId(1))
+            view = await DocumentStore(transaction).signed(RequestId(1))
         assert view is not None
         assert view.level == L.B_LTA
         return await self.documents.get(view.integrator, view.sha256)
@@ -235,7 +235,7 @@ async def desk(
             core.store, core.clock, read_authority(settings), publishing
         )
         levels = Levels(tsa, source, core.clock, settles=DAY, renewal=INTERVAL)
-        documents = LocalDocuments(tmp_path / "signed", FixedDocumentKeys())
+        documents = LocalBlobStore(tmp_path / "signed", FixedDocumentKeys())
         yield Desk(
             core, installation, session, authority, publishing, levels,
             documents,

@@ -10,10 +10,10 @@ import pytest
 
 from appliance.appearance.content import Stamping
 from appliance.documents.docmdp_policy import check_permitted
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.documents.inspection import Inspections
 from appliance.documents.intake import Intake, IntakeOrder
-from appliance.documents.local.blob_store import LocalDocuments
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.documents import Damage, FindingKind, Inspection, Repair
 from appliance.domain.errors import (
     ApplianceError,
@@ -27,10 +27,10 @@ from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.settings import DocumentSettings
 from appliance.signing.claims import Publication
-from appliance.signing.expiry import Sweeping
+from appliance.signing.expiry import ExpiryJob
 from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests
-from appliance.signing.signing_order import PROCESS_ENDED, Turns
+from appliance.signing.signing_order import PROCESS_ENDED, SigningOrder
 from tests.core_parts import (
     A4,
     CERTIFICATE,
@@ -63,10 +63,10 @@ class OwnSandbox(PlayedSandbox):
         return TWICE_SIGNED
 
 
-def one_document(core: CoreParts) -> LocalDocuments:
+def one_document(core: CoreParts) -> LocalBlobStore:
     """A store whose one file is given out under every name."""
 
-    class OneDocument(LocalDocuments):
+    class OneDocument(LocalBlobStore):
         """Holds one file for whoever asks."""
 
         async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
@@ -92,10 +92,10 @@ class Scene:
     sandbox: OwnSandbox = field(default_factory=OwnSandbox)
 
     @property
-    def turns(self) -> Turns:
+    def turns(self) -> SigningOrder:
         """Whose turn it is."""
         inspections = inspections_of(self.core, self.sandbox)
-        return Turns(self.core.store, inspections, self.core.clock)
+        return SigningOrder(self.core.store, inspections, self.core.clock)
 
     @property
     def desk(self) -> Requests:
@@ -163,14 +163,14 @@ async def test_every_document_with_a_signature_is_known_by_it(scene: Scene) -> N
     await scene.sign(0)
     await scene.sign(1)
     async with scene.core.store.write() as transaction:
-        before = await DocumentRowStore(transaction).signed(first)
+        before = await DocumentStore(transaction).signed(first)
         assert before is not None
         later = replace(before, sha256="e" * 64, version=2)
-        await DocumentRowStore(transaction).sealed(first, later, scene.core.clock.now())
+        await DocumentStore(transaction).sealed(first, later, scene.core.clock.now())
 
     async with scene.core.store.read() as transaction:
-        of_first = await DocumentRowStore(transaction).holding(first)
-        of_second = await DocumentRowStore(transaction).holding(second)
+        of_first = await DocumentStore(transaction).holding(first)
+        of_second = await DocumentStore(transaction).holding(second)
 
     told = [each.sha256 for each in of_first]
     assert told == [f"{11:064x}", "e" * 64, f"{10:064x}"]
@@ -295,7 +295,7 @@ async def test_end_of_one_ends_the_rest(
         await scene.fail(1)
     else:
         core.clock.forward(86_400)
-        await Sweeping(
+        await ExpiryJob(
             core.store, core.completion_notifier, core.clock
         ).expire_requests()
 

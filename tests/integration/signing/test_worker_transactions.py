@@ -5,7 +5,7 @@ Source: design §3, 4 and 5.
 
 import pytest
 
-from appliance.documents.document_store import DocumentRowStore
+from appliance.documents.document_store import DocumentStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, RequestState
 from appliance.signing.claims import Publication
@@ -188,7 +188,7 @@ async def test_nothing_published_when_the_request_moved_on(core: CoreParts) -> N
         await worker.publish(work.claim, [Publication(item, signed_view(view))])
 
     async with core.store.read() as transaction:
-        assert await DocumentRowStore(transaction).signed(item.request) is None
+        assert await DocumentStore(transaction).signed(item.request) is None
     core.clock.forward(10)
     again = await worker.claim_next()
     assert again is not None

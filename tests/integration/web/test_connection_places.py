@@ -27,7 +27,7 @@ FRESH = b"GET /quick HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
 
 @dataclass
-class Face:
+class HttpProfile:
     """A face that is listened to, and what its views wait for."""
 
     port: int = 0
@@ -58,7 +58,7 @@ class Face:
         return told
 
 
-def views(app: Quart, face: Face) -> None:
+def views(app: Quart, face: HttpProfile) -> None:
     """Views that read, work, answer much, or are quick."""
 
     @app.post("/reads")
@@ -91,12 +91,12 @@ def views(app: Quart, face: Face) -> None:
 
 
 @pytest.fixture
-async def face(tmp_path: Path) -> AsyncIterator[Face]:
+async def face(tmp_path: Path) -> AsyncIterator[HttpProfile]:
     """A face of twenty places."""
     web = {"connections": PLACES, "connections_address": PLACES, "graceful_s": 1}
     settings = make_settings(tmp_path, web=web)
     app = create_app("places", settings=settings)
-    made, stop = Face(), asyncio.Event()
+    made, stop = HttpProfile(), asyncio.Event()
     views(app, made)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         made.port = listener.getsockname()[1]
@@ -108,7 +108,7 @@ async def face(tmp_path: Path) -> AsyncIterator[Face]:
         await serving
 
 
-async def test_half_bodies_make_room(face: Face) -> None:
+async def test_half_bodies_make_room(face: HttpProfile) -> None:
     """Every fresh caller is answered, however many wait for their bodies."""
     for _ in range(3 * PLACES):
         await face.send(HALF)
@@ -117,7 +117,7 @@ async def test_half_bodies_make_room(face: Face) -> None:
         assert (await face.answer()).startswith(b"HTTP/1.1 200")
 
 
-async def test_calls_that_are_worked_on_keep_their_places(face: Face) -> None:
+async def test_calls_that_are_worked_on_keep_their_places(face: HttpProfile) -> None:
     """Their bodies have come: a further caller is told so at once."""
     working = [(await face.send(WHOLE))[0] for _ in range(PLACES)]
     for _ in working:
@@ -135,7 +135,7 @@ async def test_calls_that_are_worked_on_keep_their_places(face: Face) -> None:
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")
 
 
-async def test_answers_that_nobody_takes_make_room(face: Face) -> None:
+async def test_answers_that_nobody_takes_make_room(face: HttpProfile) -> None:
     """Not at once: who is slow for a second may be a slow line."""
     for _ in range(PLACES):
         await face.send(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -150,7 +150,7 @@ async def test_answers_that_nobody_takes_make_room(face: Face) -> None:
 
 
 async def test_answer_that_nobody_takes_ends(
-    face: Face, monkeypatch: pytest.MonkeyPatch
+    face: HttpProfile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where nobody else needs its place."""
     monkeypatch.setattr("appliance.web.server.connections._ANSWER_S", 0.2)
@@ -168,7 +168,7 @@ async def test_answer_that_nobody_takes_ends(
         await dropped.wait()
 
 
-async def test_body_that_keeps_the_pace_stays(face: Face) -> None:
+async def test_body_that_keeps_the_pace_stays(face: HttpProfile) -> None:
     """Those that bring less go before it."""
     size = 2 * MIB
     length = f"Content-Length: {size}\r\n\r\n".encode()
@@ -193,7 +193,7 @@ async def test_body_that_keeps_the_pace_stays(face: Face) -> None:
     ],
 )
 async def test_refused_body_is_not_asked_for(
-    face: Face, path: str, length: int, status: int
+    face: HttpProfile, path: str, length: int, status: int
 ) -> None:
     """Who waits to be told to send it is told the final status alone."""
     expect = f"Content-Length: {length}\r\nExpect: 100-continue\r\n\r\n"
@@ -204,7 +204,7 @@ async def test_refused_body_is_not_asked_for(
     assert (await reader.readline()).startswith(f"HTTP/1.1 {status}".encode())
 
 
-async def test_body_that_is_read_is_asked_for(face: Face) -> None:
+async def test_body_that_is_read_is_asked_for(face: HttpProfile) -> None:
     """With 100, once; then it is taken."""
     expect = b"Content-Length: 3\r\nExpect: 100-continue\r\n\r\n"
     reader, plain = await face.send(b"POST /reads HTTP/1.1\r\n" + HEAD + expect)
@@ -233,7 +233,7 @@ BARE = {
 
 @pytest.mark.parametrize("kind", BARE)
 async def test_what_never_was_a_call_is_answered_as_all_errors(
-    face: Face, kind: str
+    face: HttpProfile, kind: str
 ) -> None:
     """With a code, a sentence and the id of the answer."""
     content, status = BARE[kind]
@@ -247,7 +247,7 @@ async def test_what_never_was_a_call_is_answered_as_all_errors(
     assert told.keys() >= {"type", "title", "detail", "category"}
 
 
-async def test_refused_head_request_has_no_body(face: Face) -> None:
+async def test_refused_head_request_has_no_body(face: HttpProfile) -> None:
     """As all answers to HEAD; and a later refusal on that connection has one."""
     none = await face.answer(b"HEAD ?x HTTP/1.1\r\n" + CLOSE)
     later = await face.answer(
@@ -284,7 +284,7 @@ async def test_refused_head_request_has_no_body(face: Face) -> None:
     ],
 )
 async def test_target_is_a_path_or_a_whole_address(
-    face: Face, target: bytes, status: int
+    face: HttpProfile, target: bytes, status: int
 ) -> None:
     """Whatever else is refused before it is a call."""
     told = await face.answer(b"GET " + target + b" HTTP/1.1\r\n" + CLOSE)

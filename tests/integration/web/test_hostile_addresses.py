@@ -14,7 +14,7 @@ from admin_ui.session import COOKIE
 from appliance.api.app import create_api
 from appliance.domain.text.urls import read_address
 from appliance.settings import RevocationSettings
-from appliance.settings.pki import OutsideTsaSettings
+from appliance.settings.pki import ExternalTsaSettings
 from appliance.settings.web import WebSettings
 from tests.parts.console import NAME, PASSWORD, Site, open_site
 from tests.parts.demo_site import demo_site
@@ -171,4 +171,4 @@ def test_settings_name_what_is_no_address(name: str) -> None:
     with pytest.raises(ValueError, match="is no address"):
         WebSettings.model_validate({"admin_url": "http://host:99999"})
     with pytest.raises(ValueError, match="is no address"):
-        OutsideTsaSettings.model_validate({"url": "http://[/"})
+        ExternalTsaSettings.model_validate({"url": "http://[/"})

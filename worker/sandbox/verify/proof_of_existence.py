@@ -50,7 +50,7 @@ _RULES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class ProofOfExistence:
     """A trusted timestamp."""
 
     at: datetime
@@ -65,13 +65,13 @@ class Checked:
     """What is found of one signature."""
 
     status: PdfSignatureStatus
-    proof: Proof | None
+    proof: ProofOfExistence | None
     level: SignatureLevel
     void: str
     """Why a timestamp of it does not count, though it is right; empty: none."""
 
 
-class Proofs:
+class ProofsOfExistence:
     """What is known of times in one file.
 
     Args:
@@ -95,7 +95,7 @@ class Proofs:
         self._roots = roots
         self._stamp_roots = stamp_roots
         self._store = _store_of(reader)
-        self._stamps: list[Proof] = []
+        self._stamps: list[ProofOfExistence] = []
         for stamp in reversed(stamps):
             proof = self._of_stamp(stamp, self._known_at(stamp.signed_revision))
             if proof is not None:
@@ -116,7 +116,7 @@ class Proofs:
         return Checked(status, proof, level, void[0] if void else "")
 
     def _level(
-        self, signature: EmbeddedPdfSignature, proof: Proof | None
+        self, signature: EmbeddedPdfSignature, proof: ProofOfExistence | None
     ) -> tuple[PdfSignatureStatus, SignatureLevel]:
         """Its status, and the level that it proves."""
         moment = None if proof is None else proof.at
@@ -141,7 +141,7 @@ class Proofs:
 
     def _of_stamp(
         self, stamp: EmbeddedPdfSignature, moment: datetime | None
-    ) -> Proof | None:
+    ) -> ProofOfExistence | None:
         at = _time_of(stamp.signed_data)
         status = self._stamp_status(stamp, at)
         if not (status.intact and status.valid):
@@ -152,9 +152,9 @@ class Proofs:
         if not status.trusted or _has_ended(status.signing_cert, moment):
             return None
         tsa = _name(status.signing_cert)
-        return Proof(status.timestamp, tsa, stamp.signed_revision)
+        return ProofOfExistence(status.timestamp, tsa, stamp.signed_revision)
 
-    def _of_signature(self, signature: EmbeddedPdfSignature) -> Proof | None:
+    def _of_signature(self, signature: EmbeddedPdfSignature) -> ProofOfExistence | None:
         """The oldest that is trusted: its own timestamp, or a document's after it."""
         known = self._known_at(signature.signed_revision)
         token = next(extract_tst_data_iter(signature.signer_info, signed=False), None)
@@ -168,7 +168,7 @@ class Proofs:
             and not _has_ended(own.signing_cert, known)
         ):
             tsa = _name(own.signing_cert)
-            return Proof(own.timestamp, tsa, signature.signed_revision)
+            return ProofOfExistence(own.timestamp, tsa, signature.signed_revision)
         return next(
             (p for p in self._stamps if p.revision > signature.signed_revision), None
         )

@@ -30,7 +30,7 @@ from appliance.domain.timestamps import RevokedTsa
 from worker.sandbox.inspect.later_marks import covers_signed_text
 from worker.sandbox.inspect.pdf_objects import name, resolve
 from worker.sandbox.verify.difference_analysis import POLICY
-from worker.sandbox.verify.proof_of_existence import Proofs, is_whole_stamp
+from worker.sandbox.verify.proof_of_existence import ProofsOfExistence, is_whole_stamp
 from worker.sandbox.verify.validation_report import checked, failure, invalid
 
 _SIGNATURES_MAX: Final = 500
@@ -194,10 +194,10 @@ def _proofs(
     roots: list[x509.Certificate],
     stamp_roots: list[x509.Certificate],
     revoked: Sequence[RevokedTsa],
-) -> Proofs | None:
+) -> ProofsOfExistence | None:
     """What the timestamps prove; nothing where one cannot be read at all."""
     try:
-        return Proofs(reader, stamps, roots, stamp_roots, revoked)
+        return ProofsOfExistence(reader, stamps, roots, stamp_roots, revoked)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 (a forged one raises anything)
@@ -208,7 +208,7 @@ def _report(
     found: _Found,
     roots: list[x509.Certificate],
     titles: set[str],
-    proofs: Proofs | None,
+    proofs: ProofsOfExistence | None,
 ) -> SignatureReport:
     """Check one signature."""
     signature = found.signature

@@ -1,1 +1,0 @@
-"""Values that the stores write and read."""
