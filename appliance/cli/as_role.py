@@ -224,16 +224,24 @@ def unit_options(role: str, *, terminal: bool, held: bool = True) -> list[str]:
 def unit_text(role: str) -> str:
     """A role's unit, with the drop-ins of this machine; of a masked one nothing."""
     for name in _INSTANCES.get(role, (role,)):
-        text = subprocess.run(  # noqa: S603 (our own words)
-            ["systemctl", "cat", f"rubrica-{name}.service"],  # noqa: S607 (root's own PATH)
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout
+        text = _shown(f"rubrica-{name}.service")
         # Of a masked one systemctl(1) says that it is, in a comment.
         if "\n[" in f"\n{text}":
             return text
     return ""
+
+
+def _shown(unit: str) -> str:
+    """A unit and its drop-ins, as they are now."""
+    show = ["systemctl", "cat", unit]
+    for command in (show, ["systemctl", "daemon-reload"], show):
+        done = subprocess.run(  # noqa: S603 (our own words)
+            command, capture_output=True, text=True, check=False
+        )
+        if command is show and done.returncode == 0:
+            break
+        # A drop-in was removed, and systemd has yet to miss it: it shows no further.
+    return done.stdout
 
 
 def credentials_of(unit: str) -> list[str]:

@@ -16,6 +16,7 @@ from appliance.cli.as_role import (
     role_of,
     so_pins,
     unit_options,
+    unit_text,
     ways_of,
     with_settings,
 )
@@ -383,3 +384,24 @@ def test_roles_are_told_in_the_manual() -> None:
     }
 
     assert told == {words: role for words, role in ROLES.items() if role is not None}
+
+
+def test_drop_in_that_was_removed_hides_none_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """systemctl(1) shows no further than one that it has yet to miss."""
+    reloaded = tmp_path / "reloaded"
+    told = tmp_path / "systemctl"
+    told.write_text(
+        "#!/bin/sh\n"
+        f"[ $1 = daemon-reload ] && exec touch {reloaded}\n"
+        "echo '[Service]'\n"
+        f"[ -e {reloaded} ] || exit 1\n"
+        "echo LoadCredential=firma.pin:/etc/rubrica/hsm/firma.pin\n"
+    )
+    told.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    assert credentials_of(unit_text("signing")) == [
+        "LoadCredential=firma.pin:/etc/rubrica/hsm/firma.pin"
+    ]
