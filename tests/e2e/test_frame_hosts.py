@@ -96,6 +96,8 @@ async def test_host_that_mounts_twice_gets_one_signature(
         await ceremony.at(first, "read")
         await ceremony.go(first)
         await ceremony.at(first, "blocked")
+        # The frame shows it before its message has come to the page.
+        await site.wait(page, "error")
         assert await site.errors(page) == ["SESSION_SUPERSEDED"]
     await ceremony.whole(site.frame(page), person)
     await site.wait(page, "signature.completed")
