@@ -177,10 +177,11 @@ def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
 
     async def guard() -> ResponseReturnValue | None:
         _begin()
-        _check_headers()
-        # Until somebody is known by more: the address stands for who is there.
+        # Until somebody is known by more: the address stands for who is there, also
+        # where a page says what was wrong with a call's headers.
         address = f"address:{client_address()}"
         work_for(WorkOwner(address, address))
+        _check_headers()
         if isinstance(request.routing_exception, RequestRedirect):
             return _slashed()
         if request.routing_exception is not None:

@@ -9,7 +9,10 @@ from werkzeug.routing import Rule
 
 from admin_ui.app import POLICY
 from admin_ui.session import COOKIE, local_path
+from appliance.core.work_owner import WorkOwner, work_owner
+from appliance.domain.integrators.integrators import ConsoleSession
 from appliance.domain.vocab import EventKind
+from appliance.identity.console_login import ConsoleLogin
 from appliance.web.auth import is_public
 from tests.parts.console import ADMIN_URL, NAME, PASSWORD, Site, open_site
 
@@ -356,3 +359,25 @@ async def test_fault_of_ours_is_told_without_its_cause(
     assert answer.status == 500
     assert "secreto" not in answer.text
     assert answer.headers["X-Request-Id"] in answer.text
+
+
+async def test_call_with_bad_headers_has_its_address_share(
+    inside: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its page looks whether somebody is signed in: by the record, in turn."""
+    owners: list[WorkOwner] = []
+    by_token = ConsoleLogin.by_token
+
+    async def noting(
+        self: ConsoleLogin, token: str, *, active: bool = True
+    ) -> ConsoleSession:
+        owners.append(work_owner())
+        return await by_token(self, token, active=active)
+
+    monkeypatch.setattr(ConsoleLogin, "by_token", noting)
+    many = {f"X-{number}": "x" for number in range(101)}
+    answer = await inside.get("/", **many)
+
+    assert answer.status == 400
+    assert owners
+    assert all(owner.share.startswith("address:") for owner in owners)
