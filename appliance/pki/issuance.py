@@ -148,14 +148,36 @@ class Issuance:
         self, signer: Signer, typed: bytes, plan: IssuePlan
     ) -> None:
         right = await self._attempts.check(signer, None, typed, (plan.credential,))
+        refusal: ApplianceError | None = None
         async with self._store.write() as transaction:
+            # A refusal comes before anything is written: the attempt is closed as
+            # right all the same, so the transaction goes on to its commit.
             unlock = await self._attempts.passed(transaction, signer, right)
             if unlock is None:
-                raise ApplianceError(ErrorCode.IN_PROGRESS)
+                refusal = ApplianceError(ErrorCode.IN_PROGRESS)
+            else:
+                refusal = await self._submit_unless_refused(
+                    transaction, signer, plan, unlock
+                )
+        if refusal is not None:
+            raise refusal
+
+    async def _submit_unless_refused(
+        self,
+        transaction: Transaction,
+        signer: Signer,
+        plan: IssuePlan,
+        unlock: UnlockKeys,
+    ) -> ApplianceError | None:
+        """Ask the HSM, or say why not."""
+        try:
             vouched_by = await self._check_without_key(transaction, signer.person)
-            await self.submit(
-                transaction, plan, signer.person, vouched_by, unlock, signer.actor
-            )
+        except ApplianceError as exc:
+            return exc
+        await self.submit(
+            transaction, plan, signer.person, vouched_by, unlock, signer.actor
+        )
+        return None
 
     async def replace_password(
         self, person: PersonId, password: str, actor: str

@@ -5,6 +5,7 @@ Source: design §4 "Password", "Activation keys".
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -30,6 +31,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import open_outer, open_seal
+from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.expiry import ExpiryJob
@@ -439,6 +441,25 @@ async def test_key_is_not_asked_for_twice(desk: LockedDesk) -> None:
     getting = await desk.code(desk.issuing.again(desk.signer, PASSWORD.decode()))
 
     assert (has, getting) == (C.ALREADY_EXISTS, C.IN_PROGRESS)
+
+
+async def test_refusal_after_the_right_password_closes_its_attempt(
+    desk: LockedDesk,
+) -> None:
+    """Of two who ask at once one is refused when both passwords are checked."""
+    await task_of(desk)
+
+    codes = await asyncio.gather(
+        *(desk.code(desk.issuing.again(desk.signer, PASSWORD.decode())) for _ in "ab")
+    )
+
+    async with desk.core.store.read() as transaction:
+        since = desk.core.now - timedelta(hours=1)
+        running = await PasswordAttemptStore(transaction).running(
+            desk.signer.person, since
+        )
+    assert set(codes) == {None, C.IN_PROGRESS}
+    assert running == 0
 
 
 async def test_end_of_a_task_erases_its_seals(desk: LockedDesk) -> None:
