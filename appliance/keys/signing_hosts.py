@@ -69,8 +69,9 @@ class SigningHosts:
         """
         now = self._clock.now()
         since = epoch_at(now) - 1
-        published = await ActivationKeyStore(transaction).published(since)
+        # Workers first: each publishes its host's key before it says it is alive.
         alive = await WorkerStore(transaction).alive(now - ALIVE)
+        published = await ActivationKeyStore(transaction).published(since)
         hosts = [
             slot_host(status.slot)
             for status in alive

@@ -13,7 +13,6 @@ import hmac
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from argon2.low_level import Type, hash_secret_raw
@@ -139,8 +138,10 @@ class SigningPasswords:
         if pepper is None:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         root = _Root(pepper, secret.salt, secret.argon2)
-        derive = partial(root.derive, password, credentials)
-        digest, unlock = await self._slots.run(derive, first=True)
+        # Not a partial, whose repr would tell the password.
+        digest, unlock = await self._slots.run(
+            lambda: root.derive(password, credentials), first=True
+        )
         if not hmac.compare_digest(digest, secret.verifier_sha256):
             return PasswordCheck(right=False, verifier_sha256=digest)
         renewed = None

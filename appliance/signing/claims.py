@@ -267,12 +267,13 @@ class Claims:
             ApplianceError: `CERTIFICATE_NOT_USABLE`.
             CertificateChangedError: the credential has another one now.
         """
-        now = self._clock.now()
         async with self._store.write() as transaction:
             # Locked: a revocation is either seen here or waits for this commit.
             credential = await CredentialStore(transaction).get(
                 claim.credential, lock=True
             )
+            # Only now: whoever waited for the transaction may have waited for long.
+            now = self._clock.now()
             if credential is None or not credential.usable_at(now):
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
             if credential.certificate != certificate:
@@ -334,8 +335,8 @@ class Claims:
             ApplianceError: `INTERNAL`: a request is not `en_proceso`, so that
                 nothing may be published; nothing was.
         """
-        now = self._clock.now()
         async with self._store.write() as transaction:
+            now = self._clock.now()
             seqs = [each.document.seq for each in publications]
             if not await ActivationStore(transaction).publish(claim, seqs):
                 return False

@@ -382,8 +382,6 @@ class Signing:
             claim_by=now + timedelta(seconds=self._settings.claim_s),
             documents=_documents(begun, command.params, context.stamps),
         )
-        for view, document in zip(begun, new.documents, strict=True):
-            transaction.audit.add(_consent(signer, view, new, document))
         data = activation_data(new, credential.key_version)
         seals = seal_to_each(context.hosts, unlock[credential.id], data)
         await ActivationStore(transaction).add(new, seals)
@@ -391,6 +389,9 @@ class Signing:
             {document.request: document.params_sha256 for document in new.documents},
             activation,
         )
+        # Last: what is queued is written even where a refusal follows.
+        for view, document in zip(begun, new.documents, strict=True):
+            transaction.audit.add(_consent(signer, view, new, document))
         return refused
 
     async def _outcome(
