@@ -188,7 +188,7 @@ async def documents_of(
     for row in rows:
         signature = None
         # Of a published document the value alone is kept.
-        if row.increment is not None and row.signature is not None:
+        if None not in (row.increment, row.signed_attributes, row.signature):
             signature = SignatureValue(
                 row.increment,
                 row.contents_at,
