@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-_MODULES: Final = (
+MODULES: Final = (
     "/usr/lib/softhsm/libsofthsm2.so",
     "/usr/lib64/softhsm/libsofthsm2.so",
     "/usr/lib/pkcs11/libsofthsm2.so",
@@ -38,7 +38,7 @@ class SoftHsm:
         Raises:
             FileNotFoundError: SoftHSM is not installed.
         """
-        for path in map(Path, _MODULES):
+        for path in map(Path, MODULES):
             if path.exists():
                 return path
         raise FileNotFoundError("no libsofthsm2.so: install the package softhsm2")
