@@ -4,7 +4,7 @@ bystander = Bystander.of(appliance)
 quiet = bystander.times()
 with attacking(…):
     meanwhile = bystander.times()
-assert meanwhile.ratio(quiet) <= 2
+assert max(meanwhile.ratios(quiet).values()) <= 2
 """
 
 import statistics
@@ -49,6 +49,18 @@ class Times:
             name: getattr(self, name) / getattr(quiet, name)
             for name in ("sign", "list", "upload")
         }
+
+    def least(self, other: "Times") -> "Times":
+        """The quicker of two, for each thing: what else runs never makes it quicker.
+
+        Args:
+            other: taken at another time.
+        """
+        return Times(
+            min(self.sign, other.sign),
+            min(self.list, other.list),
+            min(self.upload, other.upload),
+        )
 
 
 @dataclass
