@@ -6,7 +6,8 @@ A whole appliance on SQLite (or `--postgres URL`) in a folder of its own; a smal
 PDF; calls over HTTP on warm connections. A round signs as many documents by one
 call for all, then one call after the other, then eight calls at a time. While a
 batch goes on, somebody else signs single documents, one after the other. What the
-last round signed is looked at by the auditor.
+last round signed is looked at by the auditor. Raw signatures of the same HSM are timed
+in the same run, for a ratio that carries over to other machines.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from typing import Any, Final
 
 import httpx
 
-from bench.firmar import call_all, summary
+from bench.firmar import call_all, raw_signatures, summary
 from tests import pdfs
 from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson
@@ -126,6 +127,7 @@ def run(documents: int, rounds: int, postgres: str | None) -> dict[str, object]:
         found = [bench.round() for _ in range(rounds)]
         newest = read_ledger(appliance).newest
         faults = read_ledger(appliance, after=newest - documents).faults()
+        raw_ms = raw_signatures(appliance)["median"]
     medians = {
         name: round(statistics.median(each[name] for each in found if name in each), 1)
         for name in {name: 0 for each in found for name in each}
@@ -135,6 +137,8 @@ def run(documents: int, rounds: int, postgres: str | None) -> dict[str, object]:
         "rounds": rounds,
         **medians,
         "batch_to_single": round(medians["batch_per_s"] / medians["single_per_s"], 2),
+        "raw_c_sign_ms": raw_ms,
+        "document_of_batch_to_raw": round(1000 / medians["batch_per_s"] / raw_ms, 1),
         "batch_to_eight": round(medians["batch_per_s"] / medians["eight_per_s"], 2),
         "faults_of_the_last_batch": faults,
         "cores": os.cpu_count() or 0,
