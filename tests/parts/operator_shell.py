@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.parts.appliance import Appliance
-from tests.parts.rubrica import command_line
+from tests.parts.forked_command import command_script
 
 TYPED: Final = "una clave de la consola\n"
 """Somebody's password, where a command asks for one."""
@@ -38,14 +38,13 @@ class OperatorShell:
     @classmethod
     def of(cls, appliance: Appliance, folder: Path) -> "OperatorShell":
         """One in which `rubrica` is of an appliance."""
-        program, *words = command_line("--settings", str(appliance.settings_file))
-        quoted = " ".join(f"'{word}'" for word in (program, *words))
         (folder / "bin").mkdir()
-        for name, command in (
-            ("rubrica", quoted),
-            ("curl", "/usr/bin/curl --fail-with-body"),
+        settings = str(appliance.settings_file)
+        for name, text in (
+            ("rubrica", command_script("--settings", settings)),
+            ("curl", '#!/bin/sh\nexec /usr/bin/curl --fail-with-body "$@"\n'),
         ):
-            (folder / "bin" / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+            (folder / "bin" / name).write_text(text)
             (folder / "bin" / name).chmod(0o755)
         variables = {
             **os.environ,

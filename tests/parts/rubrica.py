@@ -52,11 +52,12 @@ class Loaded:
         self,
         arguments: tuple[str, ...],
         environment: Mapping[str, str],
+        folder: Path,
         *streams: Stream,
     ) -> Started:
         """Fork a process."""
         with self._lock:
-            return Started(self._control, arguments, environment, *streams)
+            return Started(self._control, arguments, environment, folder, *streams)
 
     def end(self) -> None:
         """End it and all that it forked."""
@@ -115,6 +116,7 @@ def command_line(*arguments: str) -> list[str]:
 def start_rubrica(
     *arguments: str,
     environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
     stdin: Stream = subprocess.DEVNULL,
     stdout: Stream = subprocess.PIPE,
     stderr: Stream = subprocess.PIPE,
@@ -125,6 +127,7 @@ def start_rubrica(
     Args:
         *arguments: of it.
         environment: all of it; by default that of this process.
+        folder: that it runs in; by default that of this process.
         stdin: as of Popen; a pipe is text.
         stdout: the same.
         stderr: the same.
@@ -132,12 +135,14 @@ def start_rubrica(
             process has and is by itself: its memory, its command line.
     """
     variables = dict(os.environ if environment is None else environment)
+    folder = folder or Path.cwd()
     loaded = None if execute else _here.get()
     if loaded is not None and loaded.may_fork(variables):
-        return loaded.start(arguments, variables, stdin, stdout, stderr)
+        return loaded.start(arguments, variables, folder, stdin, stdout, stderr)
     return subprocess.Popen(
         command_line(*arguments),
         env=variables,
+        cwd=folder,
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,

@@ -68,6 +68,7 @@ class Started:
         control: socket of the loaded process, nobody else using it just now.
         arguments: of `rubrica`.
         environment: all of it.
+        folder: that it runs in.
         stdin: as of Popen; a pipe is text.
         stdout: the same.
         stderr: the same.
@@ -78,6 +79,7 @@ class Started:
         control: socket.socket,
         arguments: Sequence[str],
         environment: Mapping[str, str],
+        folder: Path,
         stdin: Stream = None,
         stdout: Stream = None,
         stderr: Stream = None,
@@ -99,7 +101,7 @@ class Started:
             with theirs:
                 streams = [theirs.fileno(), own_in, own_out, own_err]
                 socket.send_fds(control, [b"+"], streams)
-            self._told.sendall(_request(arguments, environment))
+            self._told.sendall(_request(arguments, environment, folder))
             self._told.shutdown(socket.SHUT_WR)
             pid, descriptors, _, _ = socket.recv_fds(self._told, _STATUS_BYTES, 1)
             self._pidfd = descriptors[0]
@@ -257,7 +259,9 @@ def _stream(
     return os.fdopen(ours, "w" if number == 0 else "r", encoding="utf-8"), theirs
 
 
-def _request(arguments: Sequence[str], environment: Mapping[str, str]) -> bytes:
+def _request(
+    arguments: Sequence[str], environment: Mapping[str, str], folder: Path
+) -> bytes:
     """What the process is to be, besides its streams."""
     status = Path("/proc/self/status").read_text("ascii", errors="replace")
     # Asking for the umask by os.umask would change it for other threads.
@@ -265,7 +269,7 @@ def _request(arguments: Sequence[str], environment: Mapping[str, str]) -> bytes:
     wanted = {
         "arguments": [*arguments],
         "environment": dict(environment),
-        "folder": str(Path.cwd()),
+        "folder": str(folder),
         "umask": umask,
     }
     return json.dumps(wanted).encode()

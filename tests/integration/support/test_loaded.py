@@ -37,10 +37,11 @@ PROGRAMS = {
 }
 _HOLDER = """\
 import os, sys
+from pathlib import Path
 from tests.parts.rubrica import Loaded
 loaded = Loaded()
 arguments = ("--settings", sys.argv[1], "migrate", "--wait", "300")
-process = loaded.start(arguments, os.environ, *map(int, "000"))
+process = loaded.start(arguments, os.environ, Path.cwd(), *map(int, "000"))
 print(loaded.process.pid, process.pid, flush=True)
 sys.stdin.read()
 """
