@@ -20,8 +20,7 @@ from sqlalchemy import (
 )
 
 from appliance.core.database.tables import hsm_task, task_seal
-from appliance.core.database.work_queue import claim_one, fenced_update, release
-from appliance.core.unit_of_work import Store
+from appliance.core.leased_queue import LeasedQueue
 from appliance.core.work_owner import WorkOwner, work_owner
 from appliance.domain.activation import Seal
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -44,8 +43,10 @@ OPEN_OF_SHARE: Final = 64
 _OVER = (TaskState.DONE.value, TaskState.FAILED.value)
 
 
-class HsmTaskStore(Store):
+class HsmTaskStore(LeasedQueue):
     """HSM tasks."""
+
+    table, tries = hsm_task, hsm_task.c.fence
 
     async def add(
         self,
@@ -150,9 +151,7 @@ class HsmTaskStore(Store):
         self, host: str, at: datetime, attempts: int, kinds: Collection[TaskKind]
     ) -> bool:
         """Whether `claim_next` would find one now."""
-        claimable = _claimable(host, at, attempts, kinds)
-        query = select(hsm_task.c.id).where(claimable).limit(1)
-        return (await self._connection.execute(query)).first() is not None
+        return await self._any(_claimable(host, at, attempts, kinds))
 
     async def claim_next(
         self,
@@ -169,30 +168,18 @@ class HsmTaskStore(Store):
         waits longest: a flood comes after everybody else's first ones.
         """
         rank = case((hsm_task.c.kind.in_(_URGENT), -1), else_=hsm_task.c.turn)
-        row = await claim_one(
-            self._connection,
-            hsm_task,
+        row = await self._claim(
             _claimable(host, at, attempts, kinds),
             owner,
             at + lease,
-            {"state": TaskState.RUNNING.value},
             rank,
+            {"state": TaskState.RUNNING.value},
         )
         if row is None:
             return None
         seals = await self.seals(row.id)
         seal = next((seal for seal in seals if seal.host == host), None)
         return TaskClaim(TaskId(row.id), TaskKind(row.kind), row.input, row.fence, seal)
-
-    async def renew(self, claim: TaskClaim, until: datetime) -> bool:
-        """Prolong the lease; False when another claim came since."""
-        return await fenced_update(
-            self._connection, hsm_task, claim.id, claim.fence, {"lease_until": until}
-        )
-
-    async def release_of(self, owner_prefix: str, at: datetime) -> int:
-        """End the leases of a dead process; how many there were."""
-        return await release(self._connection, hsm_task, owner_prefix, at)
 
     async def close(
         self,
@@ -203,9 +190,7 @@ class HsmTaskStore(Store):
     ) -> bool:
         """End a task and erase its seals; False when another claim came since."""
         values = {"state": then.value, "output": output, "reason": reason}
-        if not await fenced_update(
-            self._connection, hsm_task, claim.id, claim.fence, values
-        ):
+        if not await self._fenced(claim, values):
             return False
         await erase_seals(self._connection, task_seal, claim.id)
         return True
@@ -248,24 +233,15 @@ class HsmTaskStore(Store):
         over = (
             (hsm_task.c.state == TaskState.RUNNING.value)
             & (hsm_task.c.lease_until <= at)
-            & (hsm_task.c.fence >= attempts)
+            & self.quarantined(attempts)
         )
         return await self._fail(over, reason)
 
     async def _fail(self, which: ColumnElement[bool], reason: str) -> list[EndedTask]:
         """End tasks that nobody holds, and erase their seals."""
         free = select(hsm_task.c.id).where(which).with_for_update(skip_locked=True)
-        # The fencing number goes up, so that a worker that wakes late is refused.
-        rows = await self._connection.execute(
-            update(hsm_task)
-            .where(hsm_task.c.id.in_(free))
-            .values(
-                state=TaskState.FAILED.value,
-                reason=reason,
-                fence=hsm_task.c.fence + 1,
-            )
-            .returning(hsm_task)
-        )
+        values = {"state": TaskState.FAILED.value, "reason": reason}
+        rows = await self._fence_off(hsm_task.c.id.in_(free), values)
         failed = [replace(task, fence=task.fence - 1) for task in map(_ended, rows)]
         for task in failed:
             await erase_seals(self._connection, task_seal, task.id)
@@ -308,7 +284,7 @@ def _claimable(
     host: str, at: datetime, attempts: int, kinds: Collection[TaskKind]
 ) -> ColumnElement[bool]:
     """Free, not tried too often, and without seals or sealed to this host."""
-    free = _free(at) & (hsm_task.c.fence < attempts)
+    free = _free(at) & ~HsmTaskStore.quarantined(attempts)
     possible = hsm_task.c.kind.in_([kind.value for kind in kinds])
     unsealed = ~is_sealed(task_seal, hsm_task.c.id)
     ours = unsealed | is_sealed(task_seal, hsm_task.c.id, host)

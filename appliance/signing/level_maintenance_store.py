@@ -1,6 +1,5 @@
 """The upkeep of published documents' levels in SQL."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from sqlalchemy import (
@@ -17,8 +16,7 @@ from sqlalchemy import (
 )
 
 from appliance.core.database.tables import level_upkeep, signature_request
-from appliance.core.database.work_queue import claim_one, fenced_update
-from appliance.core.unit_of_work import Store
+from appliance.core.leased_queue import LeasedQueue
 from appliance.domain.ids import IntegratorId, RequestId, new_id
 from appliance.domain.requests.levels import INTERNAL, Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.vocab import SignatureLevel
@@ -29,8 +27,10 @@ _SINCE: ColumnElement[datetime] = func.coalesce(
 """When what a document needs now fell due, or will."""
 
 
-class LevelMaintenanceStore(Store):
+class LevelMaintenanceStore(LeasedQueue):
     """What published documents still need."""
+
+    table, tries = level_upkeep, level_upkeep.c.tries
 
     async def add(
         self, request: RequestId, integrator: IntegratorId, new: Upkeep, at: datetime
@@ -54,24 +54,14 @@ class LevelMaintenanceStore(Store):
 
     async def any_due(self, at: datetime, *, outside: bool = False) -> bool:
         """Whether `claim_next` would give one."""
-        due = _claimable(at, outside=outside)
-        query = select(level_upkeep.c.id).where(due).limit(1)
-        return (await self._connection.execute(query)).first() is not None
+        return await self._any(_claimable(at, outside=outside))
 
     async def claim_next(
         self, owner: str, at: datetime, lease: timedelta, *, outside: bool = False
     ) -> UpkeepClaim | None:
         """Take one that is due and that nobody has in hand."""
         due = _claimable(at, outside=outside)
-        row = await claim_one(
-            self._connection,
-            level_upkeep,
-            due,
-            owner,
-            at + lease,
-            {},
-            level_upkeep.c.due,
-        )
+        row = await self._claim(due, owner, at + lease, level_upkeep.c.due)
         if row is None:
             return None
         return UpkeepClaim(
@@ -83,10 +73,6 @@ class LevelMaintenanceStore(Store):
             fence=row.fence,
             tsa=INTERNAL if row.tsa is None else tuple(row.tsa),
         )
-
-    async def renew(self, claim: UpkeepClaim, until: datetime) -> bool:
-        """Prolong the lease; False when another claim came since."""
-        return await self._fenced(claim, {"lease_until": until})
 
     async def done(self, claim: UpkeepClaim, following: Upkeep | None) -> bool:
         """End a claim: with what is due next, or with nothing any more."""
@@ -177,13 +163,7 @@ class LevelMaintenanceStore(Store):
             for row in rows
         ]
 
-    async def _fenced(self, claim: UpkeepClaim, values: Mapping[str, object]) -> bool:
-        return await fenced_update(
-            self._connection, level_upkeep, claim.id, claim.fence, values
-        )
-
 
 def _claimable(at: datetime, *, outside: bool) -> ColumnElement[bool]:
-    free = or_(level_upkeep.c.lease_until.is_(None), level_upkeep.c.lease_until <= at)
     ours = level_upkeep.c.outside if outside else not_(level_upkeep.c.outside)
-    return and_(level_upkeep.c.due <= at, free, ours)
+    return and_(level_upkeep.c.due <= at, LevelMaintenanceStore.unheld(at), ours)

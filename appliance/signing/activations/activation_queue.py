@@ -9,8 +9,7 @@ from sqlalchemy import ColumnElement, and_, exists, not_, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import activation, activation_item, activation_seal
-from appliance.core.database.work_queue import claim_one, free_since
-from appliance.core.unit_of_work import Store
+from appliance.core.leased_queue import LeasedQueue
 from appliance.domain.activation import (
     ActivationDocument,
     Claim,
@@ -35,8 +34,10 @@ def is_in(state: ActivationState) -> ColumnElement[bool]:
     return activation.c.state == state.value
 
 
-class ActivationQueue(Store):
+class ActivationQueue(LeasedQueue):
     """The activations that wait for a worker, over one connection."""
+
+    table, tries = activation, TRIES
 
     async def next_claims(
         self,
@@ -47,14 +48,8 @@ class ActivationQueue(Store):
         without: Collection[PersonId] = (),
     ) -> int | None:
         """How often what `claim_next` would take was claimed without a result."""
-        rank = _rank(policy)
-        query = (
-            select(TRIES)
-            .where(_claimable(at, policy, single=single, without=without))
-            .order_by(rank, free_since(activation))
-            .limit(1)
-        )
-        return (await self._connection.execute(query)).scalar_one_or_none()
+        claimable = _claimable(at, policy, single=single, without=without)
+        return await self._next_tries(claimable, _rank(policy))
 
     async def claim_next(
         self,
@@ -66,15 +61,8 @@ class ActivationQueue(Store):
         without: Collection[PersonId] = (),
     ) -> Claim | None:
         """Take an activation that nobody has in hand, in the order of `_rank`."""
-        row = await claim_one(
-            self._connection,
-            activation,
-            _claimable(at, policy, single=single, without=without),
-            owner,
-            at + policy.lease,
-            {},
-            _rank(policy),
-        )
+        claimable = _claimable(at, policy, single=single, without=without)
+        row = await self._claim(claimable, owner, at + policy.lease, _rank(policy))
         if row is None:
             return None
         documents = await documents_of(self._connection, row.id)
@@ -139,15 +127,13 @@ def _claimable(
     the role with a network is that role's, unless it neglects it.
     """
     tries = policy.attempts + math.ceil(policy.finish / policy.lease)
-    rested = or_(
-        policy.attempts > TRIES,
-        activation.c.lease_until <= at - policy.lease,
-    )
+    poison = ActivationQueue.quarantined(policy.attempts)
+    rested = or_(not_(poison), activation.c.lease_until <= at - policy.lease)
     finishing = (
         is_in(ActivationState.FINISHING)
         & (activation.c.finish_until > at)
         & (activation.c.lease_until <= at)
-        & (tries > TRIES)
+        & not_(ActivationQueue.quarantined(tries))
         & rested
     )
     if policy.outside:
@@ -163,7 +149,7 @@ def _claimable(
             activation.c.lease_until <= at,
             is_in(ActivationState.KEYING)
             & (activation.c.key_until > at)
-            & (policy.attempts > TRIES)
+            & not_(poison)
             & ours,
         ),
         finishing & or_(not_(activation.c.outside), neglected),

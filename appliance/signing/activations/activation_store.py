@@ -27,8 +27,7 @@ from appliance.core.database.tables import (
     intent,
 )
 from appliance.core.database.types import Instant
-from appliance.core.database.work_queue import fenced_update, release
-from appliance.core.unit_of_work import Store
+from appliance.core.leased_queue import Leased, LeasedQueue
 from appliance.domain.activation import (
     Activation,
     Claim,
@@ -70,8 +69,10 @@ _SIGNATURES: Final = (
 """Published signatures: whose, of what, when their key was used."""
 
 
-class ActivationStore(Store):
+class ActivationStore(LeasedQueue):
     """Activations, their documents and intents."""
+
+    table, tries = activation, TRIES
 
     async def add(self, new: Activation, seals: Collection[Seal]) -> None:
         """Record an activation, waiting to be claimed, and its unlock key's seals."""
@@ -160,7 +161,7 @@ class ActivationStore(Store):
         await erase_seals(self._connection, activation_seal, claim.id, claim.seal.host)
         return len(await self.seals(claim.id))
 
-    async def renew(self, claim: Claim, until: datetime) -> bool:
+    async def renew(self, claim: Leased, until: datetime) -> bool:
         """Prolong the lease, to the end of its phase at the most.
 
         A worker that hangs renews on; past its phase the reconciler must find
@@ -185,10 +186,6 @@ class ActivationStore(Store):
             else_=wanted,
         )
         return await self._fenced(claim, {"lease_until": within})
-
-    async def release_of(self, owner_prefix: str, at: datetime) -> int:
-        """End the leases of a dead process; how many there were."""
-        return await release(self._connection, activation, owner_prefix, at)
 
     async def drop(self, claim: Claim, at: datetime) -> bool:
         """Give the activation back unfinished, to be claimed again."""
@@ -330,11 +327,10 @@ class ActivationStore(Store):
 
     async def overdue(self, at: datetime, attempts: int) -> list[Overdue]:
         """Activations that nobody may go on with, and no lease holds; locked."""
-        free = or_(activation.c.lease_until.is_(None), activation.c.lease_until <= at)
         late = or_(
             is_in(ActivationState.WAITING) & (activation.c.claim_by <= at),
             is_in(ActivationState.KEYING) & (activation.c.key_until <= at),
-            is_in(ActivationState.KEYING) & (attempts <= TRIES),
+            is_in(ActivationState.KEYING) & self.quarantined(attempts),
             is_in(ActivationState.FINISHING) & (activation.c.finish_until <= at),
         )
         rows = await self._connection.execute(
@@ -344,7 +340,7 @@ class ActivationStore(Store):
                 TRIES.label("tries"),
                 activation.c.reason,
             )
-            .where(free, late)
+            .where(self.unheld(at), late)
             .with_for_update(skip_locked=True)
         )
         return [
@@ -367,21 +363,14 @@ class ActivationStore(Store):
     ) -> list[IntentRow]:
         """End one of `overdue`, erase its seals; gives the intents still open.
 
-        The fencing number goes up, so that a worker that wakes late is refused.
         What is not to be finished any more is failed with it.
         """
         over = {ItemState.WAITING.value}
         if then is not ActivationState.FINISHING:
             over.add(ItemState.KEYED.value)
-        await self._connection.execute(
-            update(activation)
-            .where(activation.c.id == activation_id)
-            .values(
-                state=then.value,
-                reason=reason,
-                lease_until=at,
-                fence=activation.c.fence + 1,
-            )
+        await self._fence_off(
+            activation.c.id == activation_id,
+            {"state": then.value, "reason": reason, "lease_until": at},
         )
         await erase_seals(self._connection, activation_seal, activation_id)
         await self._connection.execute(
@@ -443,11 +432,6 @@ class ActivationStore(Store):
     async def _let_go(self, claim: Claim, values: Mapping[str, object]) -> bool:
         """End a claim in good order: it killed nobody, and counts for nothing."""
         return await self._fenced(claim, {"progress": claim.fence, **values})
-
-    async def _fenced(self, claim: Claim, values: Mapping[str, object]) -> bool:
-        return await fenced_update(
-            self._connection, activation, claim.id, claim.fence, values
-        )
 
 
 def _intent(row: Row[Any]) -> IntentRow:
