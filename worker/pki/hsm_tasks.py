@@ -14,7 +14,6 @@ from typing import Final
 import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from structlog.contextvars import bind_contextvars
 
 from appliance.core import metrics
 from appliance.domain.activation import credential_aad
@@ -31,7 +30,7 @@ from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
-from worker.leases import keep_lease
+from worker.leased_worker import GiveBack
 from worker.pki.certificate_authority import Authority, CertificateSubject
 from worker.pki.certificate_signing import IssuedCertificate
 from worker.pki.certificate_tasks import CertificateTasks
@@ -40,7 +39,8 @@ from worker.pki.tsa_tasks import TimestampTasks
 from worker.signing.activation_keys import ActivationKeys
 
 _log = structlog.get_logger(__name__)
-_RENEW_S: Final = 10.0
+TASK_RENEW_S: Final = 10.0
+"""Time between two renewals of a task's lease, in seconds."""
 _CKA_ID_BYTES: Final = 16
 _KEY_VERSION: Final = 1
 """Of a new credential's key."""
@@ -112,12 +112,18 @@ class TaskRunner:
     def _is_ready(self, role: TokenRole) -> bool:
         return self.session.status_of(role) is HsmStatus.READY
 
-    async def run(self, claim: TaskClaim) -> None:
-        """Run a task to its end; an HSM that is away leaves it for later."""
-        bind_contextvars(task=claim.id)
+    async def renew(self, claim: TaskClaim) -> bool:
+        """Prolong a task's lease; False when another worker has claimed since."""
+        return await self.tasks.renew(claim)
+
+    async def run(self, claim: TaskClaim) -> GiveBack | None:
+        """Run a task; an HSM that is away leaves it for later.
+
+        Returns:
+            How to give it up, where it cannot be done.
+        """
         try:
-            async with keep_lease(partial(self.tasks.renew, claim), _RENEW_S):
-                await self._do(claim)
+            await self._do(claim)
             metrics.TASKS.labels(claim.kind.value, "done").inc()
         except HsmUnavailableError as exc:
             metrics.TASKS.labels(claim.kind.value, "postponed").inc()
@@ -131,7 +137,8 @@ class TaskRunner:
                 layer=getattr(exc, "layer", ""),
                 reason=getattr(exc, "reason", ""),
             )
-            await self.tasks.failed(claim, exc.code.value)
+            return partial(self.tasks.failed, claim, exc.code.value)
+        return None
 
     async def _do(self, claim: TaskClaim) -> None:
         """What a kind of task asks for.

@@ -1,8 +1,8 @@
 """Signs one activation that is in progress, document by document, each in its turn.
 
-Its lease is held all the while. What ends a document's signing, ends it here: its
-request goes back to its signer, is given up, waits for a later try, or is left to the
-role that has a network.
+Its lease is held all the while (`worker.leased_worker`). What ends a document's
+signing, ends it here: its request goes back to its signer, is given up, waits for a
+later try, or is left to the role that has a network.
 """
 
 import asyncio
@@ -12,20 +12,21 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 import structlog
-from structlog.contextvars import bind_contextvars, bound_contextvars
+from structlog.contextvars import bound_contextvars
 
-from appliance.domain.activation import ActivationDocument
+from appliance.domain.activation import ActivationDocument, Claim
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import WorkNotifier
 from appliance.domain.vocab import ItemState
 from appliance.signing.claims import CertificateChangedError, ClaimedActivation, Claims
-from worker.leases import FencedOffError, fail_documents, keep_lease
+from worker.leased_worker import FencedOffError, GiveBack
 from worker.signing.document_signer import (
     DocumentSigner,
     OriginalUnreadableError,
     UsableKey,
 )
+from worker.signing.failed_documents import fail_documents
 from worker.signing.level_extension import AWAY
 
 _log = structlog.get_logger(__name__)
@@ -37,7 +38,7 @@ class _Progress:
 
     work: ClaimedActivation
     """As it was read last."""
-    key: UsableKey | None = None
+    key: UsableKey | None
     waits_for: ErrorCode | None = None
     """What a document of it waits for."""
     lacks: ErrorCode | None = None
@@ -52,7 +53,6 @@ class ActivationSigner:
         claims: this worker's transactions.
         signer: signs one document.
         work_notifier: wakes the role that has a network.
-        renew_s: time between renewals of a lease, in seconds.
         turns: documents in work at a time; who waits for a turn gets it in order.
         share: of one person at a time.
         yields: whether no further document of a batch is to be begun now.
@@ -62,7 +62,6 @@ class ActivationSigner:
     claims: Claims
     signer: DocumentSigner
     work_notifier: WorkNotifier
-    renew_s: float
     turns: asyncio.Semaphore
     share: int
     yields: Callable[[], bool]
@@ -72,31 +71,30 @@ class ActivationSigner:
     )
     """Of those who have documents in work, or waiting for a turn."""
 
-    async def sign(self, work: ClaimedActivation) -> None:
-        """Sign what is left of an activation, keeping its lease."""
-        bind_contextvars(activation=work.claim.id)
-        progress = _Progress(work)
-        try:
-            renew = partial(self.claims.renew, work.claim)
-            async with keep_lease(renew, self.renew_s):
-                progress.key = await self._unlock(work)
-                for document in work.claim.documents:
-                    if document.state is ItemState.KEYED or (
-                        document.state is ItemState.WAITING and progress.key is not None
-                    ):
-                        await self._sign_in_turn(progress, document)
-        except FencedOffError:
-            _log.warning("worker.fenced_off", activation=work.claim.id)
-            return
-        except ApplianceError as exc:
-            # The record is away: the lease will end and somebody resume.
-            _log.warning("worker.let_go", activation=work.claim.id, code=exc.code.value)
-            return
+    async def sign(self, work: ClaimedActivation) -> GiveBack | None:
+        """Sign what is left of an activation; how to give back what is left then.
+
+        Raises:
+            FencedOffError: another worker has claimed since, or is to.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        progress = _Progress(work, await self._unlock(work))
+        for document in work.claim.documents:
+            if document.state is ItemState.KEYED or (
+                document.state is ItemState.WAITING and progress.key is not None
+            ):
+                await self._sign_in_turn(progress, document)
+        claim = progress.work.claim
         if progress.waits_for is not None:
-            await self.claims.put_off(progress.work.claim, progress.waits_for)
-        elif progress.lacks is not None:
-            await self.claims.hand_out(progress.work.claim, progress.lacks)
-            await self.work_notifier.notify(work.claim.id)
+            return partial(self.claims.put_off, claim, progress.waits_for)
+        if progress.lacks is not None:
+            return partial(self._hand_out, claim, progress.lacks)
+        return None
+
+    async def _hand_out(self, claim: Claim, lacks: ErrorCode) -> None:
+        """Leave it to the role that has a network, and wake that."""
+        await self.claims.hand_out(claim, lacks)
+        await self.work_notifier.notify(claim.id)
 
     async def _unlock(self, work: ClaimedActivation) -> UsableKey | None:
         """The key for what waits for one; None when nothing does any more.

@@ -23,7 +23,7 @@ from appliance.domain.vocab import TimestampPolicy
 from appliance.signing.claims import ClaimedActivation, Claims, Publication
 from appliance.signing.signing_order import SigningOrder
 from worker.failpoints import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
-from worker.leases import FencedOffError
+from worker.leased_worker import FencedOffError
 from worker.pades.algorithms import SignatureMethod
 from worker.pades.byte_range import FileDigests
 from worker.pades.cms import assemble, token_fits

@@ -41,7 +41,7 @@ from worker.failpoints import (
 )
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
-from worker.leases import FencedOffError
+from worker.leased_worker import FencedOffError
 from worker.pades.algorithms import SignatureMethod, method_for
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.byte_range import FileDigests

@@ -19,7 +19,7 @@ from appliance.domain.requests.levels import UpkeepClaim
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_overdue
 from worker.failpoints import UPKEEP_STORED, crash_point
-from worker.leases import keep_lease
+from worker.leased_worker import keep_lease
 from worker.signing.level_extension import ExtensionResult, Levels
 
 _log = structlog.get_logger(__name__)

@@ -8,14 +8,14 @@ Source: design §3, 5; reliability F22, F24.
 """
 
 import asyncio
-import contextlib
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 import structlog
-from structlog.contextvars import bind_contextvars, bound_contextvars
+from structlog.contextvars import bound_contextvars
 
 from appliance.bootstrap import WorkChannel
 from appliance.domain.activation import ActivationDocument
@@ -23,8 +23,9 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import ItemState
 from appliance.settings import SigningSettings
 from appliance.signing.claims import ClaimedActivation, Claims
-from worker.leases import FencedOffError, fail_documents, keep_lease
+from worker.leased_worker import GiveBack, LeasedWorker, Work
 from worker.signing.completion import Completion
+from worker.signing.failed_documents import fail_documents
 from worker.signing.level_extension import AWAY
 
 _log = structlog.get_logger(__name__)
@@ -47,8 +48,20 @@ class NetworkCompletion:
     completion: Completion
     work_channel: WorkChannel
     settings: SigningSettings
-    _wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _has_released: bool = field(init=False, default=False)
+    _activations: Work[ClaimedActivation] = field(init=False)
+    _worker: LeasedWorker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._activations = Work(
+            "activation",
+            attrgetter("claim.id"),
+            self._next_work,
+            lambda work: self.claims.renew(work.claim),
+            self._finish,
+            self.settings.renew_s,
+        )
+        self._worker = LeasedWorker([self._activations], self.settings.poll_s)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until told to stop; what is in hand then is let finish.
@@ -56,83 +69,42 @@ class NetworkCompletion:
         Args:
             stop: set when it is to.
         """
-        listening = asyncio.create_task(self._listen())
-        stopping = asyncio.create_task(self._wake_at(stop))
-        released = False
-        try:
-            while not stop.is_set():
-                try:
-                    if not released:
-                        # Of an earlier start of this slot, which is dead.
-                        await self.claims.release_own()
-                        released = True
-                    await self._drain()
-                except ApplianceError as exc:
-                    _log.warning("worker.cannot_claim", code=exc.code.value)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self.settings.poll_s):
-                        await self._wake.wait()
-                self._wake.clear()
-        finally:
-            for task in (listening, stopping):
-                task.cancel()
-            if self._running:
-                await asyncio.wait(self._running)
-            await asyncio.gather(listening, stopping, return_exceptions=True)
+        await self._worker.run(stop, self._listen())
 
     async def _listen(self) -> None:
         """Wake at each message of the channel of work; Redis may come and go."""
         async for _ in self.work_channel.listen():
-            self._wake.set()
+            self._worker.wake.set()
 
-    async def _wake_at(self, stop: asyncio.Event) -> None:
-        await stop.wait()
-        self._wake.set()
-
-    async def _drain(self) -> None:
-        """Take work in hand until there is none, or no hand is free.
+    async def _next_work(self) -> ClaimedActivation | None:
+        """Take an activation, if a hand is free.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        while len(self._running) < self.settings.concurrency:
-            work = await self.claims.claim_next()
-            if work is None:
-                return
-            task = asyncio.create_task(self.finish(work))
-            self._running.add(task)
-            task.add_done_callback(self._ended)
+        if not self._has_released:
+            # Of an earlier start of this slot, which is dead.
+            await self.claims.release_own()
+            self._has_released = True
+        if len(self._activations.in_hand) >= self.settings.concurrency:
+            return None
+        return await self.claims.claim_next()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        self._wake.set()
-        if not task.cancelled() and (exc := task.exception()) is not None:
-            _log.error("worker.work_failed", exc_info=exc)
+    async def _finish(self, work: ClaimedActivation) -> GiveBack | None:
+        """Finish what is left of an activation; how to put off what waits.
 
-    async def finish(self, work: ClaimedActivation) -> None:
-        """Finish what is left of an activation, keeping its lease.
-
-        Args:
-            work: the claim.
+        Raises:
+            FencedOffError: another worker has claimed since.
+            ApplianceError: `STORE_UNAVAILABLE`.
         """
         claim, waits_for = work.claim, None
-        bind_contextvars(activation=claim.id)
-        try:
-            renew = partial(self.claims.renew, claim)
-            async with keep_lease(renew, self.settings.renew_s):
-                for document in claim.documents:
-                    if document.state is ItemState.KEYED:
-                        waits_for = await self._complete(work, document) or waits_for
-        except FencedOffError:
-            _log.warning("worker.fenced_off", activation=claim.id)
-            return
-        except ApplianceError as exc:
-            # The record is away: the lease will end and somebody resume.
-            _log.warning("worker.let_go", activation=claim.id, code=exc.code.value)
-            return
-        if waits_for is not None:
-            rest = timedelta(seconds=2 ** min(claim.tries, _DOUBLINGS))
-            await self.claims.put_off(claim, waits_for, min(rest, _REST_MOST))
+        for document in claim.documents:
+            if document.state is ItemState.KEYED:
+                waits_for = await self._complete(work, document) or waits_for
+        if waits_for is None:
+            return None
+        rest = timedelta(seconds=2 ** min(claim.tries, _DOUBLINGS))
+        return partial(self.claims.put_off, claim, waits_for, min(rest, _REST_MOST))
 
     async def _complete(
         self, work: ClaimedActivation, document: ActivationDocument

@@ -10,16 +10,17 @@ documents, so that any number of them holds up nobody.
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from operator import attrgetter
+from typing import Final
 
 import structlog
 
 from appliance.bootstrap import Core
 from appliance.core import metrics
 from appliance.domain.errors import ApplianceError, DocumentsAwayError
-from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.hsm_tasks import TaskClaim, WorkerStatus
 from appliance.domain.ids import PersonId
 from appliance.domain.keys import TokenRole
 from appliance.keys.health import signing_workers
@@ -34,7 +35,8 @@ from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import REASON as GENERATION_REASON
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
-from worker.pki.hsm_tasks import TaskRunner
+from worker.leased_worker import LeasedWorker, Work
+from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.activation_signer import ActivationSigner
 from worker.signing.document_signer import DocumentSigner
@@ -77,24 +79,18 @@ class SigningWorker:
     slot: str
     upkeep: LevelUpkeep
     served: GenerationCheck
-    _wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _running: set[asyncio.Task[None]] = field(default_factory=set)
-    _batches: set[asyncio.Task[None]] = field(default_factory=set)
-    """Those of the running that sign several documents."""
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    """Those of the running that are HSM tasks."""
-    _people: dict[asyncio.Task[None], PersonId] = field(default_factory=dict)
-    """Whose documents those of the running are that sign a single one."""
-    _alone: bool = False
-    """What is in hand may kill its worker: no document is taken beside it."""
-    _clock_is_right: bool = True
+    _worker: LeasedWorker = field(init=False)
+    _activations: Work[ClaimedActivation] = field(init=False)
+    _hsm_tasks: Work[TaskClaim] = field(init=False)
+    _suspect: ClaimedActivation | None = field(init=False, default=None)
+    """What may kill its worker: no document is taken beside it while it is in hand."""
+    _clock_is_right: bool = field(init=False, default=True)
     """As it was last looked at: by a wrong one nothing is signed."""
-    _documents_are_ours: bool = True
+    _documents_are_ours: bool = field(init=False, default=True)
     """As it was last looked at: with another folder nothing is signed."""
-    _suspect_waits: bool = False
+    _suspect_waits: bool = field(init=False, default=False)
     """What is next is to be signed alone: nothing is begun before it."""
-    _stop: asyncio.Event = field(default_factory=asyncio.Event)
-    _activations: ActivationSigner = field(init=False)
+    _stop: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     _hands: int = field(init=False)
     """Single documents in hand at a time."""
     _batch_hands: int = field(init=False)
@@ -107,18 +103,41 @@ class SigningWorker:
     """
 
     def __post_init__(self) -> None:
-        self._hands = self.core.settings.signing.concurrency
+        signing = self.core.settings.signing
+        self._hands = signing.concurrency
         self._batch_hands = max(self._hands, _BATCHES)
         self._share = max(1, self._hands - 1)
-        self._activations = ActivationSigner(
+        signer = ActivationSigner(
             self.claims,
             self.signer,
             self.core.work_notifier,
-            self.core.settings.signing.renew_s,
             turns=asyncio.Semaphore(self._hands),
             share=self._share,
             yields=self._yields,
             came_through=self._came_through,
+        )
+        self._activations = Work(
+            "activation",
+            attrgetter("claim.id"),
+            self._next_work,
+            lambda work: self.claims.renew(work.claim),
+            signer.sign,
+            signing.renew_s,
+        )
+        self._hsm_tasks = Work(
+            "task",
+            attrgetter("id"),
+            self._next_task,
+            self.tasks.renew,
+            self.tasks.run,
+            TASK_RENEW_S,
+            until_the_end=True,
+        )
+        self._worker = LeasedWorker(
+            [self._activations, self._hsm_tasks],
+            signing.poll_s,
+            self._is_fit,
+            metrics.IN_HAND.set,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -129,31 +148,18 @@ class SigningWorker:
         sweeping = ExpiryJob(
             self.core.store, self.core.completion_notifier, self.core.clock
         )
-        helpers: list[asyncio.Task[Any]] = [
-            asyncio.create_task(work)
-            for work in (
-                hear_notifications(self.core.work_channel, self._wake, self._free),
+        try:
+            await self._worker.run(
+                stop,
+                hear_notifications(
+                    self.core.work_channel, self._worker.wake, self._free
+                ),
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),
                 _repeat(_ORPHANS_S, self.tasks.sweep),
                 _repeat(_UPKEEP_S, self._keep_levels),
             )
-        ]
-        stopping = asyncio.create_task(stop.wait())
-        try:
-            while not stop.is_set():
-                await self._drain()
-                await self._pause({stopping, *helpers})
-                for helper in helpers:
-                    if helper.done():
-                        # A worker without a heart is better started anew.
-                        helper.result()
         finally:
-            stopping.cancel()
-            await self._finish()
-            for helper in helpers:
-                helper.cancel()
-            await asyncio.gather(*helpers, return_exceptions=True)
             _log.info("worker.stopped", slot=self.slot)
 
     async def _release_own(self) -> int:
@@ -176,21 +182,22 @@ class SigningWorker:
 
     def _free(self) -> bool:
         """Whether another activation can be taken in hand."""
-        return not self._alone and len(self._running - self._batches) < self._hands
+        if self._suspect in self._activations.in_hand:
+            return False
+        return len(self._worker.running) - self._batches() < self._hands
+
+    def _batches(self) -> int:
+        """How many activations of several documents are in hand."""
+        return sum(len(work.claim.documents) > 1 for work in self._activations.in_hand)
 
     def _with_enough(self) -> set[PersonId]:
         """Who has all the hands that one person may have."""
-        held = Counter(self._people.values())
+        held = Counter(
+            work.claim.person
+            for work in self._activations.in_hand
+            if len(work.claim.documents) == 1
+        )
         return {person for person, count in held.items() if count >= self._share}
-
-    def _may_task(self) -> bool:
-        """Whether an HSM task can be taken in hand.
-
-        One beside documents always: they may wait for what it makes.
-        """
-        if not self._tasks and self._running:
-            return True
-        return self._free() and not self._yields()
 
     def _yields(self) -> bool:
         """Whether no further document of a batch is to be begun now."""
@@ -199,40 +206,17 @@ class SigningWorker:
 
     def _came_through(self) -> None:
         """What was suspected killed nobody: the rest of it may have company."""
-        if self._alone:
-            self._alone = False
-            self._wake.set()
+        if self._suspect is not None:
+            self._suspect = None
+            self._worker.wake.set()
 
-    async def _pause(self, others: set[asyncio.Task[Any]]) -> None:
-        """Wait for a notification, the end of the interval, or one of the others."""
-        waking = asyncio.create_task(self._wake.wait())
-        await asyncio.wait(
-            {waking, *others},
-            timeout=self.core.settings.signing.poll_s,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        waking.cancel()
-        self._wake.clear()
+    async def _is_fit(self) -> bool:
+        """Whether the clock is right, and the HSM serves this record.
 
-    async def _drain(self) -> None:
-        """Take work in hand until there is none, or no hand is free."""
-        try:
-            if not await self._look_at_clock() or not await self.served.look():
-                return
-            while (
-                await self._look_at_documents()
-                and self._free()
-                and (work := await self._next_work()) is not None
-            ):
-                self._alone = work.is_suspect
-                task = self._start(self._activations.sign(work))
-                if len(work.claim.documents) > 1:
-                    self._batches.add(task)
-                else:
-                    self._people[task] = work.claim.person
-            await self._take_tasks()
-        except ApplianceError as exc:
-            _log.warning("worker.cannot_claim", code=exc.code.value)
+        Raises:
+            ApplianceError: the record or the HSM is away.
+        """
+        return await self._look_at_clock() and await self.served.look()
 
     async def _look_at_clock(self) -> bool:
         """Whether the clock may stand in signatures and timestamps.
@@ -262,71 +246,45 @@ class SigningWorker:
             self._documents_are_ours = True
         return self._documents_are_ours
 
-    async def _take_tasks(self) -> None:
-        """Take HSM tasks in hand until there is none, or none may be taken."""
-        while self._may_task() and (asked := await self.tasks.claim_next()) is not None:
-            self._tasks.add(self._start(self.tasks.run(asked)))
-
-    async def _finish(self) -> None:
-        """Let what is in hand come to its end, and run the tasks it may wait for."""
-        while documents := self._running - self._tasks:
-            try:
-                # An OCSP answer or a timestamp bears the time as well.
-                if await self._look_at_clock():
-                    await self._take_tasks()
-            except ApplianceError as exc:
-                _log.warning("worker.cannot_claim", code=exc.code.value)
-            await self._pause(documents)
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
     async def _next_work(self) -> ClaimedActivation | None:
-        """Take an activation; without the HSM, only when nobody has it.
+        """Take an activation, if a hand is free; without the HSM, if nobody has it.
 
         Then it goes back to its signer at once, who is told why.
         """
+        if not await self._look_at_documents() or not self._free():
+            return None
         if self.session.status is not HsmStatus.READY:
             alive = await signing_workers(self.core.store, self.core.clock)
             if any(peer.hsm == HsmStatus.READY.value for peer in alive):
                 return None
         try:
             work = await self.claims.claim_next(
-                busy=bool(self._running),
-                single=len(self._batches) >= self._batch_hands,
+                busy=bool(self._worker.running),
+                single=self._batches() >= self._batch_hands,
                 without=self._with_enough(),
             )
         except SuspectWaitsError:
             self._suspect_waits = True
             return None
         self._suspect_waits = False
+        self._suspect = work if work is not None and work.is_suspect else None
         return work
+
+    async def _next_task(self) -> TaskClaim | None:
+        """Take an HSM task, if a hand is free.
+
+        One beside documents always: they may wait for what it makes.
+        """
+        is_first = self._worker.running and not self._hsm_tasks.in_hand
+        if not is_first and (not self._free() or self._yields()):
+            return None
+        return await self.tasks.claim_next()
 
     async def _keep_levels(self) -> None:
         """Keep published documents at their level, where the TSA's key is there."""
         ready = self.session.status_of(TokenRole.PKI) is HsmStatus.READY
-        fit = ready and await self._look_at_clock()
-        fit = fit and await self.served.look()
-        if fit and await self._look_at_documents():
+        if ready and await self._is_fit() and await self._look_at_documents():
             await self.upkeep.run()
-
-    def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._running.add(task)
-        metrics.IN_HAND.set(len(self._running))
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        metrics.IN_HAND.set(len(self._running))
-        self._batches.discard(task)
-        self._tasks.discard(task)
-        self._people.pop(task, None)
-        self._alone = self._alone and bool(self._running - self._tasks)
-        # A hand is free: look whether there is more.
-        self._wake.set()
-        if not task.cancelled() and (exc := task.exception()) is not None:
-            _log.error("worker.work_failed", exc_info=exc)
 
     async def _beat(self) -> None:
         """Say that this worker is alive, and whether fronts may seal to its host."""

@@ -5,6 +5,7 @@ Source: design §4 "Enrolment"; reliability F16.
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,26 @@ from tests.parts.locked import LockedDesk, locked_desk
 from tests.parts.signing_host import INSTALLATION
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
+from worker.leased_worker import Work, hold
 from worker.pki.certificate_authority import Authority
-from worker.pki.hsm_tasks import TaskRunner, cka_id_of
+from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner, cka_id_of
 from worker.signing.activation_key_files import open_folder
 from worker.signing.activation_keys import ActivationKeys
 
 DIGEST = bytes(range(32))
+
+
+async def run(runner: TaskRunner, claim: TaskClaim) -> None:
+    """Run a task to its end, as a worker does."""
+    work = Work(
+        "task",
+        attrgetter("id"),
+        runner.claim_next,
+        runner.renew,
+        runner.run,
+        TASK_RENEW_S,
+    )
+    await hold(work, claim)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +109,7 @@ class Bench:
         """Ask for a key, and have it made."""
         await self.ask()
         runner = self.runner(mode)
-        await runner.run(await self.claimed(runner))
+        await run(runner, await self.claimed(runner))
         return await self.desk.credential()
 
     async def restored(self) -> None:
@@ -178,7 +193,7 @@ async def test_altered_order_makes_no_key(bench: Bench, mode: KeyMode) -> None:
     claim = await bench.claimed(runner)
     before = await bench.key_ids()
 
-    await runner.run(replace(claim, input={**claim.input, "vouchedBy": "officer"}))
+    await run(runner, replace(claim, input={**claim.input, "vouchedBy": "officer"}))
 
     assert await bench.state(task) == (TaskState.FAILED, "ACTIVATION_INVALID")
     assert await bench.key_ids() == before
@@ -191,7 +206,7 @@ async def test_order_of_a_gone_epoch_fails_with_a_reason(bench: Bench) -> None:
     claim = await bench.claimed(runner)
     assert claim.seal is not None
 
-    await runner.run(replace(claim, seal=replace(claim.seal, epoch=1)))
+    await run(runner, replace(claim, seal=replace(claim.seal, epoch=1)))
 
     assert await bench.state(task) == (TaskState.FAILED, "ACTIVATION_EXPIRED")
     assert (await bench.made(KeyMode.WRAPPED)).key_mode is KeyMode.WRAPPED
@@ -205,7 +220,7 @@ async def test_key_of_a_killed_try_is_swept_after_an_hour(bench: Bench) -> None:
     orphan = KeyReference(TokenRole.FIRMA, cka_id_of(task, killed.fence))
     await bench.session.generate(orphan, bench.installation.settings.hsm.key_algorithm)
     bench.desk.core.clock.forward(31)
-    await runner.run(await bench.claimed(runner))
+    await run(runner, await bench.claimed(runner))
     credential = await bench.desk.credential()
 
     early = await runner.sweep()
@@ -244,10 +259,10 @@ async def test_overtaken_try_destroys_its_own_key(bench: Bench) -> None:
     runner = bench.runner(KeyMode.RESIDENT)
     slow = await bench.claimed(runner)
     bench.desk.core.clock.forward(31)
-    await runner.run(await bench.claimed(runner))
+    await run(runner, await bench.claimed(runner))
     credential = await bench.desk.credential()
 
-    await runner.run(slow)
+    await run(runner, slow)
 
     ids = await bench.key_ids()
     assert cka_id_of(slow.id, slow.fence) not in ids
@@ -265,7 +280,7 @@ async def test_record_that_was_left_destroys_no_key_and_makes_none(
     await bench.session.generate(theirs, bench.installation.settings.hsm.key_algorithm)
     bench.desk.core.clock.forward(31)
     runner = bench.runner(KeyMode.RESIDENT)
-    await runner.run(await bench.claimed(runner))
+    await run(runner, await bench.claimed(runner))
     bench.desk.core.clock.forward(3600)
     await bench.ask()
     await bench.restored()

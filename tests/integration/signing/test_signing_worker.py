@@ -92,8 +92,17 @@ class NoUpkeep:
 class NoTasks:
     """There is no task."""
 
-    async def claim_next(self) -> None:
+    async def claim_next(self) -> object | None:
         """None."""
+        return None
+
+    async def renew(self, task: object) -> bool:
+        """See `TaskRunner`."""
+        del task
+        return True
+
+    async def run(self, task: object) -> None:
+        """See `TaskRunner`."""
 
     async def sweep(self) -> int:
         """Nothing to sweep."""
@@ -101,11 +110,12 @@ class NoTasks:
 
 
 @dataclass
-class AwaitedTask:
+class AwaitedTask(NoTasks):
     """A task that makes what the documents in work wait for."""
 
     gate: asyncio.Event
     left: int = 1
+    id: str = "task"
 
     async def claim_next(self) -> object | None:
         """It, once."""
@@ -116,10 +126,6 @@ class AwaitedTask:
         """Make it."""
         assert task is self
         self.gate.set()
-
-    async def sweep(self) -> int:
-        """Nothing to sweep."""
-        return 0
 
 
 class ReadyHsm:
@@ -165,6 +171,10 @@ class Scene:
     signer: PlayedSigner
     person: Signer
     stop: asyncio.Event
+
+    def give(self, task: "AwaitedTask") -> None:
+        """Have the worker find a task."""
+        self.worker = replace(self.worker, tasks=cast("TaskRunner", task))
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
@@ -277,7 +287,7 @@ async def test_nothing_is_signed_by_a_wrong_clock(core: CoreParts) -> None:
     check = ClockCheck(core.clock, database, lambda: None)
     scene = await scene_of(core, hands=1, clock_check=check)
     task = AwaitedTask(asyncio.Event())
-    scene.worker.tasks = cast("TaskRunner", task)
+    scene.give(task)
     activation, documents = await scene.activation(1)
     scene.signer.gate.set()
     async with scene.working():
@@ -285,7 +295,7 @@ async def test_nothing_is_signed_by_a_wrong_clock(core: CoreParts) -> None:
         assert [(each.hsm, each.reason) for each in alive] == [
             ("unavailable", "the clock is more than 5 s off")
         ]
-        scene.worker._wake.set()
+        scene.worker._worker.wake.set()
         await asyncio.sleep(0)
         assert (await core.activation_state(activation))[0] is ActivationState.WAITING
         assert not task.gate.is_set()
@@ -316,7 +326,7 @@ async def test_single_document_is_not_held_up_by_a_batch(core: CoreParts) -> Non
 async def test_task_is_run_beside_documents_that_wait_for_it(core: CoreParts) -> None:
     """However many wait: as for the OCSP answer of the certificate they signed by."""
     scene = await scene_of(core, hands=1)
-    scene.worker.tasks = cast("TaskRunner", AwaitedTask(scene.signer.gate))
+    scene.give(AwaitedTask(scene.signer.gate))
     waiting = [await scene.activation(1) for _ in range(3)]
     async with scene.working():
         for activation, _ in waiting:
@@ -331,7 +341,7 @@ async def test_task_is_run_for_a_document_that_is_in_hand_at_the_stop(
     """It is finished as any other, not given up a level lower."""
     scene = await scene_of(core, hands=1)
     task = AwaitedTask(scene.signer.gate, left=0)
-    scene.worker.tasks = cast("TaskRunner", task)
+    scene.give(task)
     waiting, _ = await scene.activation(1)
     async with scene.working():
         await scene.signer.entered.wait()
@@ -363,7 +373,7 @@ async def test_task_is_run_beside_what_is_signed_alone(core: CoreParts) -> None:
     scene = await scene_of(core, hands=1)
     suspect, _ = await scene.suspect(1)
     await scene.find()
-    scene.worker.tasks = cast("TaskRunner", AwaitedTask(scene.signer.gate))
+    scene.give(AwaitedTask(scene.signer.gate))
     async with scene.working():
         await scene.until(suspect, ActivationState.DONE)
 

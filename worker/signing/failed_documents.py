@@ -1,9 +1,5 @@
-"""What every worker does with a claim: keep its lease, and fail its documents."""
+"""How a document that cannot be signed ends, by the reason."""
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
@@ -12,6 +8,7 @@ from appliance.core import metrics
 from appliance.domain.activation import ActivationDocument, Claim
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.signing.claims import Claims
+from worker.leased_worker import FencedOffError
 
 _log = structlog.get_logger(__name__)
 _RETRIABLE: Final = frozenset(
@@ -25,39 +22,6 @@ _RETRIABLE: Final = frozenset(
     }
 )
 """What sends a request back to its signer; all else is final."""
-
-
-class FencedOffError(Exception):
-    """Another worker has claimed since; what this one does counts no more."""
-
-
-@asynccontextmanager
-async def keep_lease(
-    renew: Callable[[], Awaitable[bool]], every_s: float
-) -> AsyncIterator[None]:
-    """Hold a claim's lease as long as this is entered.
-
-    Args:
-        renew: prolongs it; False where another worker has claimed since.
-        every_s: time between renewals, in seconds.
-    """
-    # From the event loop, which a hung HSM does not stop.
-    task = asyncio.create_task(_renew(renew, every_s))
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-async def _renew(renew: Callable[[], Awaitable[bool]], every_s: float) -> None:
-    """Renew a lease until it is lost; a record that is away is asked again."""
-    is_held = True
-    while is_held:
-        await asyncio.sleep(every_s)
-        with contextlib.suppress(ApplianceError):
-            is_held = await renew()
 
 
 async def fail_documents(

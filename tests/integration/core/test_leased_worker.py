@@ -1,0 +1,307 @@
+"""A worker that takes leased rows, on both databases: here HSM tasks, done by a test.
+
+The record's clock is moved by hand, the worker's waits are real and short.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import attrgetter
+
+import pytest
+from structlog.contextvars import get_contextvars
+from structlog.testing import capture_logs
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import TaskClaim
+from appliance.domain.ids import TaskId, new_id
+from appliance.domain.vocab import TaskKind, TaskState
+from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.keys.hsm_tasks import HsmTasks
+from tests.core_parts import CoreParts
+from worker.leased_worker import FencedOffError, GiveBack, LeasedWorker, Work
+
+pytestmark = pytest.mark.storage
+
+ONE = (TaskKind.RENEW,)
+OVER = {TaskState.DONE, TaskState.FAILED}
+Then = Callable[[TaskClaim], Awaitable[GiveBack | None]]
+
+
+@dataclass
+class Scene:
+    """A worker of two kinds of work, two hands for the first and one for the last."""
+
+    core: CoreParts
+    tasks: HsmTasks
+    worker: LeasedWorker = field(init=False)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    """What work waits for, once it has begun."""
+    begun: list[TaskId] = field(default_factory=list)
+    named: list[dict[str, object]] = field(default_factory=list)
+    """What the log names with each."""
+    counts: list[float] = field(default_factory=list)
+    """How much was in hand after each change."""
+    is_away: bool = False
+    is_fit: bool = True
+    then: Then | None = None
+    """What work does at last, in place of being done."""
+
+    def __post_init__(self) -> None:
+        self.first = self._work("first", self._first)
+        self.last = replace(self._work("last", self._last), until_the_end=True)
+        self.worker = LeasedWorker(
+            [self.first, self.last],
+            0.05,
+            self._fit,
+            self.counts.append,
+        )
+
+    def _work(
+        self, name: str, claim: Callable[[], Awaitable[TaskClaim | None]]
+    ) -> Work[TaskClaim]:
+        return Work(name, attrgetter("id"), claim, self._renew, self._do, 0.05)
+
+    async def _fit(self) -> bool:
+        if self.is_away:
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+        return self.is_fit
+
+    async def _first(self) -> TaskClaim | None:
+        if len(self.first.in_hand) == 2:
+            return None
+        return await self.tasks.claim_next(ONE)
+
+    async def _last(self) -> TaskClaim | None:
+        if self.last.in_hand:
+            return None
+        return await self.tasks.claim_next((TaskKind.PUBLISH,))
+
+    async def _renew(self, claim: TaskClaim) -> bool:
+        return await self.tasks.renew(claim)
+
+    async def _do(self, claim: TaskClaim) -> GiveBack | None:
+        self.begun.append(claim.id)
+        self.named.append(get_contextvars())
+        if claim.kind is TaskKind.RENEW:
+            await self.gate.wait()
+        if self.then is not None:
+            return await self.then(claim)
+        async with self.core.store.write() as transaction:
+            assert await HsmTaskStore(transaction).close(claim, TaskState.DONE)
+        return None
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[asyncio.Event]:
+        """The worker works meanwhile; it is stopped after, and waited for."""
+        stop = asyncio.Event()
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            group.create_task(self.worker.run(stop))
+            try:
+                yield stop
+            finally:
+                self.gate.set()
+                stop.set()
+
+    async def add(self, kind: TaskKind = TaskKind.RENEW) -> TaskId:
+        """One more piece of work, younger than those before."""
+        self.core.clock.forward(0.1)
+        task = TaskId(new_id())
+        async with self.core.store.write() as transaction:
+            await HsmTaskStore(transaction).add(task, kind, {}, self.core.now)
+        return task
+
+    async def state(self, task: TaskId) -> TaskState:
+        """How a task stands."""
+        async with self.core.store.read() as transaction:
+            status = await HsmTaskStore(transaction).status(task)
+        assert status is not None
+        return status.state
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Wait for something that the test sees."""
+        for _ in range(3000):
+            if is_so():
+                return
+            await asyncio.sleep(0.01)
+
+    async def until_over(self, *tasks: TaskId) -> list[TaskState]:
+        """Wait until tasks are over, and give how they ended."""
+        while True:
+            states = [await self.state(task) for task in tasks]
+            if all(state in OVER for state in states):
+                return states
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def scene(core: CoreParts) -> Scene:
+    """On each database."""
+    return Scene(core, HsmTasks(core.store, core.clock, "signing/h/1", "p"))
+
+
+def other(scene: Scene) -> HsmTasks:
+    """Another worker's transactions."""
+    return HsmTasks(scene.core.store, scene.core.clock, "signing/h/2", "q")
+
+
+async def test_work_is_taken_while_hands_are_free(scene: Scene) -> None:
+    """In order; the next as soon as one ends; another kind has hands of its own."""
+    waiting = [await scene.add() for _ in range(3)]
+    urgent = await scene.add(TaskKind.PUBLISH)
+    async with scene.working():
+        await scene.until_over(urgent)
+        assert scene.begun == [*waiting[:2], urgent]
+        assert [each.id for each in scene.first.in_hand] == waiting[:2]
+        assert scene.last.in_hand == []
+        assert len(scene.worker.running) == 2
+        scene.gate.set()
+        await scene.until_over(*waiting)
+
+    assert scene.begun[3:] == waiting[2:]
+    assert scene.named[2:] == [{"last": urgent}, {"first": waiting[2]}]
+    assert (max(scene.counts), scene.counts[-1]) == (3, 0)
+
+
+async def test_notification_wakes_the_worker(scene: Scene) -> None:
+    """Without waiting for the next look by itself."""
+    scene.worker.poll_s = 60
+    async with scene.working():
+        await asyncio.sleep(0.1)
+        task = await scene.add(TaskKind.PUBLISH)
+        scene.worker.wake.set()
+        await scene.until_over(task)
+
+
+async def test_lease_is_kept_as_long_as_it_takes(scene: Scene) -> None:
+    """Nobody else gets what is in hand, however far the clock goes on."""
+    task = await scene.add()
+    async with scene.working():
+        await scene.until(lambda: scene.begun == [task])
+        for _ in range(3):
+            scene.core.clock.forward(20)
+            await asyncio.sleep(0.3)
+            assert await other(scene).claim_next(ONE) is None
+
+
+async def test_what_is_given_back_is_so_after_its_last_renewal(scene: Scene) -> None:
+    """No renewal comes after it, which would hold what was put off or given up."""
+    task = await scene.add()
+    seen: list[bool] = []
+
+    async def give_up(claim: TaskClaim) -> None:
+        renewals = len(seen)
+        await asyncio.sleep(0.3)
+        assert len(seen) == renewals
+        assert await scene.tasks.failed(claim, "no")
+
+    async def then(claim: TaskClaim) -> GiveBack:
+        await scene.until(lambda: bool(seen))
+        return partial(give_up, claim)
+
+    async def renew(claim: TaskClaim) -> bool:
+        seen.append(await scene.tasks.renew(claim))
+        return True
+
+    scene.first = replace(scene.first, renew=renew, renew_s=0.02)
+    scene.worker.kinds = [scene.first]
+    scene.then = then
+    scene.gate.set()
+    async with scene.working():
+        assert await scene.until_over(task) == [TaskState.FAILED]
+
+    assert set(seen) == {True}
+
+
+async def test_fenced_off_and_away_are_told_and_cost_no_other_work(
+    scene: Scene,
+) -> None:
+    """Of what breaks otherwise there is a trace; the worker goes on with the next."""
+    errors: list[Exception] = [
+        FencedOffError(),
+        ApplianceError(ErrorCode.STORE_UNAVAILABLE),
+        ZeroDivisionError(),
+    ]
+    tasks = [await scene.add() for _ in range(4)]
+
+    async def then(claim: TaskClaim) -> None:
+        place = tasks.index(claim.id)
+        if place < len(errors):
+            raise errors[place]
+        async with scene.core.store.write() as transaction:
+            await HsmTaskStore(transaction).close(claim, TaskState.DONE)
+
+    scene.then = then
+    scene.gate.set()
+    with capture_logs() as logs:
+        async with scene.working():
+            await scene.until_over(tasks[3])
+
+    told = [entry["event"] for entry in logs]
+    assert sorted(told) == [
+        "worker.fenced_off",
+        "worker.let_go",
+        "worker.work_failed",
+    ]
+    assert [await scene.state(task) for task in tasks[:3]] == [TaskState.RUNNING] * 3
+
+
+async def test_nothing_is_taken_while_the_record_is_away_or_nothing_fits(
+    scene: Scene,
+) -> None:
+    """It is asked again at each look, and told of."""
+    task = await scene.add(TaskKind.PUBLISH)
+    scene.is_away = True
+    with capture_logs() as logs:
+        async with scene.working():
+            await scene.until(lambda: len(logs) >= 2)
+            scene.is_fit, scene.is_away = False, False
+            await asyncio.sleep(0.2)
+            assert scene.begun == []
+            scene.is_fit = True
+            await scene.until_over(task)
+
+    assert {(entry["event"], entry["code"]) for entry in logs} == {
+        ("worker.cannot_claim", "STORE_UNAVAILABLE")
+    }
+
+
+async def test_stopped_worker_ends_what_is_in_hand(scene: Scene) -> None:
+    """It takes no more, but what that may wait for."""
+    tasks = [await scene.add() for _ in range(3)]
+    async with scene.working() as stop:
+        await scene.until(lambda: len(scene.begun) == 2)
+        stop.set()
+        awaited = await scene.add(TaskKind.PUBLISH)
+        await scene.until_over(awaited)
+
+    states = [await scene.state(task) for task in tasks]
+    assert states == [TaskState.DONE, TaskState.DONE, TaskState.WAITING]
+    assert scene.worker.running == {}
+
+
+async def test_error_of_what_runs_beside_ends_the_worker(scene: Scene) -> None:
+    """What is in hand is done all the same, and its other helpers are cancelled."""
+    task = await scene.add()
+    cancelled = asyncio.Event()
+
+    async def heart() -> None:
+        await scene.until(lambda: scene.begun == [task])
+        scene.gate.set()
+        raise ZeroDivisionError
+
+    async def helper() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.wait_for(
+            scene.worker.run(asyncio.Event(), heart(), helper()), timeout=30
+        )
+
+    assert await scene.state(task) is TaskState.DONE
+    assert cancelled.is_set()
