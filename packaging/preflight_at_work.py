@@ -6,6 +6,9 @@ preinst, on a host whose roles are at work: each look is that version's own, mad
 user of the role whose work it is. Not where an earlier version is gone back to: the
 settings are that one's by then, and the installed version may not read them any more.
 
+So what is imported here is the installed version's, which may have it in another module
+than this one: each release that an upgrade may begin at is one that is tried.
+
 Source: deb-preinst(5); docs/hsm.md; docs/database.md, "Who may use which tables".
 """
 
@@ -18,13 +21,18 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from appliance.cli.as_role import unit_options
 from appliance.settings import Settings
+
+try:
+    _as_role = import_module("appliance.cli.as_role")
+except ModuleNotFoundError:  # as 0.1.0 has it
+    _as_role = import_module("appliance.commands.as_role")
 
 _SETTINGS: Final = Path("/etc/rubrica/settings.toml")
 _AS_ROLE: Final = Path(sys.prefix) / "bin" / "rubrica-as-role"
@@ -41,8 +49,12 @@ _TABLES: Final = """
 import asyncio, sys
 from pathlib import Path
 from appliance.settings import load_settings
-from appliance.core.database.engines import open_engines
-from appliance.core.database.table_version import table_version
+try:
+    from appliance.core.database.engines import open_engines
+    from appliance.core.database.table_version import table_version
+except ModuleNotFoundError:  # as 0.1.0 has them
+    from appliance.storage.engines import open_engines
+    from appliance.storage.table_version import table_version
 
 async def main():
     engines = open_engines(load_settings(Path(sys.argv[1])))
@@ -117,7 +129,7 @@ def _lacks_of_database(settings: Path, needed: str) -> Iterator[Lack]:
     asking = [role for role in _ASK_DATABASE if not _is_left_out(role)]
     if not asking:
         return
-    options = unit_options(asking[0], terminal=False)
+    options = _as_role.unit_options(asking[0], terminal=False)
     program = [sys.executable, "-I", "-c", _TABLES, str(settings)]
     done = _ran(["systemd-run", *options, "--", *program])
     if done.returncode != 0:

@@ -39,10 +39,16 @@ _PER_S: Final = 2
 _PREPARE: Final = """
 import asyncio, json, sys
 from pathlib import Path
-from appliance.cli.demo.client import ApiClient
-from appliance.cli.fronts import operators_front
-from appliance.cli.demo.people import load
-from appliance.cli.demo.otp import next_code
+try:
+    from appliance.cli.demo.client import ApiClient
+    from appliance.cli.fronts import operators_front
+    from appliance.cli.demo.people import load
+    from appliance.cli.demo.otp import next_code
+except ModuleNotFoundError:  # as 0.1.0 has them
+    from appliance.commands.demo_client import ApiClient
+    from appliance.commands.fronts import operators_front
+    from appliance.commands.kept_people import load
+    from appliance.commands.otp import next_code
 from appliance.operations import sample
 from appliance.settings import load_settings
 
@@ -66,7 +72,10 @@ asyncio.run(main())
 
 _AS_MIGRATE: Final = """
 import os, sys
-from appliance.cli.as_role import unit_options
+try:
+    from appliance.cli.as_role import unit_options
+except ModuleNotFoundError:  # as 0.1.0 has it
+    from appliance.commands.as_role import unit_options
 command = ["/opt/rubrica/.venv/bin/python", "/srv/prepare.py", *sys.argv[1:]]
 options = unit_options("migrate", terminal=False)
 os.execvp("systemd-run", ["systemd-run", *options, "--", *command])

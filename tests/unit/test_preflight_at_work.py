@@ -5,6 +5,8 @@ Source: packaging/preflight_at_work.py; docs/running.md, "Upgrades and removal".
 
 import runpy
 import stat
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +14,7 @@ from typing import Any, Final
 import pytest
 
 from appliance.settings import SettingsError, load_settings
+from tests.parts.packaged import ROOT, release
 
 _PROGRAM: Final = Path(__file__).resolve().parents[2] / "packaging/preflight_at_work.py"
 _SETTINGS: Final = """\
@@ -37,6 +40,17 @@ lookup_key_file = "lookup"
 label = "second"
 pin_file = "second.pin"
 {in_replica}
+"""
+
+
+_WITH_ITS_MODULES: Final = """
+import runpy, sys
+sys.path.insert(0, sys.argv[1])
+found = runpy.run_path(sys.argv[2])
+import appliance
+print(appliance.__file__)
+sys.argv[1] = "nowhere.toml"
+exec(found["_TABLES"])
 """
 
 
@@ -124,3 +138,24 @@ def test_each_bad_line_of_the_hsm_is_told(looks: dict[str, Any]) -> None:
 
     assert told == ["CA rubrica-ocsp is not there", "PIN pki wrong"]
     assert other.what.endswith(": hsm.module: is not there")
+
+
+def _releases() -> list[str]:
+    text = (ROOT / "packaging/releases.toml").read_text("utf-8")
+    return [each["version"] for each in tomllib.loads(text)["release"]]
+
+
+@pytest.mark.parametrize("version", _releases())
+def test_installed_release_has_what_is_imported_of_it(
+    version: str, tmp_path: Path
+) -> None:
+    """By that release's modules it gets as far as the settings, which are not there."""
+    tree = release(tmp_path, version)
+    command = [sys.executable, "-c", _WITH_ITS_MODULES, str(tree), str(_PROGRAM)]
+
+    done = subprocess.run(
+        command, cwd=tmp_path, check=False, capture_output=True, text=True
+    )
+
+    assert done.stdout == f"{tree}/appliance/__init__.py\n", done.stderr
+    assert done.stderr.strip().startswith("nowhere.toml: "), done.stderr
