@@ -134,6 +134,18 @@ def pyhanko_valid(
     return bool(verdicts) and all(verdict.good for verdict in verdicts)
 
 
+def signature_values(pdf: bytes) -> list[bytes]:
+    """The value of every signature, in the order of the file.
+
+    They stay when a later revision or a timestamp raises a signature's level.
+    """
+    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
+    return [
+        each.signer_info["signature"].native
+        for each in reader.embedded_regular_signatures
+    ]
+
+
 def _verdict(
     embedded: EmbeddedPdfSignature, trusted: list[x509.Certificate]
 ) -> PyhankoVerdict:

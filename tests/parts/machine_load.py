@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -119,9 +119,38 @@ class Load:
             over.set()
             thread.join()
 
+    def fetch(self, requests: Iterable[int]) -> dict[int, bytes]:
+        """The signed documents of some of this signer's requests.
+
+        Args:
+            requests: that are signed, by whatever load.
+        """
+
+        def fetch_all() -> dict[int, bytes]:
+            return {request: self._fetch(request) for request in requests}
+
+        return self.machine.within(fetch_all)
+
+    def _fetch(self, request: int) -> bytes:
+        url = f"{API}/solicitudes/{request}/documento"
+        answer = httpx.get(url, headers=self._bearer(), timeout=60)
+        assert answer.status_code == httpx.codes.OK, (request, answer.text)
+        return answer.content
+
+    def sign_again(self, requests: Iterable[int]) -> dict[int, tuple[int, bytes]]:
+        """Sign requests that are signed already: status and body of each answer."""
+
+        def ask_all() -> dict[int, tuple[int, bytes]]:
+            return {request: self._sign(request) for request in requests}
+
+        return self.machine.within(ask_all)
+
+    def _bearer(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.told['bearer']}"}
+
     def _sign(self, request: int) -> tuple[int, bytes]:
         """Status and the signed document, or what else the answer was."""
-        bearer = {"Authorization": f"Bearer {self.told['bearer']}"}
+        bearer = self._bearer()
         body = {"solicitudId": request, "password": self.told["password"]}
         # A connection each: one that is kept may end before the next call on it
         # arrives, which its client asks again (RFC 9112, 9.3.1).
@@ -167,19 +196,28 @@ def assert_each_signed_once(load: Load, least: int) -> None:
     assert set(told) == {httpx.codes.OK}
     assert len(answers) >= least
 
-    pem = load.machine.root / "var/lib/rubrica/pki/root.pem"
-    root = subprocess.run(
-        ["openssl", "x509", "-in", str(pem), "-outform", "DER"],
-        check=True,
-        capture_output=True,
-    ).stdout
+    root = root_of(load.machine)
     for _, content in answers.values():
         (signature,) = pdfsig(content)[:1]
         assert signature.valid
         assert pyhanko_valid(content, [root])
 
-    used = load.machine.run(
-        f'runuser -u postgres -- psql -qAt rubrica -c "{_USES}"'
-    ).stdout.split()
-    told_of = {line.partition("|")[0]: line.partition("|")[2] for line in used}
-    assert {told_of.get(str(request)) for request in answers} == {"1"}
+    uses = key_uses(load.machine)
+    assert {uses.get(request) for request in answers} == {1}
+
+
+def root_of(machine: Booted) -> bytes:
+    """The certificate of a machine's internal root, in DER."""
+    pem = machine.root / "var/lib/rubrica/pki/root.pem"
+    return subprocess.run(
+        ["openssl", "x509", "-in", str(pem), "-outform", "DER"],
+        check=True,
+        capture_output=True,
+    ).stdout
+
+
+def key_uses(machine: Booted) -> dict[int, int]:
+    """How often a key was used for each request, as the record has it."""
+    told = machine.run(f'runuser -u postgres -- psql -qAt rubrica -c "{_USES}"').stdout
+    lines = [line.split("|") for line in told.split()]
+    return {int(request): int(times) for request, times in lines}
