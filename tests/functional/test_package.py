@@ -9,6 +9,7 @@ Source: docs/installing.md, "First installation".
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from tests.parts.server_certificates import make_authority
 
 _API: Final = "http://127.0.0.1:8080"
 _BESIDE: Final = ("nginx", "openssl", "age", "awscli", "openssh-server", "procps")
+_LONGEST_S: Final = 600
+"""From the first command to a signed document (an operator's Friday)."""
 
 pytestmark = [
     pytest.mark.long,
@@ -93,12 +96,16 @@ def test_five_commands_to_a_signed_document(machine: Booted) -> None:
         " -out /etc/ssl/firma.example.pem 2>&1"
     )
 
+    begun = time.monotonic()
     run_block(
         "installing.md", "First installation", 1, machine.run, only="apt-get install"
     )
     told = run_block("installing.md", "First installation", 2, in_root(machine)).stdout
+    took_s = time.monotonic() - begun
     run_block("installing.md", "First installation", 3, machine.run)
 
+    print(f"from apt to a signed document: {took_s:.0f} s")  # noqa: T201 (the figures that -rP shows)
+    assert took_s <= _LONGEST_S
     assert "signed through the API" in told
     *_, verified, backups = told.rstrip().splitlines()
     assert verified.endswith("valid")

@@ -64,6 +64,8 @@ class Installation:
     lines: list[str] = field(default_factory=list)
     told: str = ""
     """What the last of them said."""
+    took_s: float = 0.0
+    """How long they took, but for the one that signs."""
 
     def run(self, line: str) -> str:
         """Run a line in the installation's folder."""
