@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,8 @@ _SUITE: Final = "bookworm"
 _BASE: Final = ("systemd", "systemd-sysv", "dbus")
 _BOOTED_S: Final = 120
 _LOOK_AGAIN_S: Final = 0.1
+_STARTED: Final = frozenset({"running", "degraded"})
+_STARTING: Final = frozenset({"starting"})
 _UMASK: Final = "umask 022\n"
 """An operator's; that of the tests would come along."""
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -36,13 +39,12 @@ class Booted:
     """A running machine.
 
     Args:
-        root: its file system.
-        process: of `systemd-nspawn`.
+        root: its file system; what it says at its console goes into a file beside it.
     """
 
-    def __init__(self, root: Path, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self._process = process
+        self._process = _switched_on(root)
 
     @classmethod
     @contextmanager
@@ -57,13 +59,7 @@ class Booted:
         wanted = ",".join((*_BASE, *packages))
         options = ["--quiet", "--variant=minbase", f"--include={wanted}"]
         subprocess.run(["mmdebstrap", *options, _SUITE, str(root)], check=True)
-        command = ["systemd-nspawn", "--quiet", f"--directory={root}", "--boot"]
-        alone = ["--register=no", "--keep-unit", "--console=pipe", "--private-network"]
-        with (folder / "console").open("wb") as console:
-            process = subprocess.Popen(
-                [*command, *alone], stdin=subprocess.DEVNULL, stdout=console
-            )
-        machine = cls(root, process)
+        machine = cls(root)
         try:
             machine._wait_until_booted()
             yield machine
@@ -109,13 +105,28 @@ class Booted:
                 self._process.kill()
                 self._process.wait()
 
-    def _wait_until_booted(self) -> None:
+    def reboot(self) -> None:
+        """Have it stop and start again; its units are still starting afterwards.
+
+        Its /tmp and /run begin empty.
+        """
+        self.switch_off()
+        self._process = _switched_on(self.root)
+        self._wait_until_booted(_STARTING | _STARTED)
+
+    def _wait_until_booted(self, states: AbstractSet[str] = _STARTED) -> None:
+        """Wait for its systemd.
+
+        Args:
+            states: of the machine, in systemd's words, one of which is enough.
+        """
         deadline = time.monotonic() + _BOOTED_S
         while time.monotonic() < deadline:
             assert self._process.poll() is None, "the machine did not boot"
-            if psutil.Process(self._process.pid).children():
+            # While it starts, systemd-nspawn has none of them, or two.
+            if len(psutil.Process(self._process.pid).children()) == 1:
                 told = self._inside(["systemctl", "is-system-running"]).stdout.strip()
-                if told in {"running", "degraded"}:
+                if told in states:
                     return
             time.sleep(_LOOK_AGAIN_S)
         msg = "the machine did not boot in time"
@@ -136,6 +147,17 @@ class Booted:
             text=True,
             check=False,
             stdin=subprocess.DEVNULL,
+        )
+
+
+def _switched_on(root: Path) -> "subprocess.Popen[bytes]":
+    """Start a machine's `systemd-nspawn`."""
+    command = ["systemd-nspawn", "--quiet", f"--directory={root}", "--boot"]
+    # With --keep-unit it ends where the machine asks for a reboot.
+    alone = ["--register=no", "--keep-unit", "--console=pipe", "--private-network"]
+    with root.with_name("console").open("ab") as console:
+        return subprocess.Popen(
+            [*command, *alone], stdin=subprocess.DEVNULL, stdout=console
         )
 
 
