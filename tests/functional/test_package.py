@@ -283,16 +283,51 @@ def test_certificate_of_the_ca_is_made_anew(machine: Booted) -> None:
     assert "valid" in machine.run("rubrica sample").stdout
 
 
-def test_upgrade_without_a_file_is_refused_before_anything(machine: Booted) -> None:
-    """The package as it was, the roles at work, and what is missing named."""
-    machine.run("mv /etc/rubrica/secrets/lookup-key /root/lookup-key")
-    refused = machine.run("dpkg -i /tmp/rubrica_*.deb", check=False)
-    state = machine.run("dpkg-query -W -f '${db:Status-Status}' rubrica").stdout
-    machine.run("mv /root/lookup-key /etc/rubrica/secrets/lookup-key")
+_LOOKUP_KEY: Final = "/etc/rubrica/secrets/lookup-key"
+_OBJECTS: Final = "/var/lib/rubrica/tokens/*/*.object"
+"""SoftHSM's files; by another ending it does not see one."""
+_LACKING: Final = {
+    "file": (
+        f"mv {_LOOKUP_KEY} /root/lookup-key",
+        f"mv /root/lookup-key {_LOOKUP_KEY}",
+        f"the file {_LOOKUP_KEY}",
+    ),
+    "HSM object": (
+        f"for file in $(grep -l rubrica-ocsp {_OBJECTS}); do mv $file $file.away; done",
+        f"for file in {_OBJECTS}.away; do mv $file ${{file%.away}}; done",
+        "rubrica-ocsp is not there",
+    ),
+    "masked socket": (
+        "systemctl mask rubrica-embed.socket 2>&1",
+        "systemctl unmask rubrica-embed.socket 2>&1",
+        "the unit rubrica-embed.socket, which rubrica-embed.service requires:",
+    ),
+}
+"""What takes something away, what brings it back, and what an upgrade says."""
 
+
+@pytest.mark.parametrize(("take", "mend", "told"), _LACKING.values(), ids=_LACKING)
+def test_upgrade_that_lacks_something_is_refused_before_anything(
+    machine: Booted, take: str, mend: str, told: str
+) -> None:
+    """The package as it was, the roles at work, and what is missing named, alone."""
+    look = (
+        "systemctl show -P Id -P MainPID 'rubrica-*.service' | sort;"
+        "find /opt/rubrica /usr/lib/systemd/system/rubrica* -printf '%p %i %T@\\n'"
+        " | sort | sha256sum; dpkg-query -W -f '${db:Status-Status}' rubrica"
+    )
+    before = machine.run(look).stdout
+    machine.run(take)
+    refused = machine.run("dpkg -i /tmp/rubrica_*.deb 2>&1", check=False)
+    after = machine.run(look).stdout
+    machine.run(mend)
+
+    lacks = [line for line in refused.stdout.splitlines() if "rubrica: lacks " in line]
     assert refused.returncode != 0
-    assert "/etc/rubrica/secrets/lookup-key" in refused.stderr + refused.stdout
-    assert state == "installed"
+    assert [told in line for line in lacks] == [True], refused.stdout
+    assert "nothing was changed" in refused.stdout
+    assert after == before
+    assert before.endswith("installed")
     assert machine.within(lambda: httpx.get(f"{_API}/readyz")).status_code == 200
 
 

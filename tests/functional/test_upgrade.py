@@ -68,6 +68,8 @@ _DOCUMENTS: Final = "/var/lib/rubrica/documents"
 _OWN: Final = "/etc/systemd/system/rubrica-chores.service"
 _DROP_IN: Final = f"{_OWN}.d/daemon.conf"
 _MODULE: Final = "/usr/lib/softhsm/libsofthsm2.so"
+_OBJECTS: Final = "/var/lib/rubrica/tokens/*/*.object"
+"""SoftHSM's files; by another ending it does not see one."""
 _OUR_RECORD: Final = "/^Package: rubrica$/,/^$/"
 _STATED: Final = (
     f"sed -i '{_OUR_RECORD} s/^Version: .*/Version: {{}}/' /var/lib/dpkg/status"
@@ -99,6 +101,16 @@ _LACKING: Final = {
         "hsmd.service, which rubrica-chores.service requires: not-found",
     ),
     "HSM": Lacking(f"chmod 0 {_MODULE}", f"chmod 644 {_MODULE}", "the HSM with all"),
+    "HSM object": Lacking(
+        f"for file in $(grep -l rubrica-ocsp {_OBJECTS}); do mv $file $file.away; done",
+        f"for file in {_OBJECTS}.away; do mv $file ${{file%.away}}; done",
+        "rubrica-ocsp is not there",
+    ),
+    "masked socket": Lacking(
+        "systemctl mask rubrica-api.socket",
+        "systemctl unmask rubrica-api.socket",
+        "the unit rubrica-api.socket, which rubrica-api.service requires: it is masked",
+    ),
     "migrated tables": Lacking(
         "systemctl mask rubrica-migrate",
         "systemctl unmask rubrica-migrate",
