@@ -7,6 +7,7 @@
 Needs what `Booted` needs, and `git` for a release.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -24,16 +25,46 @@ _VENDOR: Final = Path("appliance/web/vendor")
 
 
 def built(folder: Path, source: Path = ROOT) -> Path:
-    """Build the package as the manual does.
+    """Build the package as the manual does, or take one that was kept.
 
     Args:
         folder: where it is put.
         source: a checkout.
     """
+    kept = _kept(source)
+    for package in kept.glob("*.deb") if kept else ():
+        return Path(shutil.copy(package, folder))
     command = [str(source / "packaging" / "build-deb"), str(folder)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return Path(done.stdout.strip())
+    package = Path(done.stdout.strip())
+    if kept:
+        kept.mkdir(parents=True)
+        # Whole, or not there: another run may look for it.
+        shutil.copy(package, kept / "coming")
+        (kept / "coming").rename(kept / package.name)
+    return package
+
+
+def _kept(source: Path) -> Path | None:
+    """Where a package of the same files is kept; None: nowhere.
+
+    A build takes minutes. Somebody who runs one long test after the other names a
+    folder in `RUBRICA_TEST_PACKAGES`, and removes it afterwards.
+    """
+    if not (folder := os.environ.get("RUBRICA_TEST_PACKAGES")):
+        return None
+    command = ["git", "-C", str(source), "ls-files", "-zco", "--exclude-standard"]
+    done = subprocess.run(command, check=False, capture_output=True)
+    if done.returncode != 0 or not (source / ".git").exists():
+        return None
+    digest = hashlib.sha256()
+    for name in sorted(done.stdout.decode().split("\0")):
+        path = source / name
+        if path.is_file() and not name.startswith("tests/"):
+            digest.update(f"{name} {path.stat().st_mode:o} ".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return Path(folder) / digest.hexdigest()
 
 
 def in_checkout(script: str) -> str:
