@@ -163,12 +163,21 @@ def test_two_runs_and_the_sql_between_them(machine: Booted) -> None:
 
 
 def test_it_is_ready(machine: Booted) -> None:
-    """By its public address, through nginx."""
+    """By its public address, through nginx; the backups alone are still to come."""
     with client(machine, "firma.example") as public:
         ready = machine.within(lambda: public.get("/readyz"))
 
     assert ready.status_code == httpx.codes.OK, ready.text
-    assert "AMISS" not in machine.run("rubrica doctor --deep").stdout
+    found = machine.run("rubrica doctor --deep", check=False)
+    amiss = [line for line in found.stdout.splitlines() if line.startswith("AMISS")]
+    assert amiss == [
+        "AMISS  backups: no backups: /etc/rubrica/backup.toml is not there"
+    ]
+    assert found.returncode == 1
+    machine.run("systemctl mask rubrica-backup.timer 2>&1")
+    otherwise = machine.run("rubrica doctor").stdout
+    machine.run("systemctl unmask rubrica-backup.timer 2>&1")
+    assert "AMISS" not in otherwise
 
 
 def test_administrator_signs_in(machine: Booted) -> None:
