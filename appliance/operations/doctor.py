@@ -2,12 +2,14 @@
 
 Each part is looked at as the role that needs it, by that role's user; nothing is
 changed. With `--deep` the HSM's keys are tried, the audit is read, and in PREPROD a
-document is signed.
+document is signed. With `--compose` it is an installation of containers that is looked
+at, from within one of them (`appliance.operations.container_looks`).
 """
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 from appliance.cli.terminal import say
@@ -20,7 +22,16 @@ from appliance.operations.units import left_out
 from appliance.settings import Settings, SettingsError, load_settings
 
 _PARTS: Final = (
-    *("units", "folders", "PINs", "settings", "database", "documents", "service"),
+    *(
+        "units",
+        "containers",
+        "folders",
+        "PINs",
+        "settings",
+        "database",
+        "documents",
+        "service",
+    ),
     *("disk", "clock", "backups", "HSM", "audit", "sample"),
 )
 
@@ -57,20 +68,51 @@ def register(
     doctor.add_argument(
         "--only", action="append", choices=_PARTS, help="one part; once more for others"
     )
+    doctor.add_argument(
+        "--compose",
+        type=Path,
+        metavar="FOLDER",
+        help="look at an installation of containers, whose compose.yaml is in FOLDER",
+    )
     doctor.set_defaults(run=_doctor)
 
 
 def _doctor(args: argparse.Namespace) -> int:
+    deep = args.deep or bool(args.only)
+    if args.compose:
+        from appliance.operations import container_looks  # noqa: PLC0415 (heavy)
+
+        if not system.COMPOSE.is_dir():
+            msg = "doctor: --compose is for the image; docs/installing.md, Containers"
+            raise SettingsError(msg)
+        settings = load_settings(system.SETTINGS)
+        parts = container_looks.parts(args.compose, settings, deep=deep)
+        return _tell(parts, args.only, ())
     if os.geteuid() != 0:
         msg = "doctor: looks at what every role sees: run it as root"
         raise SettingsError(msg)
     settings = load_settings(system.SETTINGS)
-    well = True
     others = left_out()
     if others:
         say(f"none   {', '.join(others)}: masked, not of this host")
-    for part, look in _parts(settings, deep=args.deep or bool(args.only)).items():
-        if args.only and part not in args.only:
+    return _tell(_parts(settings, deep=deep), args.only, others)
+
+
+def _tell(
+    parts: Mapping[str, Callable[[], Iterator[Finding]]],
+    only: Collection[str] | None,
+    others: Collection[str],
+) -> int:
+    """Look at each part and say what was found; the exit status.
+
+    Args:
+        parts: by name.
+        only: names of those that are looked at; None: all.
+        others: roles that are not of this host.
+    """
+    well = True
+    for part, look in parts.items():
+        if only and part not in only:
             continue
         if not set(_ROLES.get(part, ())).isdisjoint(others):
             say(f"none   {part}: not of this host")

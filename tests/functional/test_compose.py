@@ -295,6 +295,49 @@ def test_setup_again_keeps_all(installation: Installation) -> None:
     assert "bring it back from a backup" in refused
 
 
+def test_doctor_tells_what_is_amiss(installation: Installation) -> None:
+    """Though no face stands; mended as it says, it finds nothing any more."""
+    password = installation.folder / "secrets" / "database-embed"
+    given = password.read_text()
+    assert "AMISS" not in look(installation)
+    installation.run(
+        "docker compose stop api; chmod 644 secrets/pepper; echo >>compose.yaml"
+    )
+    password.write_text("another\n")
+
+    until(lambda: "api: hands no figures over" in look(installation))
+    found = look(installation)
+
+    amiss = [line for line in found.splitlines() if line.startswith("AMISS")]
+    for part, told in (
+        ("containers", "api: hands no figures over"),
+        ("folders", "secrets/pepper is 0644 10001:10001, and not 0600 10001:10001"),
+        ("folders", "compose.yaml is not this version's"),
+        ("database", 'rubrica-embed: password authentication failed for user "rub'),
+    ):
+        assert any(line.startswith(f"AMISS  {part}: {told}") for line in amiss), found
+    assert "status 1" in found
+    assert {line.split()[1].rstrip(":") for line in amiss} <= {
+        *("containers", "folders", "settings", "database"),
+    }
+    assert "-> chown 10001:10001 secrets/pepper; chmod 0600 secrets/pepper" in found
+    password.write_text(given)
+    installation.run("chown 10001:10001 secrets/pepper; chmod 0600 secrets/pepper")
+    installation.run(installation.lines[2].removesuffix(" --yes"))
+    installation.run("docker compose up --detach")
+    until(lambda: "AMISS" not in look(installation, "--deep"))
+
+
+def look(installation: Installation, option: str = "") -> str:
+    """What the doctor says, and how it ended."""
+    return run_block(
+        "installing.md",
+        "What is amiss",
+        0,
+        lambda line: installation.run(f"{line} {option} || echo status $?"),
+    )
+
+
 def test_lost_installation_comes_back(installation: Installation) -> None:
     """Folder and volumes are lost; what is left is two files elsewhere and a key."""
     host, folder = installation.host, installation.folder

@@ -249,7 +249,7 @@ def make_users(settings: Settings, superuser: str, superuser_file: str) -> None:
             what was written down.
     """
     written = system.SETTINGS.with_name("database-roles.sql")
-    amiss = asyncio.run(_refused(settings))
+    amiss = refused_users(settings)
     if amiss and named_user(settings):
         raise SettingsError(_AMISS + "; ".join(amiss))
     if amiss:
@@ -260,7 +260,7 @@ def make_users(settings: Settings, superuser: str, superuser_file: str) -> None:
             _run_there(settings, superuser, read_password(Path(superuser_file)), sql)
         else:
             _write_down(written, sql, amiss)
-        if amiss := asyncio.run(_refused(settings)):
+        if amiss := refused_users(settings):
             raise SettingsError(_AMISS + "; ".join(amiss))
     written.unlink(missing_ok=True)
     users = len(_password_files(settings))
@@ -305,12 +305,19 @@ def _run_there(settings: Settings, user: str, password: str, sql: str) -> None:
     system.run(*command, given=sql, environment={**os.environ, **variables})
 
 
-async def _refused(settings: Settings) -> list[str]:
+def refused_users(settings: Settings) -> list[str]:
     """Users who do not get in, with PostgreSQL's words.
+
+    Args:
+        settings: of an installation whose users have passwords.
 
     Raises:
         SettingsError: it does not answer at all, or is not whom the settings mean.
     """
+    return asyncio.run(_refused(settings))
+
+
+async def _refused(settings: Settings) -> list[str]:
     amiss = []
     for user, path in _password_files(settings).items():
         try:
@@ -345,7 +352,8 @@ async def _get_in(
     """Connect as somebody, by the settings' TLS."""
     url = database_url(settings)
     options: dict[str, Any] = {
-        "host": url.host,
+        # By a Unix socket the URL has no host, and its folder in the query.
+        "host": url.query.get("host") or url.host,
         "port": url.port,
         "database": database or url.database,
         **connect_options(settings),
