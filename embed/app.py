@@ -9,7 +9,7 @@ from typing import Final
 from quart import Blueprint, Quart, Response, g, request
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.work_owner import WorkOwner, work_for
+from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.settings import Settings
 from appliance.web import auth, body, request_log
 from appliance.web.app import HttpProfile, create_app
@@ -68,7 +68,7 @@ def _face(settings: Settings, core: EmbedCore) -> HttpProfile:
                 f"integrator {session.integrator.id}": body.GROUP_PART,
             }
         )
-        work_for(WorkOwner(session.integrator.id, f"session:{session.id}"))
+        WORK_OWNER.set(WorkOwner(session.integrator.id, f"session:{session.id}"))
         request_log.note(session=session.public_id, integrator=session.integrator.code)
         if session.person is not None:
             request_log.note(person=session.person)

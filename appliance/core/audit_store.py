@@ -1,5 +1,6 @@
 """The audit's rows: queued in a transaction, written as its last statement."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Row, insert, select, update
@@ -11,28 +12,27 @@ from appliance.domain.clock import Clock
 from appliance.domain.vocab import EventKind
 
 
+@dataclass(slots=True)
 class SqlAudit:
     """The audit within one transaction of one writer."""
 
-    def __init__(self, connection: AsyncConnection, writer: str, clock: Clock) -> None:
-        self._connection = connection
-        self._writer = writer
-        self._clock = clock
-        self._queued: list[AuditEvent] = []
+    connection: AsyncConnection
+    writer: str
+    clock: Clock
+    queued: list[AuditEvent] = field(default_factory=list)
+    """What is written as the last statement of the transaction."""
 
     def add(self, event: AuditEvent) -> None:
         """Have an event written as the last statement of this transaction."""
-        self._queued.append(event)
+        self.queued.append(event)
 
     async def flush(self) -> None:
-        """Number, chain and write what was queued."""
-        if not self._queued:
-            return
+        """Number, chain and write what was queued, one event at least."""
         n, prev = await self._newest()
-        at = self._clock.now()
+        at = self.clock.now()
         values: list[dict[str, object]] = []
-        for event in self._queued:
-            row = chain(self._writer, n + 1, prev, at, event)
+        for event in self.queued:
+            row = chain(self.writer, n + 1, prev, at, event)
             n, prev = row.n, row.hash
             values.append(
                 {
@@ -50,19 +50,19 @@ class SqlAudit:
                     "detail": event.detail,
                 }
             )
-        await self._connection.execute(insert(audit_event), values)
-        await self._connection.execute(
+        await self.connection.execute(insert(audit_event), values)
+        await self.connection.execute(
             update(audit_writer)
-            .where(audit_writer.c.id == self._writer)
+            .where(audit_writer.c.id == self.writer)
             .values(n=n, hash=prev)
         )
-        self._queued.clear()
+        self.queued.clear()
 
     async def _newest(self) -> tuple[int, str]:
         """Number and hash of the writer's newest row, held until the commit."""
-        rows = await self._connection.execute(
+        rows = await self.connection.execute(
             select(audit_writer.c.n, audit_writer.c.hash)
-            .where(audit_writer.c.id == self._writer)
+            .where(audit_writer.c.id == self.writer)
             .with_for_update()
         )
         newest = rows.one()
@@ -70,7 +70,7 @@ class SqlAudit:
 
     async def of_request(self, request: int) -> list[AuditRow]:
         """All rows that name a request, oldest first."""
-        rows = await self._connection.execute(
+        rows = await self.connection.execute(
             select(audit_event)
             .where(audit_event.c.request == request)
             .order_by(audit_event.c.at, audit_event.c.writer, audit_event.c.n)
@@ -79,7 +79,7 @@ class SqlAudit:
 
     async def of_writer(self, writer: str) -> list[AuditRow]:
         """All rows of one process start, by number."""
-        rows = await self._connection.execute(
+        rows = await self.connection.execute(
             select(audit_event)
             .where(audit_event.c.writer == writer)
             .order_by(audit_event.c.n)
@@ -88,7 +88,7 @@ class SqlAudit:
 
     async def writers(self) -> list[str]:
         """Ids of all process starts that wrote something, oldest first."""
-        rows = await self._connection.execute(
+        rows = await self.connection.execute(
             select(audit_writer.c.id)
             .where(audit_writer.c.n > 0)
             .order_by(audit_writer.c.started)

@@ -1,7 +1,7 @@
 """A bounded number of places, of which nobody gets all.
 
     queue = FairQueue(FairLimits(places=8, per_share=6, per_party=2), "sandbox")
-    async with queue.place(work_owner()):
+    async with queue.place(WORK_OWNER.get()):
         ...
 
 Who finds no place waits, for a bounded time and among a bounded number; beyond that

@@ -1,19 +1,29 @@
-"""Transactions of the database, and what the stores of every feature are made of."""
+"""Transactions of the database, and what the stores of every feature are made of.
+
+Those for whom a process works take turns for its connections: of several connections
+no owner gets all, and who waits in vain is told `OVERLOADED`. The installation's own
+work passes: a worker that holds a claim has to finish it.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
 
 import structlog
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.pool import QueuePool
 
 from appliance.core.audit_store import SqlAudit
 from appliance.core.database import tables
 from appliance.core.database.engines import Engines
-from appliance.core.database.fair_connections import ConnectionTurns
 from appliance.core.database.upsert import insert_into
+from appliance.core.fair_queue import FairLimits, FairQueue
+from appliance.core.work_owner import INSTALLATION, WORK_OWNER
 from appliance.domain.audit import GENESIS
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -26,23 +36,20 @@ _AWAY_STATES = ("08", "40", "53", "57")
 
 _DENIED = "42501"
 """SQLSTATE of what the user of the database has no right to."""
+_WAITING: Final = 1_024
+"""Most callers that wait for a connection."""
+_holds: ContextVar[bool] = ContextVar("rubrica.holds_connection", default=False)
 
 
+@dataclass(frozen=True, slots=True)
 class Transaction:
-    """What is read together, or written together: stores are made of it.
+    """What is read together, or written together: stores are made of it."""
 
-    Attributes:
-        connection: of the database.
-        clock: the time of rows.
-        audit: what happened, written as the last statement.
-    """
-
-    def __init__(
-        self, connection: AsyncConnection, audit: SqlAudit, clock: Clock
-    ) -> None:
-        self.connection = connection
-        self.clock = clock
-        self.audit = audit
+    connection: AsyncConnection
+    audit: SqlAudit
+    """What happened, written as the last statement."""
+    clock: Clock
+    """The time of rows."""
 
 
 class Store:
@@ -70,7 +77,12 @@ class Database:
         self._writer = new_id()
         self._registered = False
         self._registering = asyncio.Lock()
-        self._turns = ConnectionTurns(engines)
+        self._readers = self._writers = FairQueue(
+            _turns_of(engines.reader), "database_turns"
+        )
+        # On PostgreSQL both are one pool.
+        if engines.writer is not engines.reader:
+            self._writers = FairQueue(_turns_of(engines.writer), "database_write_turns")
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Transaction]:
@@ -81,7 +93,7 @@ class Database:
         """
         with store_faults(self._user):
             async with (
-                self._turns.reading(),
+                _turn(self._readers),
                 self._engines.reader.connect() as connection,
             ):
                 audit = SqlAudit(connection, self._writer, self._clock)
@@ -98,14 +110,15 @@ class Database:
             if not self._registered:
                 await self._register()
             async with (
-                self._turns.writing(),
+                _turn(self._writers),
                 self._engines.writing() as connection,
             ):
                 audit = SqlAudit(connection, self._writer, self._clock)
                 yield Transaction(connection, audit, self._clock)
                 # Last, so that the writer's row is locked for the shortest
                 # time and a rollback leaves no hole in its numbers.
-                await audit.flush()
+                if audit.queued:
+                    await audit.flush()
 
     async def _register(self) -> None:
         """Give this process start its row, once."""
@@ -131,6 +144,42 @@ class Database:
     async def close(self) -> None:
         """Close every connection."""
         await self._engines.dispose()
+
+
+def _turns_of(engine: AsyncEngine) -> FairLimits:
+    """Everybody's share of an engine's connections."""
+    pool = engine.pool
+    places = pool.size() if isinstance(pool, QueuePool) else 1
+    return FairLimits(
+        places=places,
+        per_share=max(1, places - 1),
+        per_party=max(1, places // 2),
+        waiting=_WAITING,
+        waiting_per_share=_WAITING // 2,
+        waiting_per_party=_WAITING // 8,
+    )
+
+
+@asynccontextmanager
+async def _turn(queue: FairQueue) -> AsyncIterator[None]:
+    """Hold a connection's place for the block.
+
+    Raises:
+        ApplianceError: `OVERLOADED`.
+    """
+    owner = WORK_OWNER.get()
+    # Who holds a connection and needs another does not wait: all others might, too.
+    if owner == INSTALLATION or _holds.get():
+        yield
+        return
+    async with queue.place(owner):
+        token = _holds.set(True)
+        try:
+            yield
+        finally:
+            # A block that is left by the collector ends in a context of another.
+            with suppress(ValueError):
+                _holds.reset(token)
 
 
 @contextmanager

@@ -26,17 +26,10 @@ class WorkOwner:
 
 INSTALLATION: Final = WorkOwner("")
 """Commands, workers and chores."""
-_owner: ContextVar[WorkOwner] = ContextVar("rubrica.work_owner", default=INSTALLATION)
-
-
-def work_owner() -> WorkOwner:
-    """For whom the present call works."""
-    return _owner.get()
-
-
-def work_for(owner: WorkOwner) -> None:
-    """Say for whom the rest of the present task works."""
-    _owner.set(owner)
+WORK_OWNER: Final[ContextVar[WorkOwner]] = ContextVar(
+    "rubrica.work_owner", default=INSTALLATION
+)
+"""For whom the present call works; what is set holds for the rest of its task."""
 
 
 @contextmanager
@@ -47,9 +40,9 @@ def working_for(share: str, party: str | None = None) -> Iterator[None]:
         share: see `WorkOwner`.
         party: the same; None: as before.
     """
-    before = _owner.get()
-    token = _owner.set(WorkOwner(share, before.party if party is None else party))
+    before = WORK_OWNER.get()
+    token = WORK_OWNER.set(WorkOwner(share, before.party if party is None else party))
     try:
         yield
     finally:
-        _owner.reset(token)
+        WORK_OWNER.reset(token)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from appliance.core.fair_queue import FairLimits, FairQueue
-from appliance.core.work_owner import WorkOwner, work_owner
+from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.errors import DocumentRefusedError
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobStore, PdfInspector
@@ -109,7 +109,7 @@ class PagePictures:
         """Draw, or wait for whoever does."""
         task = self._drawing.get(wanted)
         if task is None:
-            task = asyncio.create_task(self._draw(wanted, work_owner()))
+            task = asyncio.create_task(self._draw(wanted, WORK_OWNER.get()))
             self._drawing[wanted] = task
             task.add_done_callback(lambda done: self._end(wanted, done))
         # Who leaves takes the picture from nobody; a job is not stopped either way.

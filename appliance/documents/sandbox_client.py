@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from appliance.core.fair_queue import FairLimits, FairQueue
-from appliance.core.work_owner import WorkOwner, work_owner
+from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.documents.sandbox_connection import (
     NotReachedError,
     Reply,
@@ -195,7 +195,7 @@ class SandboxClient:
             DocumentRefusedError: the sandbox refused the document.
             ApplianceError: `OVERLOADED`, `SANDBOX_UNAVAILABLE`.
         """
-        owner = work_owner()
+        owner = WORK_OWNER.get()
         caller = sandbox.job_caller(operation, owner.share)
         request = sandbox.encode({"operation": operation.value, "params": params})
         return await self._in_turn(owner, request, pdf, caller)

@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from appliance.core.database.tables import hsm_task, task_seal
 from appliance.core.leased_queue import LeasedQueue
-from appliance.core.work_owner import WorkOwner, work_owner
+from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.activation import Seal
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import EndedTask, TaskClaim, TaskStatus
@@ -64,7 +64,7 @@ class HsmTaskStore(LeasedQueue):
             ApplianceError: `OVERLOADED`: too many of the present call's owner are
                 open already.
         """
-        share = _share(work_owner())
+        share = _share(WORK_OWNER.get())
         turn = await self._open_of(share)
         if share and turn >= OPEN_OF_SHARE:
             raise ApplianceError(ErrorCode.OVERLOADED)

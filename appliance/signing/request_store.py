@@ -1,12 +1,32 @@
-"""Signature requests in SQL."""
+"""Signature requests in SQL, and the order of those of one process."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import case, func, insert, select, update
+from sqlalchemy import (
+    Row,
+    Select,
+    and_,
+    case,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 
-from appliance.core.database.tables import signature_request, signing_process
+from appliance.core.database.tables import (
+    document,
+    document_repair,
+    integrator,
+    signature_request,
+    signing_process,
+)
 from appliance.core.unit_of_work import Store
+from appliance.documents.document_store import REPAIR
+from appliance.domain.documents import inspection_from_json, repair_of
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     ActivationId,
@@ -17,16 +37,35 @@ from appliance.domain.ids import (
     RequestId,
     new_id,
 )
+from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.requests.new_request import FRAME_ORIGIN, NewRequest
 from appliance.domain.requests.request import UNFINISHED, RequestView, check_move
-from appliance.domain.vocab import RequestState
-from appliance.signing.request_view_store import REQUEST_VIEWS, request_view
-from appliance.signing.signing_order_store import (
-    lock_later,
-    requests_of,
-    stalled_requests,
-    take_turn,
+from appliance.domain.vocab import RequestState, SignatureLevel, TimestampPolicy
+
+_Word = TypeVar("_Word", bound=StrEnum)
+_WISHES: Final = ("level", "timestamp_policy", "digest", "tsa")
+_LATER: Final = signature_request.alias("later")
+_FOLLOWED: Final = exists().where(
+    _LATER.c.process == signature_request.c.process,
+    _LATER.c.seq > signature_request.c.seq,
+    _LATER.c.state == RequestState.WAITING.value,
 )
+_VIEWS: Final[Select[Any]] = (
+    select(
+        signature_request,
+        _FOLLOWED.label("followed"),
+        document.c.sha256,
+        document.c.inspection,
+        *REPAIR,
+        integrator.c.name.label("integrator_name"),
+        *(integrator.c[name].label(f"i_{name}") for name in _WISHES),
+    )
+    .join(document, document.c.id == signature_request.c.document)
+    .outerjoin(document_repair, document_repair.c.document == document.c.id)
+    .join(integrator, integrator.c.id == signature_request.c.integrator)
+)
+"""What `_view` reads."""
 
 
 class RequestStore(Store):
@@ -80,7 +119,10 @@ class RequestStore(Store):
 
     async def of_process(self, process: ProcessId) -> list[RequestView]:
         """The requests of a process, in order."""
-        return await requests_of(self._connection, process)
+        query = _VIEWS.where(signature_request.c.process == process).order_by(
+            signature_request.c.seq
+        )
+        return [_view(row) for row in await self._connection.execute(query)]
 
     async def lock_later(self, process: ProcessId, seq: int) -> list[RequestView]:
         """Those after a place in it, in order; others are kept from moving them.
@@ -88,27 +130,59 @@ class RequestStore(Store):
         Whoever asks has locked the one at that place: locks are only ever taken
         onwards, so that no two wait for each other.
         """
-        return await lock_later(self._connection, process, seq)
+        query = (
+            _VIEWS.where(signature_request.c.process == process)
+            .where(signature_request.c.seq > seq)
+            .order_by(signature_request.c.seq)
+            .with_for_update(of=signature_request)
+        )
+        return [_view(row) for row in await self._connection.execute(query)]
 
     async def take_turn(self, request: RequestId, document: DocumentId) -> bool:
         """Move `en_espera` → `pendiente` on a document; False if it did not wait."""
-        return await take_turn(self._connection, request, document)
+        result = await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.state == RequestState.WAITING.value,
+            )
+            .values(state=RequestState.PENDING.value, document=document)
+        )
+        return result.rowcount == 1
 
     async def unfinished(self, after: RequestId, limit: int) -> list[RequestView]:
         """Requests that are not over, by number, those above one."""
         query = (
-            REQUEST_VIEWS.where(
+            _VIEWS.where(
                 signature_request.c.id > after,
                 signature_request.c.state.in_([state.value for state in UNFINISHED]),
             )
             .order_by(signature_request.c.id)
             .limit(limit)
         )
-        return [request_view(row) for row in await self._connection.execute(query)]
+        return [_view(row) for row in await self._connection.execute(query)]
 
     async def stalled(self, after: RequestId, limit: int) -> list[RequestId]:
         """Requests that wait although the one before them is over, in order."""
-        return await stalled_requests(self._connection, after, limit)
+        before = signature_request.alias("before")
+        rows = await self._connection.execute(
+            select(signature_request.c.id)
+            .join(
+                before,
+                and_(
+                    before.c.process == signature_request.c.process,
+                    before.c.seq == signature_request.c.seq - 1,
+                ),
+            )
+            .where(
+                signature_request.c.id > after,
+                signature_request.c.state == RequestState.WAITING.value,
+                before.c.state.not_in([state.value for state in UNFINISHED]),
+            )
+            .order_by(signature_request.c.id)
+            .limit(limit)
+        )
+        return [RequestId(number) for number in rows.scalars()]
 
     async def get(
         self, request: RequestId, *, lock: bool = False
@@ -120,13 +194,13 @@ class RequestStore(Store):
         self, requests: Collection[RequestId], *, lock: bool = False
     ) -> dict[RequestId, RequestView]:
         """Those requests that there are; `lock` as in `get`, in the order of ids."""
-        query = REQUEST_VIEWS.where(signature_request.c.id.in_(requests))
+        query = _VIEWS.where(signature_request.c.id.in_(requests))
         if lock:
             # In one order, so that two who lock several never wait for each other.
             query = query.order_by(signature_request.c.id)
             query = query.with_for_update(of=signature_request)
         rows = await self._connection.execute(query)
-        return {RequestId(row.id): request_view(row) for row in rows}
+        return {RequestId(row.id): _view(row) for row in rows}
 
     async def in_progress(self, requests: Collection[RequestId]) -> int:
         """How many of those requests are `en_proceso`."""
@@ -146,7 +220,7 @@ class RequestStore(Store):
         integrator: IntegratorId | None = None,
     ) -> list[RequestView]:
         """A person's requests in those states, newest first."""
-        query = REQUEST_VIEWS.where(
+        query = _VIEWS.where(
             signature_request.c.person == person,
             signature_request.c.origin != FRAME_ORIGIN,
             signature_request.c.state.in_([state.value for state in states]),
@@ -157,12 +231,12 @@ class RequestStore(Store):
             query = query.where(signature_request.c.id < before)
         if limit is not None:
             query = query.limit(limit)
-        return [request_view(row) for row in await self._connection.execute(query)]
+        return [_view(row) for row in await self._connection.execute(query)]
 
     async def all(self, limit: int) -> list[RequestView]:
         """The newest requests of anybody, for operators."""
-        query = REQUEST_VIEWS.order_by(signature_request.c.id.desc()).limit(limit)
-        return [request_view(row) for row in await self._connection.execute(query)]
+        query = _VIEWS.order_by(signature_request.c.id.desc()).limit(limit)
+        return [_view(row) for row in await self._connection.execute(query)]
 
     async def begin(
         self, wanted: Mapping[RequestId, str], activation: ActivationId
@@ -261,3 +335,38 @@ class RequestStore(Store):
             .limit(limit)
         )
         return [RequestId(number) for number in rows.scalars()]
+
+
+def _view(row: Row[Any]) -> RequestView:
+    """Read a row of `_VIEWS`."""
+    return RequestView(
+        id=RequestId(row.id),
+        person=PersonId(row.person),
+        integrator=IntegratorId(row.integrator),
+        integrator_name=row.integrator_name,
+        document_name=row.name,
+        state=RequestState(row.state),
+        reason=row.reason,
+        sha256=row.sha256,
+        wishes=ProfileWishes(
+            _first(SignatureLevel, row.wished_level, row.i_level),
+            _first(TimestampPolicy, row.timestamp_policy, row.i_timestamp_policy),
+            _first(DigestAlgorithm, row.digest, row.i_digest),
+            tuple(row.tsa or row.i_tsa or ()) or None,
+        ),
+        repair=repair_of(row.original_sha256, row.damage),
+        inspection=inspection_from_json(row.inspection),
+        created=row.created,
+        expires=row.expires,
+        params_sha256=row.params_sha256,
+        activation=row.activation,
+        origin=row.origin,
+        process=ProcessId(row.process),
+        seq=row.seq,
+        followed=bool(row.followed),
+    )
+
+
+def _first(kind: type[_Word], *words: str | None) -> _Word | None:
+    """The first word that is there: of the request, then of its integrator."""
+    return next((kind(word) for word in words if word is not None), None)

@@ -23,7 +23,7 @@ from structlog.contextvars import bind_contextvars
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import BaseConverter, RequestRedirect
 
-from appliance.core.work_owner import WorkOwner, work_for
+from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.request import Signer
 from appliance.settings import Settings
@@ -180,7 +180,7 @@ def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
         # Until somebody is known by more: the address stands for who is there, also
         # where a page says what was wrong with a call's headers.
         address = f"address:{client_address()}"
-        work_for(WorkOwner(address, address))
+        WORK_OWNER.set(WorkOwner(address, address))
         _check_headers()
         if isinstance(request.routing_exception, RequestRedirect):
             return _slashed()

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from quart import current_app, g, request
 
-from appliance.core.work_owner import WorkOwner, work_for
+from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.request import Signer
 from appliance.web import request_log
@@ -66,7 +66,7 @@ async def signer() -> Signer:
         known = await authenticate(bearer())
         g.signer = known
         person = f"person:{known.person}"
-        work_for(WorkOwner(person, person))
+        WORK_OWNER.set(WorkOwner(person, person))
         request_log.note(person=known.person)
     return known
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from appliance.core.fair_queue import FairLimits, FairQueue, Place
-from appliance.core.work_owner import INSTALLATION, WorkOwner, work_owner, working_for
+from appliance.core.work_owner import INSTALLATION, WORK_OWNER, WorkOwner, working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 FLOOD = WorkOwner("acme", "session:1")
@@ -174,10 +174,10 @@ async def test_tasks_work_for_whom_their_maker_did() -> None:
     """And for nobody any more after the block."""
 
     async def whose() -> WorkOwner:
-        return work_owner()
+        return WORK_OWNER.get()
 
     with working_for("acme", "session:1"):
         with working_for("beta"):
             assert await asyncio.create_task(whose()) == WorkOwner("beta", "session:1")
-        assert work_owner() == FLOOD
-    assert work_owner() is INSTALLATION
+        assert WORK_OWNER.get() == FLOOD
+    assert WORK_OWNER.get() is INSTALLATION

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from appliance.core.work_owner import WorkOwner, work_owner, working_for
+from appliance.core.work_owner import WORK_OWNER, WorkOwner, working_for
 from appliance.documents import page_pictures
 from appliance.documents.page_pictures import PagePictures, PageWanted
 from appliance.domain.appearance.details import LogoPicture
@@ -43,7 +43,7 @@ class Desk(PlayedSandbox):
         """See `PdfInspector`."""
         del stamp, picture
         self.drawn.append((pdf, page, dpi))
-        self.owners.append(work_owner())
+        self.owners.append(WORK_OWNER.get())
         await self.go_on.wait()
         if self.failure is not None:
             raise self.failure

@@ -57,7 +57,7 @@ class Engines:
         """
         async with (
             self.writer.connect() as connection,
-            self.turn or contextlib.nullcontext(),
+            self.turn.held() if self.turn else contextlib.nullcontext(),
             connection.begin(),
         ):
             yield connection

@@ -1,7 +1,7 @@
 """Turns among the processes that write one SQLite file, first come, first served.
 
     turn = FileTurn(path, wait_s=5)
-    async with turn:
+    async with turn.held():
         ...
 
 Who waits for SQLite's own lock looks again now and then, up to ten times a second.
@@ -16,7 +16,8 @@ import asyncio
 import fcntl
 import os
 import threading
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -36,10 +37,10 @@ class FileTurn:
         self._path = path
         self._wait_s = wait_s
         self._coming: asyncio.Future[int] | None = None
-        self._held: int | None = None
 
-    async def __aenter__(self) -> None:
-        """Wait for the turn.
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Wait for the turn, and leave it to the next after the block.
 
         Raises:
             TimeoutError: others kept it for `wait_s`.
@@ -48,17 +49,15 @@ class FileTurn:
         coming = self._queue_up()
         try:
             async with asyncio.timeout(self._wait_s):
-                self._held = await asyncio.shield(coming)
+                lock = await asyncio.shield(coming)
         except (TimeoutError, asyncio.CancelledError):
             # The thread waits on; the turn goes to whoever enters next, or back.
             coming.add_done_callback(self._give_back)
             raise
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Leave it to the next."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        try:
+            yield
+        finally:
+            os.close(lock)
 
     def _queue_up(self) -> asyncio.Future[int]:
         """The place in the queue: one that a task left, or a new one."""

@@ -17,7 +17,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from appliance.core.fair_queue import FairLimits, FairQueue
 from appliance.core.system.cpu_count import usable_cores
-from appliance.core.work_owner import work_owner
+from appliance.core.work_owner import WORK_OWNER
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 MEMORY_KIB: Final = 19_456
@@ -90,7 +90,7 @@ class HashSlots:
             ApplianceError: `OVERLOADED`: too many wait, of all or of this share.
         """
         queue = self._signing if first else self._others
-        place = await queue.acquire(work_owner())
+        place = await queue.acquire(WORK_OWNER.get())
         try:
             await self._cores.take(first=first)
         except BaseException:

@@ -9,7 +9,7 @@ from typing import Final
 
 from appliance.core.fair_queue import FairLimits, FairQueue
 from appliance.core.unit_of_work import Database
-from appliance.core.work_owner import work_owner
+from appliance.core.work_owner import WORK_OWNER
 from appliance.domain.certificates import serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
@@ -73,7 +73,7 @@ class Timestamps:
         question = read_question(request)
         if isinstance(question, TimestampRefusal):
             return refused(question)
-        async with self._queue.place(work_owner()):
+        async with self._queue.place(WORK_OWNER.get()):
             return granted(await self._token(question))
 
     async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:

@@ -9,7 +9,7 @@ from werkzeug.routing import Rule
 
 from admin_ui.app import POLICY
 from admin_ui.session import COOKIE, local_path
-from appliance.core.work_owner import WorkOwner, work_owner
+from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.integrators.integrators import ConsoleSession
 from appliance.domain.vocab import EventKind
 from appliance.identity.console_login import ConsoleLogin
@@ -371,7 +371,7 @@ async def test_call_with_bad_headers_has_its_address_share(
     async def noting(
         self: ConsoleLogin, token: str, *, active: bool = True
     ) -> ConsoleSession:
-        owners.append(work_owner())
+        owners.append(WORK_OWNER.get())
         return await by_token(self, token, active=active)
 
     monkeypatch.setattr(ConsoleLogin, "by_token", noting)

@@ -39,10 +39,10 @@ async def test_first_come_first_served(tmp_path: Path) -> None:
     entered = []
 
     async def enter(name: int) -> None:
-        async with FileTurn(path, LONG_S):
+        async with FileTurn(path, LONG_S).held():
             entered.append(name)
 
-    async with FileTurn(path, LONG_S):
+    async with FileTurn(path, LONG_S).held():
         tasks = []
         for name in range(5):
             tasks.append(asyncio.create_task(enter(name)))
@@ -56,11 +56,11 @@ async def test_first_come_first_served(tmp_path: Path) -> None:
 async def test_wait_has_an_end(tmp_path: Path) -> None:
     """Who waited in vain leaves the turn to others once it comes."""
     turns = [FileTurn(tmp_path / "turn", wait_s) for wait_s in (LONG_S, 0.05, LONG_S)]
-    async with turns[0]:
+    async with turns[0].held():
         with pytest.raises(TimeoutError):
-            await turns[1].__aenter__()
+            await turns[1].held().__aenter__()
 
-    async with asyncio.timeout(LONG_S), turns[2]:
+    async with asyncio.timeout(LONG_S), turns[2].held():
         pass
 
 
@@ -71,10 +71,10 @@ async def test_place_in_the_queue_is_kept(tmp_path: Path) -> None:
     entered = []
 
     async def enter(turn: FileTurn, name: str) -> None:
-        async with turn:
+        async with turn.held():
             entered.append(name)
 
-    async with holder:
+    async with holder.held():
         left = asyncio.create_task(enter(early, "left"))
         await waiting(path, 1)
         tasks = [asyncio.create_task(enter(late, "late"))]
@@ -93,7 +93,7 @@ async def test_turn_is_free_after_tasks_left_at_any_moment(tmp_path: Path) -> No
     turns = [FileTurn(tmp_path / "turn", LONG_S) for _ in range(3)]
 
     async def enter(turn: FileTurn) -> None:
-        async with turn:
+        async with turn.held():
             await asyncio.sleep(0.0005)
 
     for wait in range(60):
@@ -103,7 +103,7 @@ async def test_turn_is_free_after_tasks_left_at_any_moment(tmp_path: Path) -> No
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async with asyncio.timeout(LONG_S), FileTurn(tmp_path / "turn", LONG_S):
+    async with asyncio.timeout(LONG_S), FileTurn(tmp_path / "turn", LONG_S).held():
         pass
 
 
@@ -118,12 +118,12 @@ async def test_turn_of_a_killed_process_is_free(tmp_path: Path) -> None:
     holder.stdin.write(b"held\n")
     assert await holder.stdout.readline() == b"held\n"
     with pytest.raises(TimeoutError):
-        await FileTurn(path, 0.05).__aenter__()
+        await FileTurn(path, 0.05).held().__aenter__()
 
     os.killpg(holder.pid, signal.SIGKILL)
     await holder.wait()
 
-    async with asyncio.timeout(LONG_S), FileTurn(path, LONG_S):
+    async with asyncio.timeout(LONG_S), FileTurn(path, LONG_S).held():
         pass
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from appliance.core.work_owner import WorkOwner, work_owner
+from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.documents import Inspection
 from appliance.domain.vocab import RequestState
 from appliance.embedding.session_store import SessionStore
@@ -402,7 +402,7 @@ async def test_work_counts_in_the_integrators_share(
     inspect = FakeInspector.inspect
 
     async def noting(self: FakeInspector, pdf: bytes) -> Inspection:
-        owners.append(work_owner())
+        owners.append(WORK_OWNER.get())
         return await inspect(self, pdf)
 
     monkeypatch.setattr(FakeInspector, "inspect", noting)
