@@ -3,15 +3,17 @@
 Source: decisions "cuil, qr, logo".
 """
 
+import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from appliance.core.unit_of_work import Transaction
 from appliance.domain.appearance.details import (
+    CODE_CHARACTERS,
+    CODE_LENGTH,
     SAMPLE_CODE,
     LogoPicture,
     StampDetails,
-    new_code,
 )
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.request import RequestView
@@ -58,12 +60,12 @@ class Stamping:
         samples: dict[IntegratorId, StampDetails] = {}
         settled = {}
         for view in views:
+            # Without a QR code, too: the signer is told the page of the signature.
+            code = new_code()
             if view.integrator not in samples:
                 details = await self.details(transaction, params, view.integrator)
                 samples[view.integrator] = details
             details = samples[view.integrator]
-            # Without a QR code, too: the signer is told the page of the signature.
-            code = new_code()
             if details.qr is not None:
                 details = replace(details, qr=f"{self._verify_url}/{code}")
             settled[view.id] = SettledStamp(details, code)
@@ -93,6 +95,11 @@ class Stamping:
             qr=address if has_qr and params.visible else None,
             logo=await LogoStore(transaction).of(integrator) if shows_logo else None,
         )
+
+
+def new_code() -> str:
+    """A verification code that nobody can guess."""
+    return "".join(secrets.choice(CODE_CHARACTERS) for _ in range(CODE_LENGTH))
 
 
 async def picture_of(

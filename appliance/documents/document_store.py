@@ -145,16 +145,13 @@ class DocumentStore(Store):
 
     async def signed(self, request: RequestId) -> SignedDocumentView | None:
         """The newest version of a request's signed document."""
-        return (await self.signed_of((request,))).get(request)
-
-    async def signed_of(
-        self, requests: Collection[RequestId]
-    ) -> dict[RequestId, SignedDocumentView]:
-        """The signed documents of those requests that have one."""
-        query = _SIGNED.where(signed_document.c.request.in_(requests))
-        # Of several versions the newest comes last, and stays.
-        rows = await self._connection.execute(query.order_by(signed_document.c.version))
-        return {RequestId(row.request): _signed_view(row) for row in rows}
+        query = (
+            _SIGNED.where(signed_document.c.request == request)
+            .order_by(signed_document.c.version.desc())
+            .limit(1)
+        )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _signed_view(row)
 
     async def stamped_between(
         self, since: datetime, until: datetime, after: tuple[int, int], limit: int

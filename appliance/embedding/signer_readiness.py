@@ -21,7 +21,6 @@ from appliance.domain.vocab import CredentialState, PersonState
 from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.pki.certificate_store import CertificateStore
-from appliance.pki.validation.external_status_store import is_found_revoked
 
 
 class Bar(StrEnum):
@@ -80,7 +79,9 @@ async def _unusable(
         return _refusal(Bar.EXPIRED, active.not_after)
     if not active.usable_at(now):
         return _refusal(Bar.MISSING, None)
-    if await is_found_revoked(transaction, active):
+    if await CredentialStore(transaction).found_revoked(
+        (active.certificate, *active.chain)
+    ):
         return _refusal(Bar.REVOKED, None)
     return None
 

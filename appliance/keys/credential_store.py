@@ -1,14 +1,16 @@
 """People's signing keys and certificates in SQL."""
 
 import hashlib
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from cryptography import x509
 from sqlalchemy import Row, insert, select, update
 
-from appliance.core.database.packing import join, split
-from appliance.core.database.tables import credential
+from appliance.core.database.tables import credential, outside_status
 from appliance.core.unit_of_work import Store
+from appliance.domain.certificates import StatusKind
 from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.keys import KeyAlgorithm, KeyMode, WrapMethod
@@ -97,6 +99,36 @@ class CredentialStore(Store):
             & (credential.c.state == CredentialState.ACTIVE.value)
         )
 
+    async def usable(self, person_id: PersonId, at: datetime) -> Credential | None:
+        """What a person can sign with at a time: in force, and not found revoked."""
+        found = await self._one(
+            (credential.c.person == person_id)
+            & (credential.c.state == CredentialState.ACTIVE.value)
+            & (credential.c.not_before <= at)
+            & (credential.c.not_after > at)
+        )
+        if found is None or await self.found_revoked((found.certificate, *found.chain)):
+            return None
+        return found
+
+    async def found_revoked(self, path: Sequence[bytes]) -> bool:
+        """Whether an outside CA has revoked one of these certificates, or holds it.
+
+        Args:
+            path: what a credential signs with, and its issuers; DER.
+        """
+        query = (
+            select(outside_status.c.subject)
+            .where(
+                outside_status.c.kind == StatusKind.REVOKED.value,
+                outside_status.c.subject.in_(
+                    [hashlib.sha256(der).hexdigest() for der in path]
+                ),
+            )
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).first() is not None
+
     async def certified(self, certificate: bytes) -> Credential | None:
         """The one that signs with a certificate, DER, locked; None: nobody does."""
         ends = x509.load_der_x509_certificate(certificate).not_valid_after_utc
@@ -166,3 +198,19 @@ def credential_of(row: Row[Any]) -> Credential:
         vouched_by=VouchedBy(row.vouched_by),
         state=CredentialState(row.state),
     )
+
+
+def join(parts: tuple[bytes, ...]) -> bytes:
+    """Put parts into one column, with their length in four bytes before each."""
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+def split(joined: bytes) -> tuple[bytes, ...]:
+    """Undo `join`."""
+    parts = []
+    at = 0
+    while at < len(joined):
+        size = int.from_bytes(joined[at : at + 4], "big")
+        parts.append(joined[at + 4 : at + 4 + size])
+        at += 4 + size
+    return tuple(parts)

@@ -13,19 +13,16 @@ from typing import Final
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.activation import (
     ActivationKey,
-    epoch_at,
     key_statement,
     newest_of_each,
 )
 from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.hsm_tasks import slot_host
 from appliance.domain.ports import WorkerIdentities
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 
 ALIVE: Final = timedelta(seconds=15)
 """How long a worker counts as alive after it said so."""
-_SIGNING: Final = "signing"
 _REMEMBERED: Final = 1000
 
 
@@ -68,15 +65,9 @@ class SigningHosts:
             HsmUnavailableError: there is none.
         """
         now = self._clock.now()
-        since = epoch_at(now) - 1
         # Workers first: each publishes its host's key before it says it is alive.
-        alive = await WorkerStore(transaction).alive(now - ALIVE)
-        published = await ActivationKeyStore(transaction).published(since)
-        hosts = [
-            slot_host(status.slot)
-            for status in alive
-            if status.slot.startswith(f"{_SIGNING}/") and status.hsm == "ready"
-        ]
+        hosts = await WorkerStore(transaction).signing_hosts(now - ALIVE)
+        published = await ActivationKeyStore(transaction).published()
         if not hosts:
             msg = "no signing worker has its HSM"
             raise HsmUnavailableError(msg)

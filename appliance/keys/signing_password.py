@@ -8,18 +8,13 @@ string, which contains it.
 Source: design §4 "Password".
 """
 
-import hashlib
 import hmac
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from argon2.low_level import Type, hash_secret_raw
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
-from appliance.core.secrets.password_hashing import HashSlots
+from appliance.core.secrets.password_hashing import HashSlots, PasswordRoot
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import CredentialId
@@ -105,9 +100,9 @@ class SigningPasswords:
         """
         salt = secrets.token_bytes(16)
         ring = self._peppers.ring()
-        root = _Root(ring.keys[ring.present], salt, ARGON2)
+        root = PasswordRoot(ring.keys[ring.present], salt, ARGON2)
         digest, unlock = await self._slots.run(
-            lambda: root.derive(password, credentials), first=first
+            root.derive, password, credentials, first=first
         )
         kept = SigningSecret(
             salt=salt,
@@ -137,10 +132,9 @@ class SigningPasswords:
         pepper = ring.keys.get(secret.pepper_version)
         if pepper is None:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
-        root = _Root(pepper, secret.salt, secret.argon2)
-        # Not a partial, whose repr would tell the password.
+        root = PasswordRoot(pepper, secret.salt, secret.argon2)
         digest, unlock = await self._slots.run(
-            lambda: root.derive(password, credentials), first=True
+            root.derive, password, credentials, first=True
         )
         if not hmac.compare_digest(digest, secret.verifier_sha256):
             return PasswordCheck(right=False, verifier_sha256=digest)
@@ -150,38 +144,3 @@ class SigningPasswords:
         return PasswordCheck(
             right=True, verifier_sha256=digest, unlock=unlock, renewed=renewed
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Root:
-    """How `root` is had from a password; what it is stands in no object."""
-
-    pepper: bytes = field(repr=False)
-    salt: bytes = field(repr=False)
-    argon2: dict[str, int]
-
-    def derive(
-        self, password: bytes, credentials: Collection[CredentialId]
-    ) -> tuple[str, dict[CredentialId, bytes]]:
-        """SHA-256 of the verifier in hex, and the unlock key of each credential."""
-        root = hash_secret_raw(
-            hmac.digest(self.pepper, password, "sha256"),
-            self.salt,
-            time_cost=self.argon2["t"],
-            memory_cost=self.argon2["m"],
-            parallelism=self.argon2["p"],
-            hash_len=32,
-            type=Type.ID,
-            version=self.argon2["v"],
-        )
-        verifier = _expand(root, b"rubrica/verifier/1")
-        unlock = {
-            credential: _expand(root, b"rubrica/unlock/1" + credential.encode())
-            for credential in credentials
-        }
-        return hashlib.sha256(verifier).hexdigest(), unlock
-
-
-def _expand(root: bytes, info: bytes) -> bytes:
-    """HKDF-SHA256 without salt, 32 bytes. Source: RFC 5869."""
-    return HKDF(SHA256(), 32, salt=None, info=info).derive(root)

@@ -49,6 +49,18 @@ class WorkerStore(Store):
             for row in rows
         ]
 
+    async def signing_hosts(self, since: datetime) -> list[str]:
+        """Where signing workers said so after `since`, and have their HSM."""
+        rows = await self._connection.execute(
+            select(worker_status.c.slot).where(
+                worker_status.c.at > since,
+                worker_status.c.slot.startswith("signing/"),
+                worker_status.c.hsm == "ready",
+            )
+        )
+        # `signing/<host>/<n>`
+        return [slot.split("/")[1] for slot in rows.scalars()]
+
 
 class ActivationKeyStore(Store):
     """What signing hosts publish of their keys."""
@@ -67,8 +79,8 @@ class ActivationKeyStore(Store):
             .on_conflict_do_update(index_elements=["host", "epoch"], set_=values)
         )
 
-    async def published(self, since: int) -> list[ActivationKey]:
-        """Keys of that epoch and later ones, by host and epoch."""
+    async def published(self, since: int = 0) -> list[ActivationKey]:
+        """Keys of that epoch and later ones, by host and epoch; few are kept."""
         rows = await self._connection.execute(
             select(activation_key)
             .where(activation_key.c.epoch >= since)

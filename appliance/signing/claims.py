@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.appearance.content import picture_of
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.activation import (
@@ -33,9 +32,9 @@ from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, ItemState, RequestState
 from appliance.identity.person_store import PersonStore
+from appliance.integrators.logo_store import LogoStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
-from appliance.pki.validation.external_status_store import is_found_revoked
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore
@@ -73,11 +72,6 @@ class ClaimedActivation:
     """Whether earlier claims ended in a way that calls for signing it alone."""
     pictures: dict[str, LogoPicture] = field(default_factory=dict)
     """Logos that documents still to be signed show, by SHA-256."""
-
-    def picture(self, document: ActivationDocument) -> LogoPicture | None:
-        """The logo that a document's stamp shows."""
-        logo = document.details.logo
-        return None if logo is None else self.pictures.get(logo.sha256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +273,8 @@ class Claims:
             if credential.certificate != certificate:
                 # Whoever completes it looks at the credential: both must agree.
                 raise CertificateChangedError
-            if await is_found_revoked(transaction, credential):
+            path = (credential.certificate, *credential.chain)
+            if await CredentialStore(transaction).found_revoked(path):
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
             digests = {document.seq: document.digest for document in documents}
             if not await ActivationStore(transaction).intend(claim, digests, now):
@@ -510,8 +505,8 @@ async def _read(transaction: Transaction, claim: Claim) -> ClaimedActivation:
     views = await RequestStore(transaction).named(
         [document.request for document in claim.documents]
     )
-    shown = {document.details.logo: document.details for document in claim.documents}
-    pictures = [await picture_of(transaction, details) for details in shown.values()]
+    logos = {each.details.logo.sha256 for each in claim.documents if each.details.logo}
+    pictures = [await LogoStore(transaction).picture(logo) for logo in sorted(logos)]
     return ClaimedActivation(
         claim=claim,
         is_suspect=claim.tries > SUSPECT,

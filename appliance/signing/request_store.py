@@ -22,6 +22,7 @@ from appliance.core.database.tables import (
     document_repair,
     integrator,
     signature_request,
+    signed_document,
     signing_process,
 )
 from appliance.core.unit_of_work import Store
@@ -40,7 +41,12 @@ from appliance.domain.ids import (
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.requests.new_request import FRAME_ORIGIN, NewRequest
-from appliance.domain.requests.request import UNFINISHED, RequestView, check_move
+from appliance.domain.requests.request import (
+    UNFINISHED,
+    RequestView,
+    SignedDocumentView,
+    check_move,
+)
 from appliance.domain.vocab import RequestState, SignatureLevel, TimestampPolicy
 
 _Word = TypeVar("_Word", bound=StrEnum)
@@ -66,6 +72,14 @@ _VIEWS: Final[Select[Any]] = (
     .join(integrator, integrator.c.id == signature_request.c.integrator)
 )
 """What `_view` reads."""
+_WITH_SIGNED: Final = _VIEWS.add_columns(
+    signed_document.c.version,
+    *(
+        signed_document.c[name].label(f"signed_{name}")
+        for name in ("integrator", "sha256", "size_bytes", "level")
+    ),
+).outerjoin(signed_document, signed_document.c.request == signature_request.c.id)
+"""The same, a row for each version of the signed document, or one without."""
 
 
 class RequestStore(Store):
@@ -201,6 +215,31 @@ class RequestStore(Store):
             query = query.with_for_update(of=signature_request)
         rows = await self._connection.execute(query)
         return {RequestId(row.id): _view(row) for row in rows}
+
+    async def with_signed(
+        self, requests: Collection[RequestId]
+    ) -> dict[RequestId, tuple[RequestView, SignedDocumentView | None]]:
+        """Those that there are, each with the newest version of its document."""
+        query = _WITH_SIGNED.where(signature_request.c.id.in_(requests))
+        # Of several versions the newest comes last, and stays.
+        rows = await self._connection.execute(query.order_by(signed_document.c.version))
+        return {
+            RequestId(row.id): (
+                _view(row),
+                None
+                if row.version is None
+                else SignedDocumentView(
+                    request=RequestId(row.id),
+                    integrator=IntegratorId(row.signed_integrator),
+                    file_name=row.name,
+                    sha256=row.signed_sha256,
+                    size_bytes=row.signed_size_bytes,
+                    level=row.signed_level,
+                    version=row.version,
+                ),
+            )
+            for row in rows
+        }
 
     async def in_progress(self, requests: Collection[RequestId]) -> int:
         """How many of those requests are `en_proceso`."""

@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from structlog.contextvars import bind_contextvars
@@ -23,7 +23,7 @@ from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentStore
+from appliance.documents.docmdp_policy import check_permitted
 from appliance.domain.activation import (
     SIGNING_PASSWORD,
     Activation,
@@ -31,16 +31,20 @@ from appliance.domain.activation import (
     ActivationKey,
     activation_data,
 )
+from appliance.domain.appearance.details import StampDetails
+from appliance.domain.appearance.stamp import lay_out
+from appliance.domain.appearance.text import StampSigner
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential
+from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.ports import CompletionNotifier, Subscription, WorkNotifier
 from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.request import (
     RequestView,
     SignCommand,
+    SignedDocumentView,
     Signer,
     SignOutcome,
 )
@@ -52,16 +56,9 @@ from appliance.keys.key_encryption import seal_to_each
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import UnlockKeys
-from appliance.pki.validation.external_status_store import is_found_revoked
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.request_store import RequestStore
-from appliance.signing.signing_rules import (
-    check_document,
-    check_signable,
-    repeated,
-    standing,
-)
 
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
 
@@ -94,7 +91,6 @@ class Begun:
     """A call whose activation is committed, or was by an earlier call."""
 
     refused: Mapping[RequestId, ApplianceError]
-    """What is not signed, and why."""
     subscription: Subscription
     """Of the activation; looking at the record is what counts."""
 
@@ -161,8 +157,10 @@ class Signing:
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
                 `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
         """
-        # Of a large one not in the event loop.
-        sent = None if document is None else await asyncio.to_thread(_sha256, document)
+        sent = None
+        if document is not None:
+            # Of a large one not in the event loop.
+            sent = (await asyncio.to_thread(hashlib.sha256, document)).hexdigest()
         async with self.begin((command.request,), command, signer, sent) as begun:
             _refuse_single(command, begun.refused)
             fingerprint = command.params.sha256(command.request)
@@ -284,13 +282,11 @@ class Signing:
         """
         now = self._clock.now()
         person = await PersonStore(transaction).get(signer.person)
-        credential = await CredentialStore(transaction).active(signer.person)
+        credential = await CredentialStore(transaction).usable(signer.person, now)
         if (
             person is None
             or person.state is not PersonState.ACTIVE
             or credential is None
-            or not credential.usable_at(now)
-            or await is_found_revoked(transaction, credential)
         ):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         stamps = await self._stamping.settle(transaction, params, found.fresh.values())
@@ -382,6 +378,10 @@ class Signing:
             claim_by=now + timedelta(seconds=self._settings.claim_s),
             documents=_documents(begun, command.params, context.stamps),
         )
+        consents = [
+            _consent(signer, view, new, document)
+            for view, document in zip(begun, new.documents, strict=True)
+        ]
         data = activation_data(new, credential.key_version)
         seals = seal_to_each(context.hosts, unlock[credential.id], data)
         await ActivationStore(transaction).add(new, seals)
@@ -390,8 +390,7 @@ class Signing:
             activation,
         )
         # Last: what is queued is written even where a refusal follows.
-        for view, document in zip(begun, new.documents, strict=True):
-            transaction.audit.add(_consent(signer, view, new, document))
+        transaction.audit.queued += consents
         return refused
 
     async def _outcome(
@@ -410,11 +409,10 @@ class Signing:
         looks = 0
         while True:
             async with self._store.read() as transaction:
-                view = await RequestStore(transaction).get(request)
-                signed = await DocumentStore(transaction).signed(request)
-            if view is None:
+                found = await RequestStore(transaction).with_signed((request,))
+            if request not in found:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-            if (outcome := standing(view, signed, fingerprint)) is not None:
+            if (outcome := standing(*found[request], fingerprint)) is not None:
                 return outcome
             left = deadline - loop.time()
             if left <= 0:
@@ -422,10 +420,6 @@ class Signing:
             pause = _LOOK_AGAIN_S[min(looks, len(_LOOK_AGAIN_S) - 1)]
             await subscription.wait(min(pause, left))
             looks += 1
-
-
-def _sha256(document: bytes) -> str:
-    return hashlib.sha256(document).hexdigest()
 
 
 def _refuse_single(
@@ -507,3 +501,100 @@ def _consent(
             "factors": list(new.factors),
         },
     )
+
+
+def repeated(view: RequestView, fingerprint: str) -> bool:
+    """Whether this call repeats one that is done or going on.
+
+    Raises:
+        ApplianceError: `ALREADY_SIGNED`, `IN_PROGRESS` or `STATE`.
+
+    Source: decisions "repeating firmar".
+    """
+    if view.state is RequestState.PENDING:
+        return False
+    same = view.params_sha256 == fingerprint
+    if view.state is RequestState.SIGNED and not same:
+        raise ApplianceError(ErrorCode.ALREADY_SIGNED)
+    if view.state is RequestState.IN_PROGRESS and not same:
+        raise ApplianceError(ErrorCode.IN_PROGRESS)
+    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
+        return True
+    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
+
+
+def check_document(view: RequestView, command: SignCommand, sent: str | None) -> None:
+    """Refuse a document that is not the one the caller means.
+
+    Of a repaired copy, the damaged file that came in is meant as well; whoever
+    says by `If-Match` what was seen must have seen the copy.
+
+    Args:
+        view: the request.
+        command: of the caller.
+        sent: SHA-256 of the file that came with it, hex; None without one.
+
+    Raises:
+        ApplianceError: `DOCUMENT_CHANGED` or `DOCUMENT_MISMATCH`.
+    """
+    if command.if_match is not None and command.if_match != view.sha256:
+        raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
+    meant = {view.sha256, view.repair.original_sha256 if view.repair else None}
+    if sent is not None and sent not in meant:
+        raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
+
+
+def check_signable(
+    view: RequestView,
+    params: SignParameters,
+    person: Person,
+    now: datetime,
+    details: StampDetails,
+) -> None:
+    """Refuse a request that is over, or cannot be signed in this way.
+
+    Args:
+        view: `pendiente`.
+        params: of the command.
+        person: its signer.
+        now: the time.
+        details: what its stamp shows besides.
+
+    Raises:
+        ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`; as
+            of `check_permitted`.
+    """
+    if view.expires is not None and view.expires <= now:
+        raise ApplianceError(
+            ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
+        )
+    named = StampSigner(person.name, person.cuil, person.locale)
+    check_permitted(view, params)
+    lay_out(params, named, now, view.inspection, details)
+
+
+def standing(
+    view: RequestView, signed: SignedDocumentView | None, fingerprint: str
+) -> SignOutcome | None:
+    """The outcome of a command once there is one, whoever carries it out.
+
+    Args:
+        view: the request, which the command was begun on.
+        signed: its signed document, if there is one.
+        fingerprint: of the command.
+
+    Raises:
+        ApplianceError: what ended the attempt; `ALREADY_SIGNED`, `IN_PROGRESS`:
+            it was given back, and another command has come since.
+    """
+    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
+        repeated(view, fingerprint)
+    if view.state is RequestState.SIGNED and signed is not None:
+        return SignOutcome(view.id, signed)
+    if view.state is RequestState.IN_PROGRESS:
+        return None
+    given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
+    # Elsewhere the reason is what the signer wrote.
+    if given_back and view.reason in ErrorCode.__members__:
+        raise ApplianceError(ErrorCode(view.reason))
+    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_store import DocumentStore
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import BatchId, PersonId, RequestId
@@ -23,8 +22,7 @@ from appliance.domain.requests.request import RequestView, SignedDocumentView, S
 from appliance.settings import SigningSettings
 from appliance.signing.batch_store import BatchStore
 from appliance.signing.request_store import RequestStore
-from appliance.signing.sign import Signing
-from appliance.signing.signing_rules import standing
+from appliance.signing.sign import Signing, standing
 
 _LOOK_AGAIN_S: Final = 1.0
 """Longest time between two looks at the record."""
@@ -130,13 +128,11 @@ class BatchSigning:
 
 async def _outcome(transaction: Transaction, row: BatchRow) -> BatchOutcome:
     """Every request's result as it stands now, in the order of the command."""
-    # Signed documents last: what is told signed by then has its document.
-    views = await RequestStore(transaction).named(set(row.requests))
-    signed = await DocumentStore(transaction).signed_of(views)
+    found = await RequestStore(transaction).with_signed(set(row.requests))
     return BatchOutcome(
         row.id,
         tuple(
-            _item(row, request, views.get(request), signed.get(request))
+            _item(row, request, *found.get(request, (None, None)))
             for request in row.requests
         ),
     )

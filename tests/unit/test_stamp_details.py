@@ -7,6 +7,7 @@ import segno
 from hypothesis import given
 from hypothesis import strategies as st
 
+from appliance.appearance.content import new_code
 from appliance.domain.appearance.details import (
     CODE_CHARACTERS,
     CODE_LENGTH,
@@ -14,7 +15,6 @@ from appliance.domain.appearance.details import (
     PLAIN,
     Logo,
     StampDetails,
-    new_code,
     qr_modules,
     qr_version,
 )

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from appliance.core import pagination
-from appliance.core.database import packing
 from appliance.core.database.types import Instant, JsonText
 from appliance.core.work_owner import WorkOwner
 from appliance.domain.generation import Generation
@@ -18,6 +17,7 @@ from appliance.domain.ids import TaskId
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import TaskKind
+from appliance.keys.credential_store import join, split
 from appliance.keys.hsm_task_store import _share
 from appliance.operations.backup import fingerprints, names
 from appliance.operations.backup.archive import Tally
@@ -36,7 +36,7 @@ def column_values(given: Given) -> dict[str, Any]:
     return {
         "json": JsonText().process_bind_param(given["json"], sqlite),
         "instant": str(instant),
-        "packed": packing.join(tuple(raw(each) for each in given["parts"])).hex(),
+        "packed": join(tuple(raw(each) for each in given["parts"])).hex(),
         "share": _share(WorkOwner(given["share"])),
         "generation": str(Generation(given["number"], given["mark"])),
         "cka_id": cka_id_of(TaskId(given["task"]), given["attempt"]).hex(),
@@ -52,7 +52,7 @@ def column_values_read(_given: Given, written: Mapping[str, Any]) -> dict[str, A
     return {
         "json": JsonText().process_result_value(written["json"], sqlite),
         "instant": instant.isoformat(),
-        "parts": [part.hex() for part in packing.split(raw(written["packed"]))],
+        "parts": [part.hex() for part in split(raw(written["packed"]))],
         "generation": list(Generation.parse(written["generation"])),
     }
 

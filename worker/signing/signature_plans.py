@@ -47,7 +47,7 @@ def signature_plan(
         certificate=credential.certificate,
         chain=credential.chain,
         method=method,
-        picture=work.picture(item),
+        picture=work.pictures.get(details.logo.sha256) if details.logo else None,
         spoken=spoken(params, named, at, details),
         reason=params.reason,
         place=params.place,

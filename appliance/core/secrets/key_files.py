@@ -117,8 +117,8 @@ class KeyFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._ring = read_key_ring(path)
+        self._path = given_file(path)
+        self._ring = read_key_ring(self._path)
         self._stamp = self._look()
 
     def ring(self) -> KeyRing:
@@ -134,7 +134,7 @@ class KeyFile:
 
     def _look(self) -> tuple[int, int, int] | None:
         try:
-            found = given_file(self._path).stat()
+            found = self._path.stat()
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size

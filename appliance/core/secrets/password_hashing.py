@@ -1,24 +1,31 @@
 """Argon2id off the event loop, at most one a core at a time.
 
-For login passwords, of which a PHC string is kept. Signing passwords are
-another matter (no PHC string is ever made of one) but share the slots.
+Of login passwords a PHC string is kept. Of signing passwords none is ever made: their
+verifier and unlock keys are expanded from a root that is gone with its thread.
 """
 
 import asyncio
 import functools
+import hashlib
+import hmac
 import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Final, TypeVar, TypeVarTuple
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
+from argon2.low_level import Type, hash_secret_raw
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from appliance.core.fair_queue import FairLimits, FairQueue
 from appliance.core.system.cpu_count import usable_cores
 from appliance.core.work_owner import WORK_OWNER
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId
 
 MEMORY_KIB: Final = 19_456
 TIME_COST: Final = 2
@@ -28,6 +35,7 @@ _HASHER: Final = PasswordHasher(
     time_cost=TIME_COST, memory_cost=MEMORY_KIB, parallelism=PARALLELISM
 )
 _T = TypeVar("_T")
+_Given = TypeVarTuple("_Given")
 
 
 class HashSlots:
@@ -76,7 +84,9 @@ class HashSlots:
         # of asyncio's pool are many.
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="hash")
 
-    async def run(self, work: Callable[[], _T], *, first: bool = False) -> _T:
+    async def run(
+        self, work: Callable[[*_Given], _T], *given: *_Given, first: bool = False
+    ) -> _T:
         """Run slow hashing in a thread when a slot is free.
 
         A caller that is cancelled leaves; its slot stays taken until the
@@ -84,6 +94,7 @@ class HashSlots:
 
         Args:
             work: the hashing; it must not touch the event loop.
+            given: of it. Not in a partial, whose repr would tell a password.
             first: it is a signing password's, which comes before others.
 
         Raises:
@@ -102,7 +113,9 @@ class HashSlots:
             self._cores.give_back()
 
         try:
-            future = asyncio.get_running_loop().run_in_executor(self._threads, work)
+            future = asyncio.get_running_loop().run_in_executor(
+                self._threads, work, *given
+            )
         except BaseException:
             leave()
             raise
@@ -179,7 +192,7 @@ class Passwords:
         Returns:
             A PHC string.
         """
-        return await self._slots.run(lambda: _HASHER.hash(password))
+        return await self._slots.run(_HASHER.hash, password)
 
     async def verify(self, phc: str | None, password: bytes) -> bool:
         """Check a login password.
@@ -192,9 +205,7 @@ class Passwords:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`: the stored hash is none.
         """
-        right = await self._slots.run(
-            lambda: self._matches(phc or self._nobody, password)
-        )
+        right = await self._slots.run(self._matches, phc or self._nobody, password)
         return right and phc is not None
 
     def _matches(self, phc: str, password: bytes) -> bool:
@@ -204,3 +215,38 @@ class Passwords:
             return False
         except InvalidHashError as exc:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordRoot:
+    """How the root of a signing password is had; what it is stands in no object."""
+
+    pepper: bytes = field(repr=False)
+    salt: bytes = field(repr=False)
+    argon2: dict[str, int]
+
+    def derive(
+        self, password: bytes, credentials: Collection[CredentialId]
+    ) -> tuple[str, dict[CredentialId, bytes]]:
+        """SHA-256 of the verifier in hex, and the unlock key of each credential."""
+        root = hash_secret_raw(
+            hmac.digest(self.pepper, password, "sha256"),
+            self.salt,
+            time_cost=self.argon2["t"],
+            memory_cost=self.argon2["m"],
+            parallelism=self.argon2["p"],
+            hash_len=32,
+            type=Type.ID,
+            version=self.argon2["v"],
+        )
+        verifier = _expand(root, b"rubrica/verifier/1")
+        unlock = {
+            credential: _expand(root, b"rubrica/unlock/1" + credential.encode())
+            for credential in credentials
+        }
+        return hashlib.sha256(verifier).hexdigest(), unlock
+
+
+def _expand(root: bytes, info: bytes) -> bytes:
+    """HKDF-SHA256 without salt, 32 bytes. Source: RFC 5869."""
+    return HKDF(SHA256(), 32, salt=None, info=info).derive(root)

@@ -4,7 +4,6 @@ Settled when the signer consents and kept with the activation's item, so that ev
 attempt draws the same, whatever a setting or a logo has become meanwhile.
 """
 
-import secrets
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
@@ -25,11 +24,6 @@ LOGO_FILE_BYTES: Final = 1_000_000
 
 # Bytes that versions 1, 2 … hold at error level M: ISO/IEC 18004, table 7.
 _CAPACITY: Final = (14, 26, 42, 62, 84, 106, 122, 152, 180, 213)
-
-
-def new_code() -> str:
-    """A verification code that nobody can guess."""
-    return "".join(secrets.choice(CODE_CHARACTERS) for _ in range(CODE_LENGTH))
 
 
 def qr_version(content: str) -> int:

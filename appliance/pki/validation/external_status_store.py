@@ -1,7 +1,6 @@
 """What outside CAs said of certificates, in SQL."""
 
 import hashlib
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,9 +8,8 @@ from sqlalchemy import Row, delete, select
 
 from appliance.core.database.tables import outside_status
 from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store, Transaction
+from appliance.core.unit_of_work import Store
 from appliance.domain.certificates import KeptStatus, StatusKind
-from appliance.domain.identity import Credential
 
 
 def status_subject(certificate: bytes) -> str:
@@ -21,19 +19,6 @@ def status_subject(certificate: bytes) -> str:
         certificate: DER.
     """
     return hashlib.sha256(certificate).hexdigest()
-
-
-async def is_found_revoked(transaction: Transaction, credential: Credential) -> bool:
-    """Whether an outside CA has revoked what a credential signs with, or holds it.
-
-    Args:
-        transaction: the caller's.
-        credential: any.
-    """
-    path = (credential.certificate, *credential.chain)
-    return await ExternalStatusStore(transaction).any_revoked(
-        [status_subject(der) for der in path]
-    )
 
 
 class ExternalStatusStore(Store):
@@ -49,19 +34,6 @@ class ExternalStatusStore(Store):
         if row is None:
             return None
         return _kept(row)
-
-    async def any_revoked(self, subjects: Sequence[str]) -> bool:
-        """Whether one of these certificates was found revoked."""
-        table = outside_status
-        query = (
-            select(table.c.subject)
-            .where(
-                table.c.kind == StatusKind.REVOKED.value,
-                table.c.subject.in_(subjects),
-            )
-            .limit(1)
-        )
-        return (await self._connection.execute(query)).first() is not None
 
     async def revoked(self, limit: int) -> list[KeptStatus]:
         """Certificates that were found revoked, the newest first."""

@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import Row, Select, and_, delete, func, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
-from appliance.core.database.packing import join
 from appliance.core.database.tables import (
     credential,
     expiry_notice,
@@ -23,6 +22,7 @@ from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, new_id
 from appliance.domain.trust_store import Anchor, AnchorPurpose, Expiring, ExpiringKind
 from appliance.domain.vocab import CredentialState
+from appliance.keys.credential_store import join
 
 
 class TrustStore(Store):

@@ -91,9 +91,9 @@ class Desk:
             kept = await ExternalStatusStore(transaction).get(
                 StatusKind.REVOKED, subject
             )
-            assert await ExternalStatusStore(transaction).any_revoked([subject]) is (
-                kept is not None
-            )
+            assert await CredentialStore(transaction).found_revoked(
+                [der(self.leaf)]
+            ) is (kept is not None)
         return kept is not None
 
     async def certified(self) -> CredentialId:

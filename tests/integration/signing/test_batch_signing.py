@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 import pytest
 from sqlalchemy import Engine, event
@@ -47,6 +47,7 @@ from tests.parts.signing_host import SigningHost, signing_front
 C, R = ErrorCode, RequestState
 SECOND_PAGE = SignParameters(page=2)
 Result = TypeVar("Result")
+Given = TypeVarTuple("Given")
 
 
 class CountedSlots(HashSlots):
@@ -56,10 +57,12 @@ class CountedSlots(HashSlots):
         super().__init__(1)
         self.computed = 0
 
-    async def run(self, work: Callable[[], Result], *, first: bool = False) -> Result:
+    async def run(
+        self, work: Callable[[*Given], Result], *given: *Given, first: bool = False
+    ) -> Result:
         """Count it and do it."""
         self.computed += 1
-        return await super().run(work, first=first)
+        return await super().run(work, *given, first=first)
 
 
 @dataclass
