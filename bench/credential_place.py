@@ -29,12 +29,11 @@ from appliance.domain.activation import (
     ActivationDocument,
     Seal,
     activation_data,
-    credential_aad,
     epoch_at,
 )
 from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.errors import FieldInvalidError, TsaUnavailableError
-from appliance.domain.identity import Credential, Integrator, parse_cuil
+from appliance.domain.identity import Credential, Integrator, credential_aad, parse_cuil
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -331,10 +330,7 @@ class CredentialPlace:
                     ),
                 ),
             )
-            await ActivationStore(transaction).add(new, [self._seal(new, credential)])
-            await RequestStore(transaction).begin(
-                {request: params.sha256(request)}, activation
-            )
+            await ActivationStore(transaction).begin(new, [self._seal(new, credential)])
         return activation
 
     def _request(self, person: PersonId, now: dt.datetime) -> NewRequest:

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
-from appliance.core.unit_of_work import Database
+from appliance.core.database.tables import signature_request
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.activation import (
     Activation,
@@ -328,7 +330,7 @@ class CoreParts:
             views = [
                 await RequestStore(transaction).get(request) for request in requests
             ]
-            await ActivationStore(transaction).add(
+            begun = await ActivationStore(transaction).begin(
                 Activation(
                     id=activation,
                     person=signer.person,
@@ -346,11 +348,34 @@ class CoreParts:
                 ),
                 [Seal(host, epoch_at(self.now), b"sealed") for host in hosts],
             )
-            wanted = {request: params.sha256(request) for request in requests}
-            assert await RequestStore(transaction).begin(wanted, activation) == len(
-                requests
-            )
+            assert begun == len(requests)
         return activation
+
+    async def begin_one(
+        self,
+        transaction: Transaction,
+        person: PersonId,
+        request: RequestId,
+        name: str,
+    ) -> int:
+        """Begin an activation of that name over one request, in whatever state.
+
+        Returns:
+            How many requests it moved.
+        """
+        credential = await CredentialStore(transaction).active(person)
+        assert credential is not None
+        params, sha256 = SignParameters(), "ab" * 32
+        new = Activation(
+            id=ActivationId(name),
+            person=person,
+            credential=credential.id,
+            factors=(),
+            created=self.now,
+            claim_by=self.now,
+            documents=(ActivationDocument(0, request, sha256, params, sha256),),
+        )
+        return await ActivationStore(transaction).begin(new, ())
 
     # -- how things stand ------------------------------------------------------
 
@@ -526,3 +551,19 @@ async def cheap_password_secret(
     blank = SigningSecret(b"s" * 16, {"t": 1, "m": 8, "p": 1, "v": 19}, 1, "")
     found = await passwords.check(password, blank)
     return replace(blank, verifier_sha256=found.verifier_sha256)
+
+
+async def begin_request(
+    transaction: Transaction, request: RequestId, params_sha256: str
+) -> None:
+    """Have a request be `en_proceso` by an activation that nobody sees."""
+    await transaction.connection.execute(
+        update(signature_request)
+        .where(signature_request.c.id == request)
+        .values(
+            state=RequestState.IN_PROGRESS.value,
+            reason="",
+            params_sha256=params_sha256,
+            activation=new_id(),
+        )
+    )

@@ -1,6 +1,7 @@
 """How long each stage of one signature took, for the log and the benchmarks."""
 
 import time
+from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.core import metrics
@@ -8,13 +9,13 @@ from appliance.core import metrics
 _MS: Final = 1000
 
 
+@dataclass(slots=True)
 class StageTimings:
     """A stopwatch that is pressed at the end of each stage."""
 
-    def __init__(self) -> None:
-        self._last = time.perf_counter()
-        self.ms: dict[str, float] = {}
-        """Milliseconds by stage, in the order in which they ended."""
+    ms: dict[str, float] = field(default_factory=dict)
+    """Milliseconds by stage, in the order in which they ended."""
+    _last: float = field(default_factory=time.perf_counter)
 
     def done(self, stage: str) -> None:
         """End a stage; the next one begins."""

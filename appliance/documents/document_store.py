@@ -16,6 +16,7 @@ from sqlalchemy import (
     not_,
     select,
     tuple_,
+    update,
 )
 
 from appliance.core.database.tables import (
@@ -37,7 +38,7 @@ from appliance.domain.documents import (
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import SignedDocumentView, SignedVersion
-from appliance.domain.vocab import SignatureLevel
+from appliance.domain.vocab import RequestState, SignatureLevel
 
 REFERRING: Final = tuple(
     key.parent
@@ -126,6 +127,24 @@ class DocumentStore(Store):
         )
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else _stored(row)
+
+    async def publish(self, view: SignedDocumentView, at: datetime) -> bool:
+        """Move a request `en_proceso` → `firmada`, with its signed document.
+
+        False, and nothing changed, if it was in another state.
+        """
+        moved = await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == view.request,
+                signature_request.c.state == RequestState.IN_PROGRESS.value,
+            )
+            .values(state=RequestState.SIGNED.value, reason="", level=view.level)
+        )
+        if moved.rowcount != 1:
+            return False
+        await self.sealed(view.request, view, at)
+        return True
 
     async def sealed(
         self, request: RequestId, view: SignedDocumentView, at: datetime

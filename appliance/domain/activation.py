@@ -184,35 +184,6 @@ class CsrBinding:
         )
 
 
-def credential_aad(
-    installation: str,
-    person: PersonId,
-    credential: CredentialId,
-    key_version: int,
-    spki: bytes,
-) -> bytes:
-    """What `outer` of a credential is bound to.
-
-    Args:
-        installation: the setting of that name.
-        person: whose it is.
-        credential: which.
-        key_version: of the credential's key, from 1.
-        spki: its public key, DER.
-
-    Source: design §4 "Wrapped".
-    """
-    return _canonical(
-        {
-            "installation": installation,
-            "person": person,
-            "credential": credential,
-            "keyVersion": key_version,
-            "spkiSha256": hashlib.sha256(spki).hexdigest(),
-        }
-    )
-
-
 def key_statement(installation: str, host: str, epoch: int, public: bytes) -> bytes:
     """What the HSM's worker identity signs of an activation key.
 
@@ -222,7 +193,7 @@ def key_statement(installation: str, host: str, epoch: int, public: bytes) -> by
         epoch: for which it was made.
         public: the X25519 public key, 32 bytes.
     """
-    return _STATEMENT + _canonical(
+    return _STATEMENT + canonical(
         {
             "installation": installation,
             "host": host,
@@ -262,10 +233,11 @@ def _instant(at: datetime) -> str:
 
 
 def _info(fields: dict[str, object]) -> bytes:
-    return hashlib.sha256(_canonical(fields)).digest()
+    return hashlib.sha256(canonical(fields)).digest()
 
 
-def _canonical(fields: dict[str, object]) -> bytes:
+def canonical(fields: dict[str, object]) -> bytes:
+    """The one form that a JSON object is hashed and bound in. Source: RFC 8785."""
     return rfc8785.dumps(fields)  # type: ignore[arg-type]  # plain JSON values
 
 

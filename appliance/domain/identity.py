@@ -3,11 +3,12 @@
 Source: facts "Argentina" (CUIL).
 """
 
+import hashlib
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from appliance.domain.activation import credential_aad
+from appliance.domain.activation import canonical
 from appliance.domain.errors import (
     ApplianceError,
     CheckDigitError,
@@ -96,6 +97,35 @@ class Person:
         return self.state is PersonState.ACTIVE and (
             proven is None or self.signed_out is None or proven > self.signed_out
         )
+
+
+def credential_aad(
+    installation: str,
+    person: PersonId,
+    credential: CredentialId,
+    key_version: int,
+    spki: bytes,
+) -> bytes:
+    """What `outer` of a credential is bound to.
+
+    Args:
+        installation: the setting of that name.
+        person: whose it is.
+        credential: which.
+        key_version: of the credential's key, from 1.
+        spki: its public key, DER.
+
+    Source: design §4 "Wrapped".
+    """
+    return canonical(
+        {
+            "installation": installation,
+            "person": person,
+            "credential": credential,
+            "keyVersion": key_version,
+            "spkiSha256": hashlib.sha256(spki).hexdigest(),
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,10 +70,9 @@ class DigestAlgorithm(StrEnum):
     SHA384 = "sha384"
     SHA512 = "sha512"
 
-    @property
-    def size_bytes(self) -> int:
+    def __init__(self, word: str) -> None:
+        self.size_bytes = int(word.removeprefix("sha")) // 8
         """Length of a digest, in bytes."""
-        return int(self.removeprefix("sha")) // 8
 
 
 class WrapMethod(StrEnum):

@@ -9,6 +9,7 @@ Source: design §3, 4 and 5.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
@@ -336,7 +337,7 @@ class Claims:
             if not await ActivationStore(transaction).publish(claim, seqs):
                 return False
             # Requests are locked in one order everywhere.
-            for each in sorted(publications, key=lambda each: each.document.request):
+            for each in sorted(publications, key=attrgetter("document.request")):
                 await self._publish(transaction, claim, each, now)
             await ActivationStore(transaction).settle(claim, now)
         return True
@@ -354,19 +355,12 @@ class Claims:
             ApplianceError: `INTERNAL`: the request is not `en_proceso`.
         """
         document, file = publication.document, publication.file
-        moved = await RequestStore(transaction).move(
-            document.request,
-            RequestState.IN_PROGRESS,
-            RequestState.SIGNED,
-            level=file.level,
-        )
-        if not moved:
+        if not await DocumentStore(transaction).publish(file, now):
             view = await RequestStore(transaction).get(document.request)
             if view is None or view.state is not RequestState.SIGNED:
                 raise ApplianceError(ErrorCode.INTERNAL)
             # Its document was found after a restore (`documents recover`), and stays.
             return
-        await DocumentStore(transaction).sealed(document.request, file, now)
         if publication.upkeep is not None:
             await LevelMaintenanceStore(transaction).add(
                 document.request, file.integrator, publication.upkeep, now

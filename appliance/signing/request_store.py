@@ -1,6 +1,6 @@
 """Signature requests in SQL, and the order of those of one process."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -9,7 +9,6 @@ from sqlalchemy import (
     Row,
     Select,
     and_,
-    case,
     exists,
     func,
     insert,
@@ -30,7 +29,6 @@ from appliance.documents.document_store import REPAIR
 from appliance.domain.documents import inspection_from_json, repair_of
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
-    ActivationId,
     DocumentId,
     IntegratorId,
     PersonId,
@@ -277,33 +275,12 @@ class RequestStore(Store):
         query = _VIEWS.order_by(signature_request.c.id.desc()).limit(limit)
         return [_view(row) for row in await self._connection.execute(query)]
 
-    async def begin(
-        self, wanted: Mapping[RequestId, str], activation: ActivationId
-    ) -> int:
-        """Move `pendiente` → `en_proceso`; how many were `pendiente`."""
-        result = await self._connection.execute(
-            update(signature_request)
-            .where(
-                signature_request.c.id.in_(wanted),
-                signature_request.c.state == RequestState.PENDING.value,
-            )
-            .values(
-                state=RequestState.IN_PROGRESS.value,
-                reason="",
-                params_sha256=case(dict(wanted), value=signature_request.c.id),
-                activation=activation,
-            )
-        )
-        return result.rowcount
-
     async def move(
         self,
         request: RequestId,
         now: RequestState,
         then: RequestState,
         reason: str = "",
-        *,
-        level: str | None = None,
     ) -> bool:
         """Move along a legal edge; False if it was not in state `now`.
 
@@ -319,7 +296,7 @@ class RequestStore(Store):
                 signature_request.c.id == request,
                 signature_request.c.state == now.value,
             )
-            .values(state=then.value, reason=reason, level=level)
+            .values(state=then.value, reason=reason)
         )
         return result.rowcount == 1
 

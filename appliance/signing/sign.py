@@ -384,13 +384,10 @@ class Signing:
         ]
         data = activation_data(new, credential.key_version)
         seals = seal_to_each(context.hosts, unlock[credential.id], data)
-        await ActivationStore(transaction).add(new, seals)
-        await RequestStore(transaction).begin(
-            {document.request: document.params_sha256 for document in new.documents},
-            activation,
-        )
+        await ActivationStore(transaction).begin(new, seals)
         # Last: what is queued is written even where a refusal follows.
-        transaction.audit.queued += consents
+        for consent in consents:
+            transaction.audit.add(consent)
         return refused
 
     async def _outcome(

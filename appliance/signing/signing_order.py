@@ -148,15 +148,13 @@ class SigningOrder:
         """What the next signer's document will be described as.
 
         Args:
-            view: the request that is about to be published.
+            view: the request that is about to be published; somebody signs after it.
             parts: its signed document, one after the other.
 
         Returns:
-            None when nobody signs after it, or when it could not be told now:
-            publishing goes on, and `give_on` comes back to it.
+            None when it could not be told now: publishing goes on, and `give_on`
+            comes back to it.
         """
-        if not view.followed:
-            return None
         try:
             return await self._inspections.of(*parts)
         except ApplianceError as exc:

@@ -28,7 +28,7 @@ from appliance.domain.documents import FindingKind, Inspection, PageBox, Repaire
 from appliance.domain.embedding import Claim, InitOrder, OpenedFrame, make_claim
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.identity import NewPerson, Person, SigningSecret
-from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
+from appliance.domain.ids import PersonId, RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.secrets import KeyRing
@@ -48,7 +48,7 @@ from appliance.keys.signing_password import SigningPasswords
 from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
-from tests.core_parts import new_credential
+from tests.core_parts import begin_request, new_credential
 from tests.fakes import FakeCompletionNotifier, FakeWorkNotifier, FixedDocumentKeys
 from tests.parts.played_sandbox import PlayedSandbox
 from tests.parts.signing_host import INSTALLATION
@@ -228,9 +228,7 @@ class FrameDesk:
         async with self.desk.store.write() as transaction:
             view = await RequestStore(transaction).get(request, lock=True)
             assert view is not None
-            await RequestStore(transaction).begin(
-                {request: "ff" * 32}, ActivationId(new_id())
-            )
+            await begin_request(transaction, request, "ff" * 32)
             if then is RequestState.IN_PROGRESS:
                 return
             if then is RequestState.SIGNED:

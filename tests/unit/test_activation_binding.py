@@ -21,7 +21,6 @@ from appliance.domain.activation import (
     ActivationKey,
     IssueBinding,
     activation_data,
-    credential_aad,
     epoch_at,
     epoch_start,
     key_statement,
@@ -29,6 +28,7 @@ from appliance.domain.activation import (
 )
 from appliance.domain.appearance.details import Logo, StampDetails
 from appliance.domain.errors import ActivationInvalidError
+from appliance.domain.identity import credential_aad
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,

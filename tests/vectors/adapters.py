@@ -33,7 +33,6 @@ from appliance.domain.activation import (
     CsrBinding,
     IssueBinding,
     activation_data,
-    credential_aad,
     epoch_at,
     epoch_start,
     key_statement,
@@ -49,7 +48,7 @@ from appliance.domain.documents import (
     inspection_to_json,
     signed_name,
 )
-from appliance.domain.identity import SigningSecret
+from appliance.domain.identity import SigningSecret, credential_aad
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,

@@ -39,7 +39,8 @@ class GenerationCheck:
         self._store = store
         self._found = NONE
         """What the HSM was of, as last read."""
-        self._is_served = True
+        self.was = True
+        """As it was last found."""
         self._look_at = 0.0
         """Monotonic time of the next look, in seconds."""
 
@@ -51,26 +52,21 @@ class GenerationCheck:
         """
         now = time.monotonic()
         if now < self._look_at:
-            return self._is_served
+            return self.was
         is_there = self._session.status is HsmStatus.READY
         if is_there:
             self._found = await self._session.generation()
         async with self._store.read() as transaction:
             own = await InstallationStore(transaction).generation()
         is_served = self._found <= own
-        if is_served != self._is_served:
+        if is_served != self.was:
             log = _log.info if is_served else _log.error
             log("worker.generation", hsm=str(self._found), record=str(own))
-        self._is_served = is_served
+        self.was = is_served
         # One that comes back is looked at before its first use.
         pause_s = LOOK_S if is_served else LOOK_AGAIN_S
         self._look_at = now + pause_s if is_there else 0.0
         return is_served
-
-    @property
-    def was(self) -> bool:
-        """As it was last found."""
-        return self._is_served
 
     async def demand(self) -> None:
         """Refuse to use a key of an HSM that serves another record.

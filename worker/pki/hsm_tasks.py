@@ -16,11 +16,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.core import metrics
-from appliance.domain.activation import credential_aad
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, HsmUnavailableError
 from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.identity import Credential
+from appliance.domain.identity import Credential, credential_aad
 from appliance.domain.ids import TaskId
 from appliance.domain.keys import KeyMode, KeyReference, TokenRole, WrappedKey
 from appliance.domain.vocab import CertificateKind, CredentialState, TaskKind

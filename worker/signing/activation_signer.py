@@ -129,7 +129,7 @@ class ActivationSigner:
         # What a person waits for before a turn: one of their own to end.
         share = self._shares.setdefault(person, asyncio.Semaphore(self.share))
         async with share, self.turns:
-            if self.yields() and len(progress.work.claim.documents) > 1:
+            if len(progress.work.claim.documents) > 1 and self.yields():
                 await self.claims.drop(progress.work.claim)
                 raise FencedOffError
             with bound_contextvars(request=document.request):

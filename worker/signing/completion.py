@@ -178,7 +178,9 @@ class Completion:
             level=reached.level.value,
         )
         # Before the transaction: what publishes it gives the turn on as well.
-        inspection = await self.turns.inspect_for_next(view, *signed)
+        inspection = None
+        if view.followed:
+            inspection = await self.turns.inspect_for_next(view, *signed)
         publication = Publication(document, file, inspection, reached.upkeep)
         if not await self.claims.publish(work.claim, [publication]):
             raise FencedOffError

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Row,
     and_,
     case,
+    delete,
     insert,
     literal,
     or_,
@@ -25,6 +26,7 @@ from appliance.core.database.tables import (
     activation_item,
     activation_seal,
     intent,
+    signature_request,
 )
 from appliance.core.database.types import Instant
 from appliance.core.leased_queue import Leased, LeasedQueue
@@ -37,10 +39,16 @@ from appliance.domain.activation import (
     Seal,
     SignatureValue,
 )
+from appliance.domain.appearance.details import PLAIN
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId, new_id
-from appliance.domain.vocab import ActivationState, IntentState, ItemState
-from appliance.keys.sealed_key_store import add_seals, erase_seals, seals_of
+from appliance.domain.vocab import (
+    ActivationState,
+    IntentState,
+    ItemState,
+    RequestState,
+)
+from appliance.keys.sealed_key_store import seals_of
 from appliance.signing.activations.activation_queue import (
     TRIES,
     documents_of,
@@ -74,8 +82,11 @@ class ActivationStore(LeasedQueue):
 
     table, tries = activation, TRIES
 
-    async def add(self, new: Activation, seals: Collection[Seal]) -> None:
-        """Record an activation, waiting to be claimed, and its unlock key's seals."""
+    async def begin(self, new: Activation, seals: Collection[Seal]) -> int:
+        """Record an activation, waiting to be claimed, and its unlock key's seals.
+
+        Its requests move `pendiente` → `en_proceso`; how many were `pendiente`.
+        """
         await self._connection.execute(
             insert(activation).values(
                 id=new.id,
@@ -102,13 +113,44 @@ class ActivationStore(LeasedQueue):
                     "params_sha256": document.params_sha256,
                     "state": ItemState.WAITING.value,
                     "reason": "",
-                    "stamp": document.details.to_json() or None,
+                    "stamp": (
+                        None
+                        if document.details == PLAIN
+                        else document.details.to_json()
+                    ),
                     "code": document.code,
                 }
                 for document in new.documents
             ],
         )
-        await add_seals(self._connection, activation_seal, new.id, seals)
+        if seals:
+            await self._connection.execute(
+                insert(activation_seal),
+                [
+                    {
+                        "activation": new.id,
+                        "host": seal.host,
+                        "epoch": seal.epoch,
+                        "sealed": seal.sealed,
+                    }
+                    for seal in seals
+                ],
+            )
+        wanted = {each.request: each.params_sha256 for each in new.documents}
+        moved = await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id.in_(wanted),
+                signature_request.c.state == RequestState.PENDING.value,
+            )
+            .values(
+                state=RequestState.IN_PROGRESS.value,
+                reason="",
+                params_sha256=case(wanted, value=signature_request.c.id),
+                activation=new.id,
+            )
+        )
+        return moved.rowcount
 
     async def state(self, activation_id: ActivationId) -> tuple[ActivationState, str]:
         """State and reason of an activation.
@@ -158,7 +200,12 @@ class ActivationStore(LeasedQueue):
         """Erase the claim's seal, which cannot be opened; how many others are left."""
         if claim.seal is None or not await self._fenced(claim, {"fence": claim.fence}):
             return None
-        await erase_seals(self._connection, activation_seal, claim.id, claim.seal.host)
+        await self._connection.execute(
+            delete(activation_seal).where(
+                activation_seal.c.activation == claim.id,
+                activation_seal.c.host == claim.seal.host,
+            )
+        )
         return len(await self.seals(claim.id))
 
     async def renew(self, claim: Leased, until: datetime) -> bool:
@@ -311,7 +358,9 @@ class ActivationStore(LeasedQueue):
         states = {ItemState(word) for word in found.scalars()}
         if ItemState.WAITING in states:
             return
-        await erase_seals(self._connection, activation_seal, claim.id)
+        await self._connection.execute(
+            delete(activation_seal).where(activation_seal.c.activation == claim.id)
+        )
         if ItemState.KEYED in states:
             await self._fenced(claim, {"state": _A.FINISHING.value})
             return
@@ -372,7 +421,9 @@ class ActivationStore(LeasedQueue):
             activation.c.id == activation_id,
             {"state": then.value, "reason": reason, "lease_until": at},
         )
-        await erase_seals(self._connection, activation_seal, activation_id)
+        await self._connection.execute(
+            delete(activation_seal).where(activation_seal.c.activation == activation_id)
+        )
         await self._connection.execute(
             update(activation_item)
             .where(

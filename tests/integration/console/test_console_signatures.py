@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.ids import ActivationId, IntegratorId, RequestId, new_id
+from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.levels import ProfileWishes, Upkeep
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from appliance.signing.request_store import RequestStore
+from tests.core_parts import begin_request
 from tests.parts.console import PDF, Site, open_site
 
 HERE = "/admin/integrators/acme"
@@ -67,9 +68,7 @@ async def test_request_tells_its_level_versions_and_what_is_due(site: Site) -> N
     async with site.desk.store.write() as transaction:
         view = await RequestStore(transaction).get(number)
         assert view is not None
-        await RequestStore(transaction).begin(
-            {number: "ff" * 32}, ActivationId(new_id())
-        )
+        await begin_request(transaction, number, "ff" * 32)
         at = site.clock.now()
         for version, level in enumerate(("B-B", "B-T"), 1):
             signed = SignedDocumentView(

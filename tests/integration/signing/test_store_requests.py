@@ -11,7 +11,6 @@ from appliance.documents.document_store import DocumentStore
 from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
-    ActivationId,
     DocumentId,
     IntegratorId,
     PersonId,
@@ -176,12 +175,10 @@ async def test_begin_moves_pending_once(core: CoreParts) -> None:
     request = await core.add_request(signer.person)
 
     async with core.store.write() as transaction:
-        first = await RequestStore(transaction).begin(
-            {request: SHA256}, ActivationId("first")
-        )
-        second = await RequestStore(transaction).begin(
-            {request: SHA256}, ActivationId("second")
-        )
+        first, second = [
+            await core.begin_one(transaction, signer.person, request, name)
+            for name in ("first", "second")
+        ]
 
     view = await core.view(request)
     assert (first, second) == (1, 0)

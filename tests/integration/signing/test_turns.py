@@ -21,7 +21,7 @@ from appliance.domain.errors import (
     ErrorCode,
     FieldInvalidError,
 )
-from appliance.domain.ids import ActivationId, IntegratorId, RequestId
+from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.request import Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
@@ -121,7 +121,9 @@ class Scene:
         await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
         await worker.record_signatures(work.claim, [keyed(item)])
         view = await core.view(item.request)
-        inspection = await self.turns.inspect_for_next(view, PDF) if inspects else None
+        inspection = None
+        if inspects and view.followed:
+            inspection = await self.turns.inspect_for_next(view, PDF)
         signed = replace(signed_view(view), sha256=f"{at + 10:064x}")
         assert await worker.publish(work.claim, [Publication(item, signed, inspection)])
 
@@ -209,9 +211,7 @@ async def test_who_waits_is_neither_listed_nor_signable(scene: Scene) -> None:
         listed = await RequestStore(transaction).of_person(
             person, {R.PENDING, R.IN_PROGRESS}
         )
-        begun = await RequestStore(transaction).begin(
-            {waits: "ab" * 32}, ActivationId("a")
-        )
+        begun = await core.begin_one(transaction, person, waits, "a")
 
     assert listed == []
     assert not begun
