@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from cryptography import x509
 from sqlalchemy import Row, insert, select, update
@@ -16,7 +16,7 @@ from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.keys import KeyAlgorithm, KeyMode, WrapMethod
 from appliance.domain.vocab import CredentialState, VouchedBy
 
-_OVER = (
+OVER: Final = (
     CredentialState.SUPERSEDED.value,
     CredentialState.REVOKING.value,
     CredentialState.REVOKED.value,
@@ -153,7 +153,7 @@ class CredentialStore(Store):
         """Those of a person that may sign, now or later, by id."""
         rows = await self._connection.execute(
             select(credential)
-            .where(credential.c.person == person_id, credential.c.state.not_in(_OVER))
+            .where(credential.c.person == person_id, credential.c.state.not_in(OVER))
             .order_by(credential.c.id)
         )
         return [credential_of(row) for row in rows]

@@ -4,10 +4,11 @@ from datetime import datetime
 
 from sqlalchemy import delete, func, insert, select, update
 
-from appliance.core.database.tables import attempt_slot
+from appliance.core.database.tables import attempt_slot, credential
 from appliance.core.unit_of_work import Store
-from appliance.domain.ids import PersonId, RequestId, new_id
+from appliance.domain.ids import CredentialId, PersonId, RequestId, new_id
 from appliance.domain.vocab import SlotOutcome
+from appliance.keys.credential_store import OVER
 
 
 class PasswordAttemptStore(Store):
@@ -41,6 +42,15 @@ class PasswordAttemptStore(Store):
             )
         )
         return slot
+
+    async def keys(self, person: PersonId) -> tuple[CredentialId, ...]:
+        """A person's keys that may sign, now or later."""
+        rows = await self._connection.execute(
+            select(credential.c.id)
+            .where(credential.c.person == person, credential.c.state.not_in(OVER))
+            .order_by(credential.c.id)
+        )
+        return tuple(CredentialId(each) for each in rows.scalars())
 
     async def wrong_before(
         self,

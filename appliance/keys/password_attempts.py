@@ -26,7 +26,6 @@ from appliance.domain.ids import CredentialId, PersonId, RequestId
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, SlotOutcome
 from appliance.identity.person_store import PersonStore
-from appliance.keys.credential_store import CredentialStore
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.rewrap_user_keys import try_relock
 from appliance.keys.signing_password import (
@@ -278,8 +277,8 @@ class PasswordAttempts:
             slot = await PasswordAttemptStore(transaction).take(
                 signer.person, request, now
             )
-            locked = await CredentialStore(transaction).locked(signer.person)
-            return _Slot(slot, secret, tuple(each.id for each in locked))
+            keys = await PasswordAttemptStore(transaction).keys(signer.person)
+            return _Slot(slot, secret, keys)
 
     async def _count_wrong(
         self,

@@ -1,9 +1,19 @@
 """CRLs and OCSP answers in SQL."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, and_, delete, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    and_,
+    delete,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from appliance.core.database.tables import certificate, crl, ocsp_response
 from appliance.core.database.upsert import insert_into
@@ -16,6 +26,25 @@ from appliance.domain.certificates import (
 )
 from appliance.domain.vocab import CertificateState
 from appliance.pki.certificate_store import record_of
+
+_ANSWERED: Final = frozenset(kind.value for kind in STATUS_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedStatus:
+    """What is published of one certificate."""
+
+    state: CertificateState | None
+    """None: the certificate is not on the record."""
+    has_answers: bool
+    """Whether an OCSP answer is made for it, as long as it lasts."""
+    not_after: datetime | None
+    answer: bytes | None
+    """DER of the newest one."""
+    answer_until: datetime | None
+    crl: bytes | None
+    """DER of the newest of its issuer."""
+    crl_until: datetime | None
 
 
 class PublicationStore(Store):
@@ -60,6 +89,36 @@ class PublicationStore(Store):
             )
         ).one_or_none()
         return None if row is None else _answer_of(row)
+
+    async def status(self, serial: str, issuer: str) -> PublishedStatus:
+        """All that is published of one certificate of a CA, at one time."""
+        one = select(literal(serial).label("serial")).subquery()
+        row = (
+            await self._connection.execute(
+                select(
+                    certificate.c.state,
+                    certificate.c.kind,
+                    certificate.c.not_after,
+                    ocsp_response.c.der.label("answer"),
+                    ocsp_response.c.next_update.label("answer_until"),
+                    crl.c.der.label("crl"),
+                    crl.c.next_update.label("crl_until"),
+                )
+                .select_from(one)
+                .outerjoin(certificate, certificate.c.serial == one.c.serial)
+                .outerjoin(ocsp_response, ocsp_response.c.serial == one.c.serial)
+                .outerjoin(crl, crl.c.issuer == issuer)
+            )
+        ).one()
+        return PublishedStatus(
+            None if row.state is None else CertificateState(row.state),
+            row.kind in _ANSWERED,
+            row.not_after,
+            row.answer,
+            row.answer_until,
+            row.crl,
+            row.crl_until,
+        )
 
     async def put_answer(self, new: OcspAnswer) -> bool:
         """Put an answer in the place of the one before it, if it is still true."""

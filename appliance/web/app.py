@@ -181,7 +181,14 @@ def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
         # where a page says what was wrong with a call's headers.
         address = f"address:{client_address()}"
         WORK_OWNER.set(WorkOwner(address, address))
-        _check_headers()
+        # What proxies and we could read differently. Source: RFC 9112, 6.1 and 6.3.
+        headers = request.headers
+        if (
+            len(headers) > _HEADERS_AT_MOST
+            or any(len(headers.getlist(name)) > 1 for name in _ONCE)
+            or ("Transfer-Encoding" in headers and "Content-Length" in headers)
+        ):
+            raise ApplianceError(ErrorCode.BAD_HEADER)
         if isinstance(request.routing_exception, RequestRedirect):
             return _slashed()
         if request.routing_exception is not None:
@@ -254,23 +261,6 @@ def _begin() -> None:
         # Each call is a task with a context of its own: it ends with it.
         bind_contextvars(requestId=g.request_id)
         g.began = time.perf_counter()
-
-
-def _check_headers() -> None:
-    """Refuse what proxies and we could read differently.
-
-    Raises:
-        ApplianceError: `BAD_HEADER`.
-
-    Source: RFC 9112, 6.1 and 6.3.
-    """
-    headers = request.headers
-    if len(headers) > _HEADERS_AT_MOST or any(
-        len(headers.getlist(name)) > 1 for name in _ONCE
-    ):
-        raise ApplianceError(ErrorCode.BAD_HEADER)
-    if "Transfer-Encoding" in headers and "Content-Length" in headers:
-        raise ApplianceError(ErrorCode.BAD_HEADER)
 
 
 def _keep_allow(exc: Exception, response: Response) -> None:

@@ -80,11 +80,15 @@ class Completion:
             work.claim.outside and profile.timestamp_policy is TimestampPolicy.PREFERRED
         ):
             return None
-        if not self.levels.must_go_out(work.credential.certificate, profile):
+        if self.levels.has_network:
             return None
         if profile.has_outside_tsa:
             return ErrorCode.TSA_UNAVAILABLE
-        return ErrorCode.REVOCATION_UNAVAILABLE
+        if profile.has_validation_data and not self.levels.is_internal(
+            work.credential.certificate
+        ):
+            return ErrorCode.REVOCATION_UNAVAILABLE
+        return None
 
     async def resume(
         self, work: ClaimedActivation, document: ActivationDocument

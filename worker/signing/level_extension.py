@@ -137,23 +137,13 @@ class Levels:
         self._settles = settles
         self._renewal = renewal
         self._outside = outside
+        self.has_network = outside is not None
         self._seen_bytes: dict[DigestAlgorithm, int] = {}
         """Room that the internal TSA's tokens take, once one was seen."""
 
-    def must_go_out(self, certificate: bytes, profile: SignatureProfile) -> bool:
-        """Whether something is wanted that only a role with a network can have.
-
-        Args:
-            certificate: the signer's, DER.
-            profile: of the signature.
-        """
-        return self._outside is None and self._is_outside(certificate, profile)
-
-    def _is_outside(self, certificate: bytes, profile: SignatureProfile) -> bool:
-        return profile.has_outside_tsa or (
-            reaches(profile.level, _L.B_LT)
-            and not self._source.is_internal(certificate)
-        )
+    def is_internal(self, certificate: bytes) -> bool:
+        """Whether the internal CA answers for a signer's certificate, DER."""
+        return self._source.is_internal(certificate)
 
     async def token_bytes(
         self, profile: SignatureProfile, digest: DigestAlgorithm
@@ -240,7 +230,9 @@ class Levels:
         appended = file.appended
         upkeep = self._following(reached, profile.level)
         if upkeep is not None:
-            is_outside = self._is_outside(certificate, profile)
+            is_outside = profile.has_outside_tsa or (
+                profile.has_validation_data and not self.is_internal(certificate)
+            )
             upkeep = replace(upkeep, tsa=profile.tsa, outside=is_outside)
         return ExtensionResult(appended, reached, upkeep)
 

@@ -18,13 +18,12 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.certificates import STATUS_KINDS, serial_text
+from appliance.domain.certificates import serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.vocab import CertificateState
 from appliance.pki.ca_certificates import AuthorityFiles
-from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication import Publishing
 from appliance.pki.publication_store import PublicationStore
 
@@ -180,19 +179,23 @@ class ValidationSource:
         }
         if issuer not in issuers:
             raise ApplianceError(ErrorCode.REVOCATION_UNAVAILABLE)
-        serial = _serial(certificate)
-        answer = await PublicationStore(transaction).answer(serial)
-        known = await CertificateStore(transaction).get(serial)
-        if known is not None and known.state is not CertificateState.VALID:
+        found = await PublicationStore(transaction).status(
+            _serial(certificate), issuers[issuer]
+        )
+        if found.state not in {None, CertificateState.VALID}:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        if answer is not None and answer.next_update > now:
-            return ValidationData(_responders(answer.der), ocsps=(answer.der,))
-        if known is not None and known.kind in STATUS_KINDS and known.not_after > now:
+        if found.answer is not None and _lasts(found.answer_until, now):
+            return ValidationData(_responders(found.answer), ocsps=(found.answer,))
+        if found.has_answers and _lasts(found.not_after, now):
+            # One is made for it, and was not yet.
             return None
-        crl = await PublicationStore(transaction).crl(issuers[issuer])
-        if crl is None or crl.next_update <= now:
+        if found.crl is None or not _lasts(found.crl_until, now):
             return None
-        return ValidationData(crls=(crl.der,))
+        return ValidationData(crls=(found.crl,))
+
+
+def _lasts(until: datetime | None, now: datetime) -> bool:
+    return until is not None and until > now
 
 
 @lru_cache(maxsize=256)
