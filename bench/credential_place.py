@@ -61,8 +61,7 @@ from tests import pdfs
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pades.appearance.fonts import StampFonts
-from worker.signing.activation_key_files import ActivationFolder
-from worker.signing.activation_keys import ActivationKeys
+from worker.signing.activation_keys import ActivationFolder, ActivationKeys
 from worker.signing.completion import Completion
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels

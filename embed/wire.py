@@ -12,8 +12,9 @@ import rfc8785
 from quart import request
 
 from appliance.documents.docmdp_policy import new_field, obstacle
-from appliance.domain.appearance.layout import as_seen
+from appliance.domain.appearance.geometry import as_seen
 from appliance.domain.appearance.presets import Corner
+from appliance.domain.documents import NAME_LENGTH, EmptyField
 from appliance.domain.embedding import (
     Claim,
     EmbedSessionDocument,
@@ -32,7 +33,6 @@ from appliance.domain.errors import (
 from appliance.domain.identity import format_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
 from appliance.domain.requests.request import RequestView
-from appliance.domain.signature_fields import NAME_LENGTH, EmptyField
 from appliance.domain.vocab import Restriction
 from appliance.web import i18n, problems
 from appliance.web.document_warnings import FINDINGS

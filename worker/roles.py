@@ -64,8 +64,7 @@ from worker.pki.publisher import Publisher
 from worker.pki.scheduled import AuthorityChores
 from worker.pki.tsa import InternalTsa
 from worker.pki.tsa_tasks import TimestampTasks
-from worker.signing.activation_key_files import ActivationFolder, open_folder
-from worker.signing.activation_keys import ActivationKeys
+from worker.signing.activation_keys import ActivationFolder, ActivationKeys, open_folder
 from worker.signing.completion import Completion
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels

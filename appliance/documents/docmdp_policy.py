@@ -12,11 +12,15 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
-from appliance.domain.documents import INSPECTOR_VERSION, Inspection
+from appliance.domain.documents import (
+    INSPECTOR_VERSION,
+    EmptyField,
+    Inspection,
+    SigningFacts,
+)
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.request import RequestView
 from appliance.domain.requests.signing_command import SignParameters
-from appliance.domain.signature_fields import EmptyField, SigningFacts
 from appliance.domain.vocab import Restriction
 
 _NO_CHANGES: Final = 1

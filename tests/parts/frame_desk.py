@@ -24,7 +24,14 @@ from appliance.documents.intake import Intake
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.appearance.details import LogoPicture
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import FindingKind, Inspection, PageBox, RepairedCopy
+from appliance.domain.documents import (
+    EmptyField,
+    FindingKind,
+    Inspection,
+    PageBox,
+    RepairedCopy,
+    SigningFacts,
+)
 from appliance.domain.embedding import Claim, InitOrder, OpenedFrame, make_claim
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.identity import NewPerson, Person, SigningSecret
@@ -32,7 +39,6 @@ from appliance.domain.ids import PersonId, RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.secrets import KeyRing
-from appliance.domain.signature_fields import EmptyField, SigningFacts
 from appliance.domain.vocab import PersonState, RequestState, VouchedBy
 from appliance.embedding.ceremony import Ceremony
 from appliance.embedding.identification import EmbedSessionIdentity

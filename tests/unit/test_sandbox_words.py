@@ -9,15 +9,16 @@ import pytest
 from appliance.domain import sandbox
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import (
+    EmptyField,
     FindingKind,
     Inspection,
     PageBox,
     SignatureReport,
+    SigningFacts,
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import LENGTH, MessageInvalidError
-from appliance.domain.signature_fields import EmptyField, SigningFacts
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import FontName, FontStyle
 

@@ -19,7 +19,7 @@ from appliance.domain.appearance.details import (
     qr_version,
 )
 from appliance.domain.appearance.font_metrics import CHARACTERS, FONTS
-from appliance.domain.appearance.layout import as_seen, to_user_space
+from appliance.domain.appearance.geometry import as_seen, to_user_space
 from appliance.domain.appearance.stamp import (
     MIN_TEXT_PT,
     PADDING_PT,

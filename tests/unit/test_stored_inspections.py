@@ -9,10 +9,10 @@ from appliance.domain.documents import (
     Inspection,
     PageBox,
     SignatureMark,
+    SigningFacts,
     inspection_from_json,
     inspection_to_json,
 )
-from appliance.domain.signature_fields import SigningFacts
 
 A4 = PageBox(0, 0, 595.28, 841.89, 0)
 TURNED = replace(A4, rotate=90)

@@ -25,7 +25,6 @@ from appliance.documents.document_files import (
     named_document,
     seal,
 )
-from appliance.domain import signature_fields
 from appliance.domain.activation import (
     Activation,
     ActivationDocument,
@@ -47,6 +46,7 @@ from appliance.domain.documents import (
     inspection_from_json,
     inspection_to_json,
     signed_name,
+    signing_facts_from_json,
 )
 from appliance.domain.identity import SigningSecret, credential_aad
 from appliance.domain.ids import (
@@ -462,17 +462,27 @@ def inspection_of(given: Mapping[str, Any]) -> Inspection:
         signatures=given["signatures"],
         docmdp=given["docmdp"],
         marks=tuple(SignatureMark(page, tuple(rect)) for page, rect in given["marks"]),
-        signing=signature_fields.from_json(given["signing"]),
+        signing=signing_facts_from_json(given["signing"]),
     )
+
+
+def written_json(value: object) -> str:
+    """A JSON value as it stands in a column."""
+    return str(cast("Any", JsonText().bind_processor(cast("Any", None)))(value))
+
+
+def read_json(written: str) -> Any:
+    """What is read of it."""
+    return cast("Any", JsonText().result_processor(cast("Any", None), None))(written)
 
 
 def stored_inspection(given: Given) -> str:
     """An inspection as it stands in its column."""
     value = inspection_to_json(inspection_of(given))
-    return str(JsonText().process_bind_param(value, cast("Any", None)))
+    return str(written_json(value))
 
 
 def read_inspection(given: Given, written: str) -> bool:
     """Whether the same inspection is read back."""
-    value = cast("Any", JsonText().process_result_value(written, cast("Any", None)))
+    value = cast("Any", read_json(written))
     return inspection_from_json(value) == inspection_of(given)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from appliance.core import pagination
-from appliance.core.database.types import Instant, JsonText
+from appliance.core.database.types import Instant
 from appliance.core.work_owner import WorkOwner
 from appliance.domain.generation import Generation
 from appliance.domain.hsm_tasks import TaskClaim
@@ -22,7 +22,7 @@ from appliance.keys.hsm_task_store import _share
 from appliance.operations.backup import fingerprints, names
 from appliance.operations.backup.archive import Tally
 from appliance.pki.tsa.authority import TimestampWork, _given
-from tests.vectors.adapters import at, raw
+from tests.vectors.adapters import at, raw, read_json, written_json
 from tests.vectors.kept import Given
 from worker.pki.hsm_tasks import cka_id_of
 
@@ -34,7 +34,7 @@ def column_values(given: Given) -> dict[str, Any]:
     sqlite = cast("Any", SimpleNamespace(name="sqlite"))
     instant = Instant().process_bind_param(at(given["instant"]), sqlite)
     return {
-        "json": JsonText().process_bind_param(given["json"], sqlite),
+        "json": written_json(given["json"]),
         "instant": str(instant),
         "packed": join(tuple(raw(each) for each in given["parts"])).hex(),
         "share": _share(WorkOwner(given["share"])),
@@ -50,7 +50,7 @@ def column_values_read(_given: Given, written: Mapping[str, Any]) -> dict[str, A
     instant = Instant().process_result_value(stood, sqlite)
     assert instant is not None
     return {
-        "json": JsonText().process_result_value(written["json"], sqlite),
+        "json": read_json(written["json"]),
         "instant": instant.isoformat(),
         "parts": [part.hex() for part in split(raw(written["packed"]))],
         "generation": list(Generation.parse(written["generation"])),
@@ -88,12 +88,12 @@ def timestamp_task(given: Given) -> str:
         null_parameters=given["null"],
     )
     told = _given(question, at(given["until"]))
-    return str(JsonText().process_bind_param(told, cast("Any", None)))
+    return str(written_json(told))
 
 
 def timestamp_question(given: Given, written: str) -> dict[str, Any]:
     """What a worker reads of it."""
-    told = cast("Any", JsonText().process_result_value(written, cast("Any", None)))
+    told = cast("Any", read_json(written))
     clock = cast("Any", SimpleNamespace(now=lambda: at(given["until"])))
     work = TimestampWork(cast("Any", None), clock, "test")
     claim = TaskClaim(TaskId("t"), TaskKind.TIMESTAMP, told, 1)

@@ -11,12 +11,15 @@ Source: design §3, 4 and 5.
 """
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from appliance.domain.activation import (
     ActivationDocument,
     SignatureValue,
     activation_data,
 )
+from appliance.domain.appearance.stamp import lay_out
+from appliance.domain.appearance.text import StampSigner, spoken
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     ActivationInvalidError,
@@ -45,12 +48,11 @@ from worker.leased_worker import FencedOffError
 from worker.pades.algorithms import SignatureMethod, method_for
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.byte_range import FileDigests
-from worker.pades.prepare import PreparedSignature, prepare
+from worker.pades.prepare import PreparedSignature, SignaturePlan, prepare
 from worker.pades.reading_limits import read_apart
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.completion import Completion
 from worker.signing.level_extension import Levels
-from worker.signing.signature_plans import signature_plan
 from worker.stage_timings import StageTimings
 
 UsableKey = KeyReference | WrappedKey
@@ -247,6 +249,48 @@ class DocumentSigner:
             # What it lacks, as a mechanism, is an operator's to mend. No new password
             # does, and the request is not lost for it.
             raise HsmUnavailableError(exc.reason) from exc
+
+
+def signature_plan(
+    work: ClaimedActivation,
+    item: ActivationDocument,
+    view: RequestView,
+    person: Person,
+    credential: Credential,
+    method: SignatureMethod,
+    at: datetime,
+) -> SignaturePlan:
+    """Lay the stamp out, and say what the signature is to be.
+
+    Args:
+        work: the claim.
+        item: of it.
+        view: its request.
+        person: who signs.
+        credential: with which key.
+        method: how that key signs.
+        at: the claimed signing time, aware.
+
+    Raises:
+        ApplianceError: the stamp has no place, as `lay_out` says.
+    """
+    params, details = item.params, item.details
+    named = StampSigner(person.name, person.cuil, person.locale)
+    return SignaturePlan(
+        field_name=f"Firma-{item.request}",
+        layout=lay_out(params, named, at, view.inspection, details),
+        restriction=params.restriction,
+        existing=params.field,
+        signed_at=at,
+        signer_name=person.name,
+        certificate=credential.certificate,
+        chain=credential.chain,
+        method=method,
+        picture=work.pictures.get(details.logo.sha256) if details.logo else None,
+        spoken=spoken(params, named, at, details),
+        reason=params.reason,
+        place=params.place,
+    )
 
 
 def _check_consent(document: ActivationDocument, view: RequestView) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import Repair
+from appliance.domain.documents import EmptyField, Repair
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.batch import BatchItem, BatchOutcome
 from appliance.domain.requests.request import (
@@ -16,7 +16,6 @@ from appliance.domain.requests.request import (
     SignedDocumentView,
     SignedVersion,
 )
-from appliance.domain.signature_fields import EmptyField
 from appliance.web import i18n, problems
 from appliance.web.document_warnings import DAMAGES, FINDINGS
 

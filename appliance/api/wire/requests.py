@@ -22,6 +22,7 @@ from appliance.api.wire.fields import (
     wholes,
     word,
 )
+from appliance.domain.documents import NAME_LENGTH
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import MAX_REQUEST_ID, BatchId, RequestId
 from appliance.domain.requests.batch import MOST_REQUESTS, SignBatch
@@ -32,7 +33,6 @@ from appliance.domain.requests.signing_command import (
     REASON_LENGTH,
     SignParameters,
 )
-from appliance.domain.signature_fields import NAME_LENGTH
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 
 REJECTION_LENGTH: Final = 500

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from appliance.domain.appearance.details import PLAIN, StampDetails
-from appliance.domain.appearance.layout import (
+from appliance.domain.appearance.geometry import (
     Box,
     Corner,
     corner_place,

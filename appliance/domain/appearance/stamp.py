@@ -20,25 +20,23 @@ from typing import Final
 from appliance.domain.appearance.details import PLAIN, StampDetails
 from appliance.domain.appearance.geometry import (
     LINE_HEIGHT,
+    MARGIN_PT,
     PADDING_PT,
     QUIET_MODULES,
     LogoFigure,
     QrFigure,
-    arrange,
-    natural_size,
-)
-from appliance.domain.appearance.layout import (
-    MARGIN_PT,
     Rect,
+    arrange,
     as_seen,
     marks_of,
+    natural_size,
     own_place,
     round_down,
     round_up,
     to_user_space,
 )
 from appliance.domain.appearance.text import StampSigner, all_lines, stamp_lines
-from appliance.domain.documents import Inspection, PageBox, SignatureMark
+from appliance.domain.documents import EmptyField, Inspection, PageBox, SignatureMark
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
@@ -46,7 +44,6 @@ from appliance.domain.errors import (
     PageOutOfRangeError,
 )
 from appliance.domain.requests.signing_command import SignParameters
-from appliance.domain.signature_fields import EmptyField
 from appliance.domain.vocab import FontName, FontStyle
 
 __all__ = [

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from appliance.domain import signature_fields
 from appliance.domain.documents import (
     Damage,
     FindingKind,
     Inspection,
     PageBox,
     SignatureMark,
+    SigningFacts,
+    signing_facts_from_json,
 )
 from appliance.domain.sandbox.messages import MessageInvalidError
-from appliance.domain.signature_fields import SigningFacts
 from appliance.domain.text.untrusted_json import docmdp, integer, rect
 
 
@@ -59,7 +59,7 @@ def _signing(message: Mapping[str, Any], pages: int) -> SigningFacts:
         TypeError: one is of another type.
         ValueError: one has a value that none can be.
     """
-    facts = signature_fields.from_json(message)
+    facts = signing_facts_from_json(message)
     if any((field.page or 1) > pages for field in facts.empty):
         raise ValueError
     return facts

@@ -35,8 +35,7 @@ from worker.hsm.session import HsmSession
 from worker.leased_worker import Work, hold
 from worker.pki.certificate_authority import Authority
 from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner, cka_id_of
-from worker.signing.activation_key_files import open_folder
-from worker.signing.activation_keys import ActivationKeys
+from worker.signing.activation_keys import ActivationKeys, open_folder
 
 DIGEST = bytes(range(32))
 

@@ -12,11 +12,10 @@ import pytest
 from appliance.documents.docmdp_policy import check_permitted, nearest_permitted
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.documents import FindingKind, Inspection
+from appliance.domain.documents import EmptyField, FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.requests.signing_command import SignParameters
-from appliance.domain.signature_fields import EmptyField
 from appliance.domain.vocab import Restriction
 from tests.fakes import request_view
 from tests.parts.field_pdfs import BOX, Field, with_fields

@@ -35,12 +35,12 @@ from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.settings import SettingsError
 from tests.core_parts import CoreParts
 from tests.parts.signing_host import INSTALLATION, SigningHost
-from worker.signing.activation_key_files import (
+from worker.signing.activation_keys import (
     ActivationFolder,
+    ActivationKeys,
     filesystem_of,
     open_folder,
 )
-from worker.signing.activation_keys import ActivationKeys
 
 MOUNTS = """\
 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw

@@ -1,6 +1,6 @@
 """What earlier signatures and empty fields allow; runs in a confined job only.
 
-Source: ISO 32000-2, 12.7.5.5, 12.8.2; `appliance.domain.signature_fields`.
+Source: ISO 32000-2, 12.7.5.5, 12.8.2; `appliance.domain.documents`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from typing import Final
 
 from pyhanko.pdf_utils.generic import BooleanObject, DictionaryObject
 
-from appliance.domain.signature_fields import (
+from appliance.domain.documents import (
     FIELDS_KEPT,
     NAME_LENGTH,
     EmptyField,
