@@ -97,6 +97,7 @@ def _completion(core: Core, claims: Claims, levels: Levels) -> Completion:
         SigningOrder(core.store, inspections, core.clock),
         levels,
         replace(core.settings.signature_profile, level=SignatureLevel.B_B),
+        is_internal=bool,
     )
 
 

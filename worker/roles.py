@@ -149,9 +149,10 @@ def _worker(
     tsa = InternalTsa(
         session, authority, publishing, clock, settings.timestamps.accuracy_s
     )
+    source = ValidationSource(core.store, clock, read_authority(settings), publishing)
     levels = Levels(
         tsa,
-        ValidationSource(core.store, clock, read_authority(settings), publishing),
+        source,
         clock,
         settles=timedelta(seconds=settings.pki.ocsp_validity_s),
         renewal=timedelta(days=settings.profile.renew_days),
@@ -160,7 +161,12 @@ def _worker(
     turns = SigningOrder(core.store, inspections, clock)
     served = GenerationCheck(session, core.store)
     completion = Completion(
-        claims, core.documents, turns, levels, settings.signature_profile
+        claims,
+        core.documents,
+        turns,
+        levels,
+        settings.signature_profile,
+        source.is_internal,
     )
     return SigningWorker(
         core=core,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from appliance.core.database.tables import (
@@ -164,10 +164,7 @@ class PersonStore(Store):
 
     async def by_dni(self, dni: str) -> list[Person]:
         """People whose CUIL has these eight digits: two of them at most."""
-        rows = await self._connection.execute(
-            select(person).where(func.substr(person.c.cuil, 3, 8) == dni).limit(2)
-        )
-        return [_person(row) for row in rows]
+        return await self._those(func.substr(person.c.cuil, 3, 8) == dni, 2)
 
     async def by_email_index(self, indexes: Sequence[str]) -> Person | None:
         """A person by the HMAC of their e-mail address."""
@@ -180,10 +177,23 @@ class PersonStore(Store):
         )
 
     async def _one(self, condition: Any) -> Person | None:
-        row = (
-            await self._connection.execute(select(person).where(condition))
-        ).one_or_none()
-        return None if row is None else _person(row)
+        return next(iter(await self._those(condition, 1)), None)
+
+    async def _those(self, condition: Any, limit: int) -> list[Person]:
+        rows = await self._connection.execute(
+            select(person).where(condition).limit(limit)
+        )
+        return [
+            Person(
+                PersonId(row.id),
+                row.cuil,
+                row.name,
+                PersonState(row.state),
+                row.locale,
+                row.signed_out,
+            )
+            for row in rows
+        ]
 
     async def add_integrator(self, new: Integrator) -> None:
         """Record an integrator.
@@ -256,14 +266,3 @@ class PersonStore(Store):
                 verifier_sha256=secret.verifier_sha256,
             )
         )
-
-
-def _person(row: Row[Any]) -> Person:
-    return Person(
-        PersonId(row.id),
-        row.cuil,
-        row.name,
-        PersonState(row.state),
-        row.locale,
-        row.signed_out,
-    )

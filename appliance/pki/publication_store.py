@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -27,24 +27,19 @@ from appliance.domain.certificates import (
 from appliance.domain.vocab import CertificateState
 from appliance.pki.certificate_store import record_of
 
-_ANSWERED: Final = frozenset(kind.value for kind in STATUS_KINDS)
-
 
 @dataclass(frozen=True, slots=True)
 class PublishedStatus:
-    """What is published of one certificate."""
+    """What is published of one certificate, and has not ended."""
 
     state: CertificateState | None
     """None: the certificate is not on the record."""
-    has_answers: bool
-    """Whether an OCSP answer is made for it, as long as it lasts."""
-    not_after: datetime | None
+    is_answered: bool
+    """Whether OCSP answers are made for it."""
     answer: bytes | None
     """DER of the newest one."""
-    answer_until: datetime | None
     crl: bytes | None
     """DER of the newest of its issuer."""
-    crl_until: datetime | None
 
 
 class PublicationStore(Store):
@@ -90,34 +85,34 @@ class PublicationStore(Store):
         ).one_or_none()
         return None if row is None else _answer_of(row)
 
-    async def status(self, serial: str, issuer: str) -> PublishedStatus:
-        """All that is published of one certificate of a CA, at one time."""
+    async def status(self, serial: str, issuer: str, at: datetime) -> PublishedStatus:
+        """What is published of one certificate of a CA, and lasts at a time."""
         one = select(literal(serial).label("serial")).subquery()
         row = (
             await self._connection.execute(
                 select(
                     certificate.c.state,
-                    certificate.c.kind,
-                    certificate.c.not_after,
+                    _is_answered(at).label("is_answered"),
                     ocsp_response.c.der.label("answer"),
-                    ocsp_response.c.next_update.label("answer_until"),
                     crl.c.der.label("crl"),
-                    crl.c.next_update.label("crl_until"),
                 )
                 .select_from(one)
                 .outerjoin(certificate, certificate.c.serial == one.c.serial)
-                .outerjoin(ocsp_response, ocsp_response.c.serial == one.c.serial)
-                .outerjoin(crl, crl.c.issuer == issuer)
+                .outerjoin(
+                    ocsp_response,
+                    and_(
+                        ocsp_response.c.serial == one.c.serial,
+                        ocsp_response.c.next_update > at,
+                    ),
+                )
+                .outerjoin(crl, and_(crl.c.issuer == issuer, crl.c.next_update > at))
             )
         ).one()
         return PublishedStatus(
             None if row.state is None else CertificateState(row.state),
-            row.kind in _ANSWERED,
-            row.not_after,
+            bool(row.is_answered),
             row.answer,
-            row.answer_until,
             row.crl,
-            row.crl_until,
         )
 
     async def put_answer(self, new: OcspAnswer) -> bool:
@@ -198,12 +193,19 @@ def _answer_of(row: Row[Any]) -> OcspAnswer:
     )
 
 
+def _is_answered(at: datetime) -> ColumnElement[bool]:
+    """Whether OCSP answers are made for a certificate."""
+    return and_(
+        certificate.c.kind.in_([kind.value for kind in STATUS_KINDS]),
+        certificate.c.not_after > at,
+    )
+
+
 def _due(issuer: str, now: datetime, horizon: datetime) -> ColumnElement[bool]:
     return and_(
         certificate.c.issuer == issuer,
-        certificate.c.kind.in_([kind.value for kind in STATUS_KINDS]),
+        _is_answered(now),
         certificate.c.state != CertificateState.REVOKING.value,
-        certificate.c.not_after > now,
         or_(
             ocsp_response.c.serial.is_(None),
             ocsp_response.c.next_update <= horizon,

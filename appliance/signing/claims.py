@@ -338,29 +338,22 @@ class Claims:
                 return False
             # Requests are locked in one order everywhere.
             for each in sorted(publications, key=attrgetter("document.request")):
-                await self._publish(transaction, claim, each, now)
+                if await DocumentStore(transaction).publish(each.file, now):
+                    await self._published(transaction, claim, each, now)
+                else:
+                    await _demand_recovered(transaction, each.document)
             await ActivationStore(transaction).settle(claim, now)
         return True
 
-    async def _publish(
+    async def _published(
         self,
         transaction: Transaction,
         claim: Claim,
         publication: Publication,
         now: datetime,
     ) -> None:
-        """Publish one, and give the turn to who signs next.
-
-        Raises:
-            ApplianceError: `INTERNAL`: the request is not `en_proceso`.
-        """
+        """Note what one needs from now on, and give the turn to who signs next."""
         document, file = publication.document, publication.file
-        if not await DocumentStore(transaction).publish(file, now):
-            view = await RequestStore(transaction).get(document.request)
-            if view is None or view.state is not RequestState.SIGNED:
-                raise ApplianceError(ErrorCode.INTERNAL)
-            # Its document was found after a restore (`documents recover`), and stays.
-            return
         if publication.upkeep is not None:
             await LevelMaintenanceStore(transaction).add(
                 document.request, file.integrator, publication.upkeep, now
@@ -492,6 +485,21 @@ def key_interrupted(
         attempt=intent.attempt,
         detail={"item": intent.item, "digest": intent.digest},
     )
+
+
+async def _demand_recovered(
+    transaction: Transaction, document: ActivationDocument
+) -> None:
+    """Let be what cannot be published because it is `firmada` already.
+
+    Its document was found after a restore (`documents recover`), and stays.
+
+    Raises:
+        ApplianceError: `INTERNAL`: the request is not.
+    """
+    view = await RequestStore(transaction).get(document.request)
+    if view is None or view.state is not RequestState.SIGNED:
+        raise ApplianceError(ErrorCode.INTERNAL)
 
 
 async def _read(transaction: Transaction, claim: Claim) -> ClaimedActivation:

@@ -239,6 +239,7 @@ class Signing:
         Raises:
             ApplianceError: `IDEMKEY_CONFLICT`; `SOLICITUD_NOT_FOUND` of a single one.
         """
+        fingerprints = {each: command.params.sha256(each) for each in requests}
         views = await RequestStore(transaction).named(set(requests))
         found = _Found()
         own: dict[RequestId, RequestView] = {}
@@ -256,7 +257,7 @@ class Signing:
                 raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
         for request, view in own.items():
             try:
-                if repeated(view, command.params.sha256(request)):
+                if repeated(view, fingerprints[request]):
                     found.going_on.append(ActivationId(view.activation or ""))
                     continue
                 if isinstance(command, SignCommand):
@@ -319,8 +320,7 @@ class Signing:
             ApplianceError: the password was not right, or none can be signed now.
         """
         # The same wrong password for the same first request counts once.
-        first = next(iter(fresh))
-        right = await self._attempts.check(signer, first, command.password)
+        right = await self._attempts.check(signer, next(iter(fresh)), command.password)
         refusal: ApplianceError | None = None
         refused: dict[RequestId, ApplianceError] = {}
         async with self._store.write() as transaction:

@@ -13,7 +13,6 @@ from pkcs11.types import UnwrapMixin
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
 from appliance.domain.keys import (
-    DigestAlgorithm,
     KeyAlgorithm,
     SignatureScheme,
     WrapMethod,
@@ -61,9 +60,7 @@ class OneUse:
         self,
         key: WrappedKey,
         master: pkcs11.SecretKey,
-        digest: bytes,
-        scheme: SignatureScheme,
-        digest_algorithm: DigestAlgorithm = DigestAlgorithm.SHA256,
+        order: signatures.Order,
     ) -> bytes:
         """Unwrap a key, sign a digest with it, destroy it.
 
@@ -73,23 +70,20 @@ class OneUse:
         Args:
             key: as it was made.
             master: the master key of its version, of the same session.
-            digest: as long as its algorithm says.
-            scheme: how to sign.
-            digest_algorithm: what made the digest.
+            order: the digest and how to sign it (`signatures.order_for`).
 
         Returns:
             As `signatures.sign`.
 
         Raises:
             DoesNotUnwrapError: the token does not take a blob.
-            HsmRefusedError: a scheme or digest that is not the key's, a master
-                key that may not unwrap, or a public key that cannot be read.
+            HsmRefusedError: a master key that may not unwrap, or a public key that
+                cannot be read.
             PKCS11Error: the token failed or refused.
         """
         if not isinstance(master, UnwrapMixin):
             msg = "that key may not unwrap"
             raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-        order = signatures.order_for(key.algorithm, digest, scheme, digest_algorithm)
         template = self._template(key)
         w = self._unwrap(key.blob_w, cast(int, master.handle), key.method_w, _W)
         try:
@@ -100,7 +94,7 @@ class OneUse:
                 self._calls.destroy(private)
         finally:
             self._calls.destroy(w)
-        is_ecdsa = scheme is SignatureScheme.ECDSA
+        is_ecdsa = order.mechanism is signatures.MECHANISMS[SignatureScheme.ECDSA]
         return signatures.ecdsa_value(raw) if is_ecdsa else raw
 
     def _template(self, key: WrappedKey) -> PackedTemplate:

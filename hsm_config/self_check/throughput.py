@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pkcs11
 
-from appliance.domain.keys import KeyAlgorithm, scheme_for
+from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, scheme_for
 from appliance.settings import HsmSettings
 from hsm_config.pkcs11 import master_keys, signatures, templates
 from hsm_config.pkcs11.key_pairs import generate_pair
@@ -128,10 +128,11 @@ def _sign(order: RateOrder, library: Library, session: pkcs11.Session) -> Rate:
         key = wrapping.make(session, order.algorithm, (1, master), method)
 
         one_use = OneUse(SessionCalls(library, session), order.profile)
-        _gate.wait(_READY_S)
-        wrapped = _a_second(
-            lambda: one_use.sign(key, master, digest, scheme), order.seconds
+        asked = signatures.order_for(
+            order.algorithm, digest, scheme, DigestAlgorithm.SHA256
         )
+        _gate.wait(_READY_S)
+        wrapped = _a_second(lambda: one_use.sign(key, master, asked), order.seconds)
         with wrapping.unwrapped(key, master) as kept:
             _gate.wait(_READY_S)
             raw = _a_second(

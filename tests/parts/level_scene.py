@@ -8,13 +8,13 @@ request = await scene.publish(pdf, reached)
 import asyncio
 import datetime as dt
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
 
 from cryptography import x509
 
 from appliance.core.unit_of_work import Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.local.blob_store import LocalBlobStore
+from appliance.domain.activation import SignatureValue
 from appliance.domain.certificates import (
     CertificateRecord,
     Crl,
@@ -45,9 +45,9 @@ from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys, MovingClock
 from tests.parts.long_term import LongTermPki, SoftwareTsa
 from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan
-from worker.pades import CheckedSignature, SignatureMethod, assemble, check, prepare
+from worker.pades import CheckedSignature, check, prepare
 from worker.pades.appearance.fonts import StampFonts
-from worker.pades.cms import token_fits
+from worker.pades.cms import complete
 from worker.signing.level_extension import ExtensionResult, Levels
 from worker.signing.level_maintenance import LevelUpkeep
 
@@ -55,16 +55,6 @@ L = SignatureLevel
 P = TimestampPolicy
 YEAR = dt.timedelta(days=365)
 DAY = dt.timedelta(days=1)
-
-
-class Assembled(TypedDict):
-    """What both `assemble` and `token_fits` take."""
-
-    signed_attributes: bytes
-    signature: bytes
-    method: SignatureMethod
-    certificate: bytes
-    chain: tuple[bytes, ...]
 
 
 @dataclass
@@ -175,23 +165,14 @@ class Scene:
         prepared = prepare(original, plan, self.fonts)
         value = self.signer.value(prepared.digest, plan.method)
         token = await self.levels.token(value, plan.method.digest, profile)
-        made: Assembled = {
-            "signed_attributes": prepared.signed_attributes,
-            "signature": value,
-            "method": plan.method,
-            "certificate": plan.certificate,
-            "chain": plan.chain,
-        }
-        length = prepared.contents_length
-        if token is not None and not token_fits(length, **made, token=token):
-            token = None  # as `worker.signing.completion` does
-        increment = assemble(
+        made = SignatureValue(
             prepared.increment,
-            contents_at=prepared.contents_at,
-            contents_length=length,
-            **made,
-            token=token,
+            prepared.contents_at,
+            prepared.contents_length,
+            prepared.signed_attributes,
+            value,
         )
+        increment = complete(made, plan.method, plan.certificate, plan.chain, token)
         checked: CheckedSignature = check(original, increment, plan.certificate)
         reached = await self.levels.complete(
             (original, increment), checked, plan.certificate, plan.chain, profile

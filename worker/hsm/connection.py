@@ -293,11 +293,12 @@ class HsmConnection:
             private = self.private_key(key)
             return signatures.sign(private, digest, scheme, digest_algorithm)
         master = self.masters.get(key.master)
+        order = signatures.order_for(key.algorithm, digest, scheme, digest_algorithm)
         if self._one_use is None:
             calls = SessionCalls(self.module.running, self.session(TokenRole.FIRMA))
             self._one_use = OneUse(calls, self.token.profile)
         try:
-            return self._one_use.sign(key, master, digest, scheme, digest_algorithm)
+            return self._one_use.sign(key, master, order)
         except DoesNotUnwrapError:
             self.exercise()  # a bad blob, or a token in trouble: a healthy one signs
             raise

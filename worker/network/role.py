@@ -64,16 +64,17 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
         open_tsa_client(core) as client,
         GuardedHttp(settings.revocation) as http,
     ):
+        source = ValidationSource(
+            store,
+            clock,
+            read_authority(settings),
+            Publishing(store, clock, settings.pki, slot, core.work_notifier),
+            outside=ExternalStatus(settings.revocation, http, store, clock),
+            anchors=anchors,
+        )
         levels = Levels(
             own,
-            ValidationSource(
-                store,
-                clock,
-                read_authority(settings),
-                Publishing(store, clock, settings.pki, slot, core.work_notifier),
-                outside=ExternalStatus(settings.revocation, http, store, clock),
-                anchors=anchors,
-            ),
+            source,
             clock,
             settles=timedelta(seconds=settings.pki.ocsp_validity_s),
             renewal=timedelta(days=settings.profile.renew_days),
@@ -91,7 +92,12 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
         inspections = Inspections(store, core.documents, core.inspector, clock)
         turns = SigningOrder(store, inspections, clock)
         completion = Completion(
-            claims, core.documents, turns, levels, settings.signature_profile
+            claims,
+            core.documents,
+            turns,
+            levels,
+            settings.signature_profile,
+            source.is_internal,
         )
         yield Outside(
             NetworkCompletion(claims, completion, core.work_channel, settings.signing),

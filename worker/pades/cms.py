@@ -11,6 +11,7 @@ from functools import lru_cache
 from asn1crypto import cms, x509
 from pyhanko.sign.general import as_signing_certificate_v2, simple_cms_attribute
 
+from appliance.domain.activation import SignatureValue
 from appliance.domain.errors import ApplianceError, ErrorCode
 from worker.pades.algorithms import SignatureMethod, longest_value
 from worker.pades.der import encode
@@ -204,20 +205,33 @@ def assemble(
     return fill_contents(increment, contents_at, contents_length, content)
 
 
-def token_fits(
-    contents_length: int,
-    *,
-    signed_attributes: bytes,
-    signature: bytes,
+def complete(
+    made: SignatureValue,
     method: SignatureMethod,
     certificate: bytes,
     chain: tuple[bytes, ...],
-    token: bytes,
-) -> bool:
-    """Whether `assemble` could put a token in, of the same arguments."""
+    token: bytes | None,
+) -> bytes:
+    """Complete the increment of a signature value; the result has the same length.
+
+    Args:
+        made: the value, and what it is put into.
+        method: how it was made.
+        certificate: the signer's, DER.
+        chain: its issuers, DER.
+        token: TimeStampToken over the value, DER. One that finds no room is left out:
+            a document timestamp takes its place.
+
+    Raises:
+        ApplianceError: `SIGNING_FAILED`, as `assemble`.
+    """
     parts = signer_parts(certificate, chain, method)
-    content = signed_data(parts, signed_attributes, signature, token)
-    return 2 * len(content) <= contents_length
+    content = signed_data(parts, made.signed_attributes, made.value, token)
+    if token is not None and 2 * len(content) > made.contents_length:
+        content = signed_data(parts, made.signed_attributes, made.value)
+    return fill_contents(
+        made.increment, made.contents_at, made.contents_length, content
+    )
 
 
 def fill_contents(

@@ -8,14 +8,14 @@ Source: design §3, 5.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
 
 from appliance.core import metrics
-from appliance.domain.activation import ActivationDocument, SignatureValue
+from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential
 from appliance.domain.ports import BlobStore
 from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.request import RequestView, SignedDocumentView
@@ -24,10 +24,9 @@ from appliance.signing.claims import ClaimedActivation, Claims, Publication
 from appliance.signing.signing_order import SigningOrder
 from worker.failpoints import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
 from worker.leased_worker import FencedOffError
-from worker.pades.algorithms import SignatureMethod
 from worker.pades.byte_range import FileDigests
-from worker.pades.cms import assemble, token_fits
-from worker.pades.self_check import CheckedSignature, check, method_of
+from worker.pades.cms import complete
+from worker.pades.self_check import check, method_of
 from worker.signing.level_extension import ExtensionResult, Levels
 from worker.stage_timings import StageTimings
 
@@ -46,6 +45,7 @@ class Completion:
         turns: of those who sign after.
         levels: adds timestamps and validation data.
         profile: of the installation.
+        is_internal: whether the internal CA answers for a certificate, DER.
     """
 
     claims: Claims
@@ -53,6 +53,7 @@ class Completion:
     turns: SigningOrder
     levels: Levels
     profile: SignatureProfile
+    is_internal: Callable[[bytes], bool]
 
     def profile_of(self, view: RequestView) -> SignatureProfile:
         """How a request is to be signed.
@@ -84,7 +85,7 @@ class Completion:
             return None
         if profile.has_outside_tsa:
             return ErrorCode.TSA_UNAVAILABLE
-        if profile.has_validation_data and not self.levels.is_internal(
+        if profile.has_validation_data and not self.is_internal(
             work.credential.certificate
         ):
             return ErrorCode.REVOCATION_UNAVAILABLE
@@ -143,16 +144,20 @@ class Completion:
         stages.done("stamp")
         crash_point(STAMPED, document.request)
         # 2. The CMS in its place, checked before anybody can have it.
-        increment, checked = await asyncio.to_thread(
-            _complete, original, credential, made, method, token
+        certificate, chain = credential.certificate, credential.chain
+        increment = await asyncio.to_thread(
+            complete, made, method, certificate, chain, token
+        )
+        checked = await asyncio.to_thread(
+            check, original.content, increment, certificate, original
         )
         stages.done("check")
         # 3. What its level asks for, appended.
         reached = await self.levels.complete(
             (original.content, increment),
             checked,
-            credential.certificate,
-            credential.chain,
+            certificate,
+            chain,
             profile,
         )
         stages.done("level")
@@ -201,41 +206,3 @@ class Completion:
             reached=reached.level.value,
             ms=stages.ms,
         )
-
-
-def _complete(
-    original: FileDigests,
-    credential: Credential,
-    made: SignatureValue,
-    method: SignatureMethod,
-    token: bytes | None,
-) -> tuple[bytes, CheckedSignature]:
-    """The increment with the CMS in it, checked before anybody can have it.
-
-    Raises:
-        ApplianceError: `SIGNING_FAILED`: what was made must not be released.
-    """
-    if token is not None and not token_fits(
-        made.contents_length,
-        signed_attributes=made.signed_attributes,
-        signature=made.value,
-        method=method,
-        certificate=credential.certificate,
-        chain=credential.chain,
-        token=token,
-    ):
-        # A document timestamp takes its place.
-        token = None
-    increment = assemble(
-        made.increment,
-        contents_at=made.contents_at,
-        contents_length=made.contents_length,
-        signed_attributes=made.signed_attributes,
-        signature=made.value,
-        method=method,
-        certificate=credential.certificate,
-        chain=credential.chain,
-        token=token,
-    )
-    checked = check(original.content, increment, credential.certificate, original)
-    return increment, checked

@@ -141,10 +141,6 @@ class Levels:
         self._seen_bytes: dict[DigestAlgorithm, int] = {}
         """Room that the internal TSA's tokens take, once one was seen."""
 
-    def is_internal(self, certificate: bytes) -> bool:
-        """Whether the internal CA answers for a signer's certificate, DER."""
-        return self._source.is_internal(certificate)
-
     async def token_bytes(
         self, profile: SignatureProfile, digest: DigestAlgorithm
     ) -> int:
@@ -231,7 +227,8 @@ class Levels:
         upkeep = self._following(reached, profile.level)
         if upkeep is not None:
             is_outside = profile.has_outside_tsa or (
-                profile.has_validation_data and not self.is_internal(certificate)
+                profile.has_validation_data
+                and not self._source.is_internal(certificate)
             )
             upkeep = replace(upkeep, tsa=profile.tsa, outside=is_outside)
         return ExtensionResult(appended, reached, upkeep)

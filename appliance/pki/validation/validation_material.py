@@ -180,22 +180,16 @@ class ValidationSource:
         if issuer not in issuers:
             raise ApplianceError(ErrorCode.REVOCATION_UNAVAILABLE)
         found = await PublicationStore(transaction).status(
-            _serial(certificate), issuers[issuer]
+            _serial(certificate), issuers[issuer], now
         )
         if found.state not in {None, CertificateState.VALID}:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        if found.answer is not None and _lasts(found.answer_until, now):
+        if found.answer is not None:
             return ValidationData(_responders(found.answer), ocsps=(found.answer,))
-        if found.has_answers and _lasts(found.not_after, now):
-            # One is made for it, and was not yet.
-            return None
-        if found.crl is None or not _lasts(found.crl_until, now):
+        # Where answers are made for it, this one was not yet.
+        if found.is_answered or found.crl is None:
             return None
         return ValidationData(crls=(found.crl,))
-
-
-def _lasts(until: datetime | None, now: datetime) -> bool:
-    return until is not None and until > now
 
 
 @lru_cache(maxsize=256)

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
+from appliance.core.database.engines import FileTurn
 from appliance.core.database.migrate import migrate
-from appliance.core.database.sqlite_write_queue import FileTurn
 from appliance.domain.errors import ApplianceError, ErrorCode
 from tests.core_parts import core_settings, open_core_parts
 from tests.parts.writers import written_by

@@ -9,6 +9,7 @@ import pytest
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
 from appliance.domain.keys import (
+    DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
     SignatureScheme,
@@ -211,7 +212,10 @@ def test_key_in_its_one_use_is_what_its_template_says(
                 expected = {name: private[name] for name in templates.UNWRAPPED_PRIVATE}
             before = len(list(session.get_objects()))
 
-            signature = one_use.sign(key, master, DIGEST, scheme_for(kind))
+            order = signatures.order_for(
+                kind, DIGEST, scheme_for(kind), DigestAlgorithm.SHA256
+            )
+            signature = one_use.sign(key, master, order)
 
             public = key_pairs.load_spki(key.spki)
             signatures.verify(public, signature, DIGEST, scheme_for(kind))
