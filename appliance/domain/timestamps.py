@@ -17,7 +17,8 @@ class TimestampQuestion:
     """What shall be stamped, and what the answer must have. Source: RFC 3161, 2.4.1."""
 
     imprint: bytes
-    """Digest of what is stamped, as long as its algorithm says."""
+    """Digest of what is stamped, as long as its algorithm says: who reads a question
+    of others refuses any other."""
     digest: DigestAlgorithm
     nonce: int | None = None
     """What the token has to repeat."""
@@ -26,15 +27,6 @@ class TimestampQuestion:
     null_parameters: bool = False
     """Whether the digest's AlgorithmIdentifier has NULL parameters: the token's
     imprint is that of the question, to the octet."""
-
-    def __post_init__(self) -> None:
-        """Refuse what is no digest of that kind.
-
-        Raises:
-            ValueError: it is longer or shorter.
-        """
-        if len(self.imprint) != self.digest.size_bytes:
-            raise ValueError
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,15 +170,18 @@ class AccessTokens:
 
         Source: RFC 9068, 4; decisions "JWT".
         """
-        read = read_token(token)
-        key = await self._key(read.kid)
+        read, now = read_token(token), self._clock.now()
+        if read.kid not in self._keys and self._may_reread(now):
+            await self._reread(now)
+        key = self._keys.get(read.kid)
+        if key is None or key.row.valid_until <= now:
+            # Nobody has it, or its time is over.
+            raise ApplianceError(ErrorCode.TOKEN_INVALID)
         try:
             jws.deserialize_compact(token, key.public, algorithms=[ALGORITHM])
         except (JoseError, ValueError) as exc:
             raise ApplianceError(ErrorCode.TOKEN_INVALID) from exc
-        claims = _check_claims(
-            read.payload, self._issuer, self._audience, self._clock.now()
-        )
+        claims = _check_claims(read.payload, self._issuer, self._audience, now)
         since = datetime.fromtimestamp(claims.auth_time, UTC)
         async with self._store.read() as transaction:
             person = await PersonStore(transaction).get(PersonId(claims.sub))
@@ -211,20 +214,6 @@ class AccessTokens:
         """
         await self._signing_key()
         return {"keys": [key.row.public for key in self._keys.values()]}
-
-    async def _key(self, kid: str) -> _Key:
-        """The key of a `kid`, looked for once more when it is not known yet.
-
-        Raises:
-            ApplianceError: `TOKEN_INVALID`: nobody has it, or its time is over.
-        """
-        now = self._clock.now()
-        if kid not in self._keys and self._may_reread(now):
-            await self._reread(now)
-        key = self._keys.get(kid)
-        if key is None or key.row.valid_until <= now:
-            raise ApplianceError(ErrorCode.TOKEN_INVALID)
-        return key
 
     def _may_reread(self, now: datetime) -> bool:
         """Whether so much time has passed that made-up kids cost nothing."""

@@ -119,15 +119,19 @@ class TimestampWork:
 
         Raises:
             TsaUnavailableError: nobody waits for it any more.
+            ValueError: it has no digest of its kind.
         """
         given = claim.input
         if self._clock.now() > datetime.fromisoformat(str(given["until"])):
             msg = "too late"
             raise TsaUnavailableError(msg)
-        nonce = given["nonce"]
+        nonce, digest = given["nonce"], DigestAlgorithm(str(given["digest"]))
+        imprint = bytes.fromhex(str(given["imprint"]))
+        if len(imprint) != digest.size_bytes:
+            raise ValueError
         return TimestampQuestion(
-            bytes.fromhex(str(given["imprint"])),
-            DigestAlgorithm(str(given["digest"])),
+            imprint,
+            digest,
             nonce=None if nonce is None else int(str(nonce), 16),
             certificates=given["certificates"] is True,
             null_parameters=given["nullParameters"] is True,

@@ -65,6 +65,8 @@ def _question(der: bytes) -> TimestampQuestion | TimestampRefusal:
         return TimestampRefusal.UNACCEPTED_POLICY
     if _EXTENSIONS in options:
         return TimestampRefusal.UNACCEPTED_EXTENSION
+    if len(hashed) != digest.size_bytes:
+        raise ValueError
     nonce = options.get(_INTEGER)
     return TimestampQuestion(
         hashed,
