@@ -12,7 +12,7 @@ import rfc8785
 from quart import request
 
 from appliance.documents.docmdp_policy import new_field, obstacle
-from appliance.domain.appearance.geometry import as_seen
+from appliance.domain.appearance.geometry import as_seen, size_as_seen
 from appliance.domain.appearance.presets import Corner
 from appliance.domain.documents import NAME_LENGTH, EmptyField
 from appliance.domain.embedding import (
@@ -265,8 +265,8 @@ def _document(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
         "sha256": document.sha256,
         "size": inspection.size_bytes,
         "pages": [
-            [round(page.width_pt, 3), round(page.height_pt, 3)]
-            for page in inspection.pages
+            [round(width, 3), round(height, 3)]
+            for width, height in map(size_as_seen, inspection.pages)
         ],
         "signatures": inspection.signatures,
         "newField": new_field(inspection).value,

@@ -132,18 +132,6 @@ class PageBox:
     user_unit: float = 1.0
     """Points in a unit of user space; the edges are in units."""
 
-    @property
-    def width_pt(self) -> float:
-        """Width as a reader sees the page, after rotation, in points."""
-        across = self.y1 - self.y0 if self.rotate in (90, 270) else self.x1 - self.x0
-        return across * self.user_unit
-
-    @property
-    def height_pt(self) -> float:
-        """Height as a reader sees the page, after rotation, in points."""
-        down = self.x1 - self.x0 if self.rotate in (90, 270) else self.y1 - self.y0
-        return down * self.user_unit
-
 
 @dataclass(frozen=True, slots=True)
 class SignatureMark:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from appliance.domain.appearance.geometry import size_as_seen
 from appliance.domain.appearance.presets import Corner, preset
 from appliance.domain.appearance.stamp import StampLayout, lay_out
 from appliance.domain.appearance.text import StampSigner
@@ -39,8 +40,8 @@ def test_mark_lies_in_its_corner(corner: Corner, rotate: int) -> None:
     page = PageBox(10.0, 20.0, 605.0, 862.0, rotate)
     layout = shown(corner, page)
     assert layout is not None
-    left = layout.x < page.width_pt / 2 - layout.width / 2
-    top = layout.y < page.height_pt / 2 - layout.height / 2
+    left = layout.x < size_as_seen(page)[0] / 2 - layout.width / 2
+    top = layout.y < size_as_seen(page)[1] / 2 - layout.height / 2
 
     assert left == corner.value.endswith("Left")
     assert top == corner.value.startswith("top")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.domain.appearance.font_metrics import FONTS
+from appliance.domain.appearance.geometry import size_as_seen
 from appliance.domain.appearance.stamp import (
     MIN_TEXT_PT,
     StampLayout,
@@ -226,7 +227,7 @@ def test_boxes_of_a_refusal_lead_to_a_place_that_fits() -> None:
         )
     )
 
-    assert layout.x + layout.width <= A4.width_pt
+    assert layout.x + layout.width <= size_as_seen(A4)[0]
 
 
 @pytest.mark.parametrize("page", [0, -1, 3])
@@ -334,7 +335,7 @@ def test_long_name_fits_by_itself() -> None:
 
     layout = placed(SignParameters(), lines=lines)
 
-    assert layout.x + layout.width <= A4.width_pt
+    assert layout.x + layout.width <= size_as_seen(A4)[0]
     assert layout.lines in {lines, ()}
 
 

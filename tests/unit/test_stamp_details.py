@@ -19,7 +19,7 @@ from appliance.domain.appearance.details import (
     qr_version,
 )
 from appliance.domain.appearance.font_metrics import CHARACTERS, FONTS
-from appliance.domain.appearance.geometry import as_seen, to_user_space
+from appliance.domain.appearance.geometry import as_seen, size_as_seen, to_user_space
 from appliance.domain.appearance.stamp import (
     MIN_TEXT_PT,
     PADDING_PT,
@@ -238,8 +238,8 @@ def test_box_as_seen_is_the_inverse_of_user_space(
     page: PageBox, left: float, top: float, right: float, bottom: float
 ) -> None:
     """There and back, at every rotation and unit."""
-    x0, x1 = sorted((left * page.width_pt, right * page.width_pt))
-    y0, y1 = sorted((top * page.height_pt, bottom * page.height_pt))
+    x0, x1 = sorted((left * size_as_seen(page)[0], right * size_as_seen(page)[0]))
+    y0, y1 = sorted((top * size_as_seen(page)[1], bottom * size_as_seen(page)[1]))
 
     rect = to_user_space(page, x0, y0, x1 - x0, y1 - y0)
 
@@ -261,7 +261,7 @@ def test_unit_of_user_space_counts_in_what_is_seen() -> None:
 
 # Six that show a QR code, which shrinks no further, need a page of 350 points.
 @given(
-    page=PAGES.filter(lambda page: min(page.width_pt, page.height_pt) > 350),
+    page=PAGES.filter(lambda page: min(size_as_seen(page)) > 350),
     count=st.integers(1, 6),
     qr=st.none() | st.just(QR),
 )

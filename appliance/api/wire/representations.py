@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from appliance.domain.appearance.geometry import size_as_seen
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import EmptyField, Repair
 from appliance.domain.ids import RequestId
@@ -66,8 +67,8 @@ def detail(
         "certificacion": inspection.docmdp,
         "campos": [_field(field) for field in inspection.signing.empty],
         "medidas": [
-            {"ancho": _points(page.width_pt), "alto": _points(page.height_pt)}
-            for page in inspection.pages
+            {"ancho": _points(width), "alto": _points(height)}
+            for width, height in map(size_as_seen, inspection.pages)
         ],
         "avisos": [
             {

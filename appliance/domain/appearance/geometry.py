@@ -227,7 +227,7 @@ def own_place(
 
 def margin(page: PageBox) -> float:
     """Between the page's edge and a stamp that is placed by itself, in points."""
-    return min(MARGIN_PT, _MARGIN_SHARE * min(page.width_pt, page.height_pt))
+    return min(MARGIN_PT, _MARGIN_SHARE * min(size_as_seen(page)))
 
 
 def fitting(page: PageBox, width: float, height: float) -> float:
@@ -239,7 +239,8 @@ def fitting(page: PageBox, width: float, height: float) -> float:
         height: of the stamp.
     """
     both = 2 * margin(page)
-    return min(1.0, (page.width_pt - both) / width, (page.height_pt - both) / height)
+    page_width, page_height = size_as_seen(page)
+    return min(1.0, (page_width - both) / width, (page_height - both) / height)
 
 
 def scales(largest: float, least: float) -> Iterator[float]:
@@ -281,7 +282,8 @@ def free_place(
     inset = margin(page)
     # Without gaps where a gap is more than the page's own margin.
     gap = min(GAP_PT, inset)
-    right, bottom = page.width_pt - inset - width, page.height_pt - inset - height
+    page_width, page_height = size_as_seen(page)
+    right, bottom = page_width - inset - width, page_height - inset - height
     if corner in {Corner.BOTTOM_LEFT, Corner.TOP_LEFT}:
         xs = sorted({inset, *(box[2] + gap for box in marks)})
     else:
@@ -355,6 +357,14 @@ def to_user_space(
         return x1 - height, y1 - width, x1, y1
     x0, y1 = page.x0 + x, page.y1 - y
     return x0, y1 - height, x0 + width, y1
+
+
+def size_as_seen(page: PageBox) -> tuple[float, float]:
+    """Width and height of a page as a reader sees it, after rotation, in points."""
+    width, height = page.x1 - page.x0, page.y1 - page.y0
+    if page.rotate in {90, 270}:
+        width, height = height, width
+    return width * page.user_unit, height * page.user_unit
 
 
 def as_seen(page: PageBox, rect: Rect) -> Box:

@@ -20,6 +20,7 @@ from appliance.domain.appearance.geometry import (
     free_place,
     marks_of,
     scales,
+    size_as_seen,
 )
 from appliance.domain.appearance.stamp import MIN_TEXT_PT, natural_size
 from appliance.domain.appearance.text import StampSigner, all_lines
@@ -73,8 +74,9 @@ def preset(
     # Rounded away from the edge it lies at, but not over the opposite one.
     x = math.ceil(x) if corner.value.endswith("Left") else max(math.floor(x), 0)
     y = math.ceil(y) if corner.value.startswith("top") else max(math.floor(y), 0)
-    x = min(x, math.floor(box.width_pt - width))
-    y = min(y, math.floor(box.height_pt - height))
+    page_width, page_height = size_as_seen(box)
+    x = min(x, math.floor(page_width - width))
+    y = min(y, math.floor(page_height - height))
     return replace(base, x=x, y=y, zoom_percent=zoom)
 
 

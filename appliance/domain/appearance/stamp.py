@@ -33,6 +33,7 @@ from appliance.domain.appearance.geometry import (
     own_place,
     round_down,
     round_up,
+    size_as_seen,
     to_user_space,
 )
 from appliance.domain.appearance.text import StampSigner, all_lines, stamp_lines
@@ -278,20 +279,19 @@ def _asked_place(
         missing = "x" if params.x is None else "y"
         raise FieldInvalidError(missing, "x and y come together")
     x, y = float(params.x), float(params.y)
+    page_width, page_height = size_as_seen(page)
     if (
         min(x, y) < 0
-        or x + width > page.width_pt + _EPSILON_PT
-        or y + height > page.height_pt + _EPSILON_PT
+        or x + width > page_width + _EPSILON_PT
+        or y + height > page_height + _EPSILON_PT
     ):
         raise ApplianceError(
             ErrorCode.POSITION_OUT_OF_PAGE,
             extras={
-                **_misplaced(x, page.width_pt - width, page.height_pt - height),
+                **_misplaced(x, page_width - width, page_height - height),
                 # Rounded so that a stamp moved by these numbers does fit.
                 "stamp": _box(x, y, round_up(width), round_up(height)),
-                "page": _box(
-                    0.0, 0.0, round_down(page.width_pt), round_down(page.height_pt)
-                ),
+                "page": _box(0.0, 0.0, round_down(page_width), round_down(page_height)),
             },
         )
     return x, y
