@@ -19,7 +19,7 @@ Source: EN 319 142-1, 5.4 and 6.3; reliability F22, F24; docs/levels.md.
 import asyncio
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -217,21 +217,22 @@ class Levels:
             # Nothing is to be appended: the file is not joined for it.
             return ExtensionResult(b"", reached, None)
         file = GrowingFile(signed)
+        due = self._settles if profile.level is _L.B_LTA else None
         try:
             target = _Target(profile.level, profile.digest, profile.tsa)
             reached = await self._extend(file, [one], reached, target)
         except _PartialExtensionError as exc:
             _pass_over(exc.cause, profile.timestamp_policy)
-            reached = exc.reached
-        appended = file.appended
-        upkeep = self._following(reached, profile.level)
-        if upkeep is not None:
+            reached, due = exc.reached, _SOON
+        upkeep = None
+        if due is not None:
+            is_internal = self._source.is_internal(certificate)
             is_outside = profile.has_outside_tsa or (
-                profile.has_validation_data
-                and not self._source.is_internal(certificate)
+                profile.has_validation_data and not is_internal
             )
-            upkeep = replace(upkeep, tsa=profile.tsa, outside=is_outside)
-        return ExtensionResult(appended, reached, upkeep)
+            due_at = self._clock.now() + due
+            upkeep = Upkeep(profile.level, due_at, profile.tsa, is_outside)
+        return ExtensionResult(file.appended, reached, upkeep)
 
     async def keep(
         self, pdf: bytes, wanted: SignatureLevel, tsa: tuple[str, ...] = INTERNAL
@@ -259,7 +260,7 @@ class Levels:
         except _PartialExtensionError as exc:
             if not file.appended:
                 raise exc.cause from exc
-            upkeep = self._following(exc.reached, wanted)
+            upkeep = Upkeep(wanted, self._clock.now() + _SOON)
             return ExtensionResult(file.appended, exc.reached, upkeep)
         newest = await read_apart(embedded, file.content)
         self._refuse_no_gain(found, newest)
@@ -456,17 +457,6 @@ class Levels:
         if after[-1].certificate == former.certificate:
             msg = "the TSA has no certificate that lasts longer than the timestamp's"
             raise TsaUnavailableError(msg)
-
-    def _following(
-        self, reached: SignatureLevel, wanted: SignatureLevel
-    ) -> Upkeep | None:
-        """What is due of a document that was just made."""
-        now = self._clock.now()
-        if not reaches(reached, wanted):
-            return Upkeep(wanted, now + _SOON)
-        if wanted is _L.B_LTA:
-            return Upkeep(wanted, now + self._settles)
-        return None
 
     def _renewal_of(
         self, found: list[Embedded], wanted: SignatureLevel

@@ -22,7 +22,7 @@ from appliance.domain.keys import (
     KeyReference,
     TokenRole,
 )
-from appliance.domain.requests.levels import SignatureProfile
+from appliance.domain.requests.levels import SignatureProfile, Upkeep
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import (
     CertificateKind,
@@ -156,10 +156,10 @@ class Desk:
         assert reached.level is level
         pdf = original + increment + reached.appended
         if reached.upkeep is not None:
-            await self._publish(pdf, level)
+            await self._publish(pdf, level, reached.upkeep)
         return pdf
 
-    async def _publish(self, pdf: bytes, level: SignatureLevel) -> None:
+    async def _publish(self, pdf: bytes, level: SignatureLevel, upkeep: Upkeep) -> None:
         """Record the signed document and what is due of it, as request 1."""
         signer = await self.core.add_signer()
         request = await self.core.add_request(signer.person)
@@ -169,8 +169,6 @@ class Desk:
         document = SignedDocumentView(
             request, view.integrator, "a.pdf", sha256, len(pdf), level
         )
-        upkeep = self.levels._following(level, level)
-        assert upkeep is not None
         async with self.core.store.write() as transaction:
             await DocumentStore(transaction).sealed(request, document, self.core.now)
             await LevelMaintenanceStore(transaction).add(
