@@ -36,7 +36,7 @@ from appliance.domain.ids import PersonId
 from appliance.domain.keys import KeyAlgorithm, SignatureScheme
 from appliance.domain.secrets import KeyRing
 from appliance.keys.credential_store import CredentialStore
-from appliance.keys.key_encryption import open_outer
+from appliance.keys.key_encryption import open_outer, signing_key
 from appliance.keys.master_key_rotation import MasterKeyRotation
 from appliance.settings import Settings, load_settings
 from bench.credential_place import CredentialPlace, Owner, certify
@@ -135,7 +135,7 @@ async def sign_after(
         unlock = unlocks[credential.certificate]
         opened = open_outer(unlock, credential.outer, credential.aad(installation))
         scheme = SignatureScheme.RSA_PKCS1
-        value = await session.sign(credential.key(opened), _DIGEST, scheme)
+        value = await session.sign(signing_key(credential, opened), _DIGEST, scheme)
         verify(load_spki(credential.spki), value, _DIGEST, scheme)
     return len(people)
 

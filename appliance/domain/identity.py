@@ -10,19 +10,14 @@ from datetime import datetime
 
 from appliance.domain.activation import canonical
 from appliance.domain.errors import (
-    ApplianceError,
     CheckDigitError,
-    ErrorCode,
     FieldInvalidError,
 )
 from appliance.domain.ids import CredentialId, IntegratorId, PersonId
 from appliance.domain.keys import (
     KeyAlgorithm,
     KeyMode,
-    KeyReference,
-    TokenRole,
     WrapMethod,
-    WrappedKey,
 )
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 
@@ -180,36 +175,6 @@ class Credential:
         """
         return credential_aad(
             installation, self.person, self.id, self.key_version, self.spki
-        )
-
-    def key(self, opened: bytes) -> WrappedKey | KeyReference:
-        """What the HSM is given to sign with.
-
-        Args:
-            opened: what was in `outer`.
-
-        Raises:
-            ApplianceError: `CERTIFICATE_NOT_USABLE`: the row lacks what its mode
-                needs.
-        """
-        if self.key_mode is KeyMode.RESIDENT and self.cka_id is not None:
-            return KeyReference(TokenRole(self.key_token), self.cka_id)
-        if (
-            self.key_mode is KeyMode.RESIDENT
-            or self.master is None
-            or self.blob_w is None
-            or self.method_w is None
-            or self.method_k is None
-        ):
-            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        return WrappedKey(
-            algorithm=self.algorithm,
-            spki=self.spki,
-            master=self.master,
-            blob_w=self.blob_w,
-            method_w=self.method_w,
-            blob_k=opened,
-            method_k=self.method_k,
         )
 
 

@@ -19,7 +19,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from appliance.domain.activation import ActivationKey, Seal
-from appliance.domain.errors import ActivationInvalidError
+from appliance.domain.errors import (
+    ActivationInvalidError,
+    ApplianceError,
+    ErrorCode,
+)
+from appliance.domain.identity import Credential
+from appliance.domain.keys import KeyMode, KeyReference, TokenRole, WrappedKey
 
 UNLOCK_BYTES: Final = 32
 """Length of an unlock key: AES-256."""
@@ -60,6 +66,38 @@ def open_outer(unlock: bytes, outer: bytes, aad: bytes) -> bytes:
         return AESGCM(unlock).decrypt(nonce, rest, aad)
     except (InvalidTag, ValueError) as exc:
         raise ActivationInvalidError("outer") from exc
+
+
+def signing_key(credential: Credential, opened: bytes) -> WrappedKey | KeyReference:
+    """What the HSM is given to sign with.
+
+    Args:
+        credential: whose key it is.
+        opened: what was in its `outer`.
+
+    Raises:
+        ApplianceError: `CERTIFICATE_NOT_USABLE`: the row lacks what its mode
+            needs.
+    """
+    if credential.key_mode is KeyMode.RESIDENT and credential.cka_id is not None:
+        return KeyReference(TokenRole(credential.key_token), credential.cka_id)
+    if (
+        credential.key_mode is KeyMode.RESIDENT
+        or credential.master is None
+        or credential.blob_w is None
+        or credential.method_w is None
+        or credential.method_k is None
+    ):
+        raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+    return WrappedKey(
+        algorithm=credential.algorithm,
+        spki=credential.spki,
+        master=credential.master,
+        blob_w=credential.blob_w,
+        method_w=credential.method_w,
+        blob_k=opened,
+        method_k=credential.method_k,
+    )
 
 
 def seal_to_each(

@@ -43,7 +43,7 @@ from appliance.domain.keys import SignatureScheme
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import RequestState
 from appliance.keys.credential_store import credential_of
-from appliance.keys.key_encryption import open_outer, open_seal
+from appliance.keys.key_encryption import open_outer, open_seal, signing_key
 from appliance.keys.signing_password import SigningPasswords, normalize
 from hsm_config.profile import load_profile
 from tests import pdfs
@@ -242,7 +242,7 @@ async def _sign_with(scene: Scene, number: int, unlock: bytes, digest: bytes) ->
     inner = open_outer(unlock, credential.outer, credential.aad(installation))
     async with _opened_hsm(scene.appliance) as session:
         return await session.sign(
-            credential.key(inner), digest, SignatureScheme.RSA_PKCS1
+            signing_key(credential, inner), digest, SignatureScheme.RSA_PKCS1
         )
 
 

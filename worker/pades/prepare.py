@@ -122,8 +122,8 @@ def prepare(
     """
     digest = plan.method.digest
     parts = signer_parts(plan.certificate, plan.chain, plan.method)
-    signature = _dictionary(plan, parts)
     look = _look(plan, fonts)
+    signature = _dictionary(plan, parts)
     with open_revision(original) as revision, refusing():
         refuse_if_closed(revision, plan.restriction)
         declare_pades(revision)

@@ -13,7 +13,7 @@ from cryptography.x509 import load_der_x509_csr
 from appliance.domain.errors import HsmRefusedError
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
-from appliance.keys.key_encryption import open_outer
+from appliance.keys.key_encryption import open_outer, signing_key
 from appliance.pki.csr import CsrOrder, CsrWork
 from worker.hsm.session import HsmSession
 from worker.signing.activation_keys import ActivationKeys
@@ -57,7 +57,7 @@ class CsrTasks:
         digest = hashlib.new(digest_algorithm.value, body.dump()).digest()
         await self.work.intended(claim, digest.hex())
         signature = await self.session.sign(
-            credential.key(inner), digest, scheme, digest_algorithm
+            signing_key(credential, inner), digest, scheme, digest_algorithm
         )
         made = csr.CertificationRequest(
             {

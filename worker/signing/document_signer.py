@@ -33,7 +33,7 @@ from appliance.domain.keys import KeyReference, WrappedKey
 from appliance.domain.ports import BlobStore
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import ItemState, PersonState, RequestState
-from appliance.keys.key_encryption import open_outer
+from appliance.keys.key_encryption import open_outer, signing_key
 from appliance.signing.claims import ClaimedActivation, Claims
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError
 from worker.failpoints import (
@@ -107,7 +107,7 @@ class DocumentSigner:
         data = activation_data(work.claim, credential.key_version)
         aad = credential.aad(self.installation)
         unlock = self.keys.unlock(work.claim.seal, data)
-        return credential.key(open_outer(unlock, credential.outer, aad))
+        return signing_key(credential, open_outer(unlock, credential.outer, aad))
 
     async def sign(
         self,

@@ -25,6 +25,7 @@ from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.key_encryption import signing_key
 from hsm_config.provisioning.ca_certificates import read_ca
 from tests.core_parts import PASSWORD, CoreParts
 from tests.parts.hsm import HsmInstallation, verify
@@ -167,7 +168,7 @@ async def test_wrapped_key_leaves_nothing_on_the_token(bench: Bench) -> None:
 
     assert await bench.key_ids() == before
     assert (credential.cka_id, credential.key_mode) == (None, KeyMode.WRAPPED)
-    key = credential.key(await bench.desk.opened())
+    key = signing_key(credential, await bench.desk.opened())
     value = await bench.session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
     verify(credential.spki, value, DIGEST)
 
@@ -178,7 +179,7 @@ async def test_resident_key_has_a_permit(bench: Bench) -> None:
 
     assert credential.cka_id in await bench.key_ids()
     assert len(await bench.desk.opened()) == 32
-    key = credential.key(b"")
+    key = signing_key(credential, b"")
     assert isinstance(key, KeyReference)
     value = await bench.session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
     verify(credential.spki, value, DIGEST)
