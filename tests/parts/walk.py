@@ -27,6 +27,7 @@ _RECORDER: Final = Path(__file__).parent / "walk_recorder"
 _ROLES: Final = ("api", "signing")
 _SIGNATURES: Final = 5
 _TELLS_S: Final = 30.0
+_REST_S: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,8 @@ def _walk(
     request: int,
 ) -> Walk:
     processes = [own for role in _ROLES for own in appliance.children(role)]
+    # What ends the answer before is of that call's walk.
+    time.sleep(_REST_S)
     _tell(told, processes)
     _sign(client, person, request)
     entered = sorted(_tell(told, processes))
