@@ -91,6 +91,7 @@ class Begun:
     """A call whose activation is committed, or was by an earlier call."""
 
     refused: Mapping[RequestId, ApplianceError]
+    """What is not signed, and why."""
     subscription: Subscription
     """Of the activation; looking at the record is what counts."""
 

@@ -138,6 +138,7 @@ class Levels:
         self._renewal = renewal
         self._outside = outside
         self.has_network = outside is not None
+        """Whether authorities and CAs outside can be asked."""
         self._seen_bytes: dict[DigestAlgorithm, int] = {}
         """Room that the internal TSA's tokens take, once one was seen."""
 
