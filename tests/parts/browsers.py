@@ -323,7 +323,12 @@ async def axe(
     if not await frame.evaluate("'axe' in window"):
         await frame.evaluate(AXE_SCRIPT)
     # For frames inside it would wait, and skip most of them all the same.
-    options: dict[str, Any] = {"resultTypes": ["violations"], "iframes": False, "preload": False}
+    # Style sheets and media are loaded anew for rules that are off, or have nothing here.
+    options: dict[str, Any] = {
+        "resultTypes": ["violations"],
+        "iframes": False,
+        "preload": False,
+    }
     if colours:
         options["runOnly"] = {"type": "rule", "values": _OF_COLOURS}
     given = {"options": options, "appeared": appeared}
