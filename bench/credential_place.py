@@ -23,7 +23,6 @@ from appliance.bootstrap import Core
 from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.inspection import Inspections
 from appliance.domain.activation import (
     Activation,
     ActivationDocument,
@@ -46,16 +45,17 @@ from appliance.domain.keys import DigestAlgorithm, KeyMode, WrappedKey
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import CredentialState, SignatureLevel, VouchedBy
-from appliance.identity.person_store import PersonStore
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import lock_outer, seal_to
+from appliance.people.person_store import PersonStore
 from appliance.pki.ca_certificates import AuthorityFiles
 from appliance.pki.publication import Publishing
 from appliance.pki.validation.validation_material import ValidationSource
+from appliance.requests.inspection import Inspections
+from appliance.requests.request_store import RequestStore
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import Claims
-from appliance.signing.request_store import RequestStore
 from appliance.signing.signing_order import SigningOrder
 from tests import pdfs
 from worker.hsm.generation_check import GenerationCheck

@@ -61,13 +61,13 @@ from appliance.domain.vocab import (
     RequestState,
     VouchedBy,
 )
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.signing_password import SigningPasswords
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings, SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import Claims
-from appliance.signing.request_store import RequestStore
 from tests.fakes import NOON, FakeCompletionNotifier, FakeWorkNotifier, MovingClock
 from tests.parts.emptied import EmptiedDatabase
 from tests.parts.loops import run_apart

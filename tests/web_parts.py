@@ -26,11 +26,11 @@ from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login, email_index
-from appliance.identity.person_store import PersonStore
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
+from appliance.people.person_store import PersonStore
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
 from appliance.pki.ocsp_responder import OcspResponder
@@ -40,8 +40,8 @@ from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings
-from appliance.signing.request_store import RequestStore
 from appliance.signing.signature_lookup import Verification
 from tests.fakes import (
     FakeBatchSigning,

@@ -25,7 +25,6 @@ from appliance.bootstrap import (
 from appliance.core.late_imports import WORKERS, load_late
 from appliance.core.metrics_file import handing_over
 from appliance.documents.garbage_collection import GarbageCollection
-from appliance.documents.inspection import Inspections
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm_tasks import slot_host
 from appliance.keys.activation_keys import PublishedKeys
@@ -37,6 +36,7 @@ from appliance.pki.publication import Publishing
 from appliance.pki.renewal import Renewal
 from appliance.pki.tsa.authority import TimestampWork
 from appliance.pki.validation.validation_material import ValidationSource
+from appliance.requests.inspection import Inspections
 from appliance.runtime.hang_watchdog import CallWatch, watch_path
 from appliance.runtime.liveness_file import BEAT_S, beat, pulse_path
 from appliance.runtime.processes import stop_event

@@ -10,7 +10,6 @@ from admin_ui import lists, session, times, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import is_partial, uploads
-from appliance.documents.intake import IntakeOrder
 from appliance.domain.console import IntegratorFilter, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import parse_cuil
@@ -18,6 +17,7 @@ from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
 from appliance.domain.requests.levels import ProfileWishes, reaches
 from appliance.domain.requests.request import LEGAL_MOVES
 from appliance.domain.vocab import RequestState, SignatureLevel
+from appliance.requests.intake import IntakeOrder
 from appliance.web.document_warnings import DAMAGES, FINDINGS
 from appliance.web.responses import file_response
 

@@ -8,11 +8,11 @@ from appliance.appearance.content import Stamping
 from appliance.appearance.samples import StampSamples
 from appliance.bootstrap.certificates import open_expiry, open_trust
 from appliance.bootstrap.core import Core, data_sealer, document_sealer, open_core
+from appliance.console.expiry_notices import Expiry
 from appliance.console.views import ConsoleViews
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey
-from appliance.documents.intake import Intake
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
     LookupIndex,
@@ -33,10 +33,10 @@ from appliance.pki.ca_files import read_certificate
 from appliance.pki.ca_overview import OwnAuthorityViews
 from appliance.pki.certificates import Certificates
 from appliance.pki.credentials import Credentials
-from appliance.pki.expiry_notices import Expiry
 from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.requests.intake import Intake
 from appliance.settings import Settings
 from appliance.signing.requests import Requests
 

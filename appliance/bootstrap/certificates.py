@@ -5,6 +5,7 @@ from datetime import datetime
 from cryptography import x509
 
 from appliance.bootstrap.core import Core
+from appliance.console.expiry_notices import Expiry
 from appliance.core.unit_of_work import Transaction
 from appliance.domain.trust_store import ExpiringKind
 from appliance.domain.vocab import CertificateKind
@@ -12,7 +13,6 @@ from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.ca_files import read_certificate
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
-from appliance.pki.expiry_notices import Expiry
 from appliance.pki.validation.trust_anchors import Trust
 
 

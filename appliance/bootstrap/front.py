@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from appliance.appearance.content import Stamping
 from appliance.bootstrap.certificates import open_expiry, open_trust
 from appliance.bootstrap.core import Core, data_sealer, document_sealer, open_core
+from appliance.console.expiry_notices import Expiry
 from appliance.core.background import Shielded
 from appliance.core.rate_limit import Throttle
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey
 from appliance.documents.download_links import DownloadLinks
-from appliance.documents.intake import Intake
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
     LookupIndex,
@@ -51,7 +51,6 @@ from appliance.keys.worker_identities import PinnedIdentities
 from appliance.pki.certificates import Certificates
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
-from appliance.pki.expiry_notices import Expiry
 from appliance.pki.issuance import Issuance
 from appliance.pki.ocsp_responder import OcspResponder
 from appliance.pki.publication import Publishing
@@ -60,6 +59,7 @@ from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.requests.intake import Intake
 from appliance.settings import Settings
 from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing

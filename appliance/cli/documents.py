@@ -122,7 +122,7 @@ async def _recovery(settings: Settings) -> AsyncIterator["DocumentRecovery"]:
         open_core,
     )
     from appliance.cli.verify import report_on  # noqa: PLC0415 (heavy)
-    from appliance.documents.inspection import Inspections  # noqa: PLC0415 (heavy)
+    from appliance.requests.inspection import Inspections  # noqa: PLC0415 (heavy)
     from appliance.signing.document_recovery import (  # noqa: PLC0415 (heavy)
         DocumentRecovery,
     )

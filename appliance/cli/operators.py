@@ -136,7 +136,7 @@ def _register_request(
 
 
 async def _issue(front: "ServiceRegistry", args: argparse.Namespace) -> int:
-    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
+    from appliance.people.person_store import PersonStore  # noqa: PLC0415 (heavy)
 
     cuil = parse_cuil(args.cuil)
     async with front.core.store.read() as transaction:
@@ -243,7 +243,7 @@ def _passwords(path: Path | None) -> tuple[str, str]:
 
 
 async def _create_request(front: "ServiceRegistry", args: argparse.Namespace) -> int:
-    from appliance.documents.intake import IntakeOrder  # noqa: PLC0415 (heavy)
+    from appliance.requests.intake import IntakeOrder  # noqa: PLC0415 (heavy)
 
     try:
         pdf = args.file.read_bytes()
@@ -278,8 +278,8 @@ async def _cancel_request(front: "ServiceRegistry", args: argparse.Namespace) ->
 
 
 async def _list_requests(front: "ServiceRegistry", args: argparse.Namespace) -> int:
-    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
-    from appliance.signing.request_store import RequestStore  # noqa: PLC0415 (heavy)
+    from appliance.people.person_store import PersonStore  # noqa: PLC0415 (heavy)
+    from appliance.requests.request_store import RequestStore  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:
         views = await RequestStore(transaction).all(args.limit)
@@ -304,7 +304,7 @@ async def _list_requests(front: "ServiceRegistry", args: argparse.Namespace) -> 
 
 
 async def _audit_request(front: "ServiceRegistry", args: argparse.Namespace) -> int:
-    from appliance.signing.request_store import RequestStore  # noqa: PLC0415 (heavy)
+    from appliance.requests.request_store import RequestStore  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:
         if await RequestStore(transaction).get(RequestId(args.id)) is None:

@@ -47,9 +47,9 @@ from appliance.domain.vocab import EventKind, TaskKind
 from appliance.identity.login import email_indexes
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
+from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance import upkeep_overdue
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from appliance.signing.request_store import RequestStore
 
 PAGE: Final = 50
 """Rows of a page."""

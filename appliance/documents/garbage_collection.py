@@ -19,7 +19,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobMaintenance
 from appliance.domain.vocab import EventKind
-from appliance.embedding.session_document_store import SessionDocumentStore
+from appliance.integrators.session_document_store import SessionDocumentStore
 from appliance.settings import DocumentSettings
 
 _log: Final = structlog.get_logger(__name__)

@@ -17,8 +17,8 @@ from appliance.domain.embedding import BroughtDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.new_request import StoredDocument
-from appliance.embedding.session_document_store import SessionDocumentStore
-from appliance.embedding.session_store import SessionStore
+from appliance.integrators.session_document_store import SessionDocumentStore
+from appliance.integrators.session_store import SessionStore
 from appliance.settings import DocumentSettings
 
 

@@ -10,7 +10,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobMaintenance
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 
 SessionSteps = Callable[[int], None]
 """Told how many documents were looked at, since it was told before."""

@@ -13,7 +13,6 @@ from typing import Final, TypeAlias
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.intake import Intake, check_file_name
 from appliance.documents.page_pictures import PagePictures, PageWanted
 from appliance.documents.quotas import SessionQuotas
 from appliance.domain.audit import AuditEvent
@@ -29,12 +28,13 @@ from appliance.embedding.identification import EmbedSessionIdentity
 from appliance.embedding.request import EmbedSessionRequests
 from appliance.embedding.session import Sessions
 from appliance.embedding.session_steps import SessionSteps
-from appliance.embedding.session_store import SessionStore
 from appliance.embedding.session_views import EmbedSessionViews
 from appliance.embedding.signer_readiness import check_signer
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.integrators.session_store import SessionStore
+from appliance.requests.intake import Intake, check_file_name
+from appliance.requests.request_store import RequestStore
 from appliance.settings import DocumentSettings
-from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests
 
 PAGE_DPI: Final = 96

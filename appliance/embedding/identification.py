@@ -24,8 +24,8 @@ from appliance.domain.vocab import EventKind, PersonState
 from appliance.embedding.session_steps import SessionSteps
 from appliance.identity import totp
 from appliance.identity.login import email_indexes
-from appliance.identity.login_store import LoginSecretStore
-from appliance.identity.person_store import PersonStore
+from appliance.people.login_store import LoginSecretStore
+from appliance.people.person_store import PersonStore
 
 _CLAIM: Final = "frame-claim"
 _CODE: Final = "frame-code"

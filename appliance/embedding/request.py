@@ -28,8 +28,8 @@ from appliance.domain.requests.new_request import (
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_steps import SessionSteps
-from appliance.embedding.session_store import SessionStore
-from appliance.signing.request_store import RequestStore
+from appliance.integrators.session_store import SessionStore
+from appliance.requests.request_store import RequestStore
 
 _LOCK: Final = "frame-idem-key"
 _SETTLED: Final = frozenset(

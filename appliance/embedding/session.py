@@ -33,13 +33,13 @@ from appliance.domain.integrators.origins import LONGEST, parse_origin
 from appliance.domain.ports import LookupIndex
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_steps import audit, is_over
-from appliance.embedding.session_store import SessionStore
-from appliance.identity.person_store import PersonStore
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.logo_store import LogoStore
+from appliance.integrators.session_store import SessionStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings
-from appliance.signing.request_store import RequestStore
 
 _BEGUN: Final = frozenset(
     {RequestState.IN_PROGRESS, RequestState.SIGNED, RequestState.FAILED}

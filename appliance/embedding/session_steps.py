@@ -13,7 +13,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, PersonId, RequestId
 from appliance.domain.integrators.integrators import EmbedSession, SessionState
 from appliance.domain.vocab import EventKind
-from appliance.embedding.session_store import SessionStore
+from appliance.integrators.session_store import SessionStore
 
 
 class SessionSteps:

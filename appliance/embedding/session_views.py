@@ -25,11 +25,11 @@ from appliance.domain.integrators.integrators import EmbedSession, SessionState
 from appliance.domain.requests.new_request import FRAME_ORIGIN
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, VouchedBy
-from appliance.embedding.session_store import SessionStore
-from appliance.identity.person_store import PersonStore
+from appliance.integrators.session_store import SessionStore
 from appliance.keys.credential_store import CredentialStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from appliance.signing.activations.activation_store import ActivationStore
-from appliance.signing.request_store import RequestStore
 
 PDF: Final = "application/pdf"
 _STATES: Final = {

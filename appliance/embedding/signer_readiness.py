@@ -18,8 +18,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import CredentialState, PersonState
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 
 

@@ -50,11 +50,11 @@ from appliance.domain.requests.request import (
 )
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
-from appliance.embedding.session_store import SessionStore
 from appliance.embedding.session_views import EmbedSessionViews
-from appliance.identity.person_store import PersonStore
+from appliance.integrators.session_store import SessionStore
 from appliance.keys.signing_password import normalize
-from appliance.signing.request_store import RequestStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from appliance.signing.requests import Requests, reject_in
 from appliance.signing.sign import Signing
 

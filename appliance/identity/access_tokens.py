@@ -26,8 +26,8 @@ from appliance.domain.login import JwtKeyRow
 from appliance.domain.ports import Sealer
 from appliance.domain.requests.request import Signer
 from appliance.domain.text import strict_json
-from appliance.identity.login_store import JwtKeyStore
-from appliance.identity.person_store import PersonStore
+from appliance.people.login_store import JwtKeyStore
+from appliance.people.person_store import PersonStore
 from appliance.settings import Settings
 
 CLIENT: Final = "rubrica"

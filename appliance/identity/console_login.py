@@ -36,8 +36,8 @@ from appliance.identity.console_login_attempts import (
     ConsoleLoginAttempts,
     account_indexes,
 )
-from appliance.identity.console_user_store import ConsoleUserStore
 from appliance.keys.signing_password import MAX_BYTES, normalize
+from appliance.people.console_user_store import ConsoleUserStore
 from appliance.settings import Settings
 
 SESSION_S: Final = 8 * 3600

@@ -16,8 +16,8 @@ from appliance.domain.login import AttemptKind
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind
 from appliance.identity import totp
-from appliance.identity.console_user_store import ConsoleUserStore
 from appliance.keys.signing_password import normalize
+from appliance.people.console_user_store import ConsoleUserStore
 from appliance.settings import Settings
 
 _ACCOUNT: Final = "console-account"

@@ -25,7 +25,7 @@ from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind
 from appliance.identity import totp
 from appliance.identity.console_login import console_password, session_indexes
-from appliance.identity.console_user_store import ConsoleUserStore
+from appliance.people.console_user_store import ConsoleUserStore
 from appliance.settings import Settings
 
 _OFFER_LIFE: Final = timedelta(minutes=10)

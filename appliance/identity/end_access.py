@@ -9,9 +9,9 @@ from datetime import datetime
 from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.unit_of_work import Transaction
 from appliance.domain.ids import PersonId
-from appliance.embedding.session_store import SessionStore
-from appliance.identity.console_user_store import EnrolmentStore
-from appliance.identity.person_store import PersonStore
+from appliance.integrators.session_store import SessionStore
+from appliance.people.console_user_store import EnrolmentStore
+from appliance.people.person_store import PersonStore
 
 
 async def end_access(

@@ -31,11 +31,9 @@ from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, PersonState, TaskKind
 from appliance.identity import totp
-from appliance.identity.console_user_store import EnrolmentStore
 from appliance.identity.invitations import code_indexes
 from appliance.identity.login import account_indexes
 from appliance.identity.people import check_differ
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.signing_password import (
@@ -44,6 +42,8 @@ from appliance.keys.signing_password import (
     UnlockKeys,
     normalize,
 )
+from appliance.people.console_user_store import EnrolmentStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.issuance import Issuance, IssuePlan
 from appliance.pki.revocation_pins import RevocationPins
 

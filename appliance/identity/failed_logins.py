@@ -22,9 +22,9 @@ from appliance.domain.ids import PersonId
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind
 from appliance.identity import console_login_attempts
-from appliance.identity.console_user_store import ConsoleUserStore
 from appliance.identity.login import account_indexes, email_indexes
-from appliance.identity.person_store import PersonStore
+from appliance.people.console_user_store import ConsoleUserStore
+from appliance.people.person_store import PersonStore
 
 _SHOWN: Final = timedelta(days=1)
 

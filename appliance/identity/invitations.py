@@ -21,10 +21,10 @@ from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
-from appliance.identity.console_user_store import EnrolmentStore
 from appliance.identity.login import email_index, refuse_known_email
 from appliance.identity.people import checked_person
-from appliance.identity.person_store import PersonStore
+from appliance.people.console_user_store import EnrolmentStore
+from appliance.people.person_store import PersonStore
 from appliance.settings import Settings
 
 _CODE_BYTES: Final = 32

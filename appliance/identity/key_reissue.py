@@ -20,7 +20,7 @@ from appliance.domain.vocab import (
 )
 from appliance.identity.end_access import end_access
 from appliance.identity.invitations import Invitations
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.revocation import Revocations
 
 

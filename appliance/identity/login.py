@@ -30,8 +30,8 @@ from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity import totp
 from appliance.identity.access_tokens import AccessTokens, IssuedToken
-from appliance.identity.login_store import LoginSecretStore
-from appliance.identity.person_store import PersonStore
+from appliance.people.login_store import LoginSecretStore
+from appliance.people.person_store import PersonStore
 from appliance.settings import AuthSettings
 
 EMAIL: Final = "email"

@@ -22,12 +22,12 @@ from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
 from appliance.identity.login import account_indexes, email_index, refuse_known_email
-from appliance.identity.person_store import PersonStore
 from appliance.keys.signing_password import (
     SigningPasswords,
     UnlockKeys,
     normalize,
 )
+from appliance.people.person_store import PersonStore
 from appliance.pki.issuance import Issuance, IssuePlan
 from appliance.pki.revocation_pins import RevocationPins
 

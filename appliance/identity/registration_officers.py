@@ -12,7 +12,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.end_access import end_access
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 
 
 class RegistrationOfficers:

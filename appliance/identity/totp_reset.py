@@ -9,7 +9,7 @@ from appliance.domain.ports import Sealer
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity import totp
 from appliance.identity.end_access import end_access
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 
 
 class PersonFactor:

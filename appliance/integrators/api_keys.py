@@ -24,8 +24,8 @@ from appliance.domain.integrators.integrators import (
 from appliance.domain.ports import LookupIndex
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import Environment, EventKind
-from appliance.embedding.session_store import SessionStore
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.integrators.session_store import SessionStore
 
 _LABEL_CHARS: Final = 60
 OVERLAP_AT_MOST_S: Final = 7 * 86_400

@@ -22,9 +22,9 @@ from appliance.domain.integrators.integrators import (
 from appliance.domain.integrators.origins import parse_origin
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.vocab import EventKind
-from appliance.embedding.session_store import SessionStore
 from appliance.integrators.api_keys import ApiKeys, audit, integrator_of, words
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.integrators.session_store import SessionStore
 
 _CODE: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 _NAME_CHARS: Final = 120

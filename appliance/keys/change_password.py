@@ -15,11 +15,11 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind
-from appliance.identity.login_store import LoginSecretStore
-from appliance.identity.person_store import PersonStore
 from appliance.keys.password_attempts import PasswordAttempts, RightPassword
 from appliance.keys.rewrap_user_keys import is_in_use, relock
 from appliance.keys.signing_password import NewSecret, SigningPasswords
+from appliance.people.login_store import LoginSecretStore
+from appliance.people.person_store import PersonStore
 
 
 class PasswordChange:

@@ -27,10 +27,10 @@ from appliance.domain.ids import CredentialId, PersonId, TaskId
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.ports import WorkNotifier
 from appliance.domain.vocab import EventKind, TaskKind, TaskState, VouchedBy
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created, task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 
 _LEASE: Final = timedelta(seconds=30)

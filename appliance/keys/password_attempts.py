@@ -25,7 +25,6 @@ from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import CredentialId, PersonId, RequestId
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, SlotOutcome
-from appliance.identity.person_store import PersonStore
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.rewrap_user_keys import try_relock
 from appliance.keys.signing_password import (
@@ -33,6 +32,7 @@ from appliance.keys.signing_password import (
     SigningPasswords,
     UnlockKeys,
 )
+from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 
 _SLOT_LIFE: Final = timedelta(seconds=60)

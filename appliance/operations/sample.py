@@ -99,8 +99,8 @@ async def _person(front: "ServiceRegistry", settings: Settings) -> dict[str, Any
 
 
 async def _request(front: "ServiceRegistry") -> int:
-    from appliance.documents.intake import IntakeOrder  # noqa: PLC0415 (heavy)
-    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
+    from appliance.people.person_store import PersonStore  # noqa: PLC0415 (heavy)
+    from appliance.requests.intake import IntakeOrder  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:
         integrator = await PersonStore(transaction).integrator(_INTEGRATOR)

@@ -19,8 +19,8 @@ from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, TaskId
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import CredentialState, EventKind, RevocationReason
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.certificate_rules import name_of

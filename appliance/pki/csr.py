@@ -18,13 +18,13 @@ from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId, TaskId, new_id
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import CredentialState, EventKind, TaskKind, TaskState
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created, task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.key_encryption import seal_to_each
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
+from appliance.people.person_store import PersonStore
 
 
 class SigningRequests:

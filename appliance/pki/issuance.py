@@ -26,8 +26,6 @@ from appliance.domain.vocab import (
     TaskKind,
     VouchedBy,
 )
-from appliance.identity.login_store import LoginSecretStore
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import issue_binding, submit_issue
@@ -39,6 +37,8 @@ from appliance.keys.signing_password import (
     UnlockKeys,
     normalize,
 )
+from appliance.people.login_store import LoginSecretStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.revocation import Revocations
 
 

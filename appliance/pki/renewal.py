@@ -18,10 +18,10 @@ from appliance.domain.vocab import (
     PersonState,
     TaskState,
 )
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.validation.trust_store import FormerCertificateStore
 from appliance.signing.activations.activation_store import ActivationStore

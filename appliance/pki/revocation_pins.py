@@ -20,7 +20,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind, PersonState
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.validation.trust_store import RevocationPinStore
 
 _LETTERS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

@@ -19,8 +19,8 @@ from appliance.domain.ids import PersonId
 from appliance.domain.login import AttemptKind
 from appliance.domain.ports import LookupIndex
 from appliance.domain.vocab import CredentialState, EventKind, RevocationReason
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_pins import RevocationPins

@@ -32,15 +32,15 @@ from appliance.domain.ports import CompletionNotifier
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, ItemState, RequestState
-from appliance.identity.person_store import PersonStore
 from appliance.integrators.logo_store import LogoStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from appliance.signing.request_store import RequestStore
 from appliance.signing.signing_order import end_rest, hand_over
 
 ATTEMPTS: Final = 5

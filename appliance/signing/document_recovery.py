@@ -29,9 +29,9 @@ from appliance.domain.ports import BlobMaintenance
 from appliance.domain.requests.levels import SignatureProfile, Upkeep, reaches
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from appliance.signing.request_store import RequestStore
 from appliance.signing.signing_order import SigningOrder
 
 _ALL: Final = timedelta(days=1)

@@ -29,16 +29,16 @@ from appliance.domain.vocab import (
     ItemState,
     RequestState,
 )
-from appliance.embedding.session_store import SessionStore
-from appliance.identity.console_user_store import ConsoleUserStore
+from appliance.integrators.session_store import SessionStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import TASK_ATTEMPTS
 from appliance.keys.password_attempt_store import PasswordAttemptStore
+from appliance.people.console_user_store import ConsoleUserStore
 from appliance.pki.validation.external_status_store import ExternalStatusStore
+from appliance.requests.request_store import RequestStore
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.batch_store import BatchStore
 from appliance.signing.claims import ATTEMPTS, key_interrupted
-from appliance.signing.request_store import RequestStore
 from appliance.signing.signing_order import end_rest
 
 _BATCH: Final = 200

@@ -16,8 +16,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.levels import Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, SignatureLevel
+from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from appliance.signing.request_store import RequestStore
 
 _LEASE: Final = timedelta(minutes=2)
 OVERDUE: Final = timedelta(hours=1)

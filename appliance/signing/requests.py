@@ -10,7 +10,6 @@ from appliance.appearance.content import Stamping, picture_of
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.core.work_owner import working_for
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.inspection import Inspections
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.audit import AuditEvent
@@ -29,8 +28,9 @@ from appliance.domain.requests.request import (
 )
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
-from appliance.identity.person_store import PersonStore
-from appliance.signing.request_store import RequestStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.inspection import Inspections
+from appliance.requests.request_store import RequestStore
 from appliance.signing.signing_order import end_rest
 
 PREVIEW_DPI: Final = 96

@@ -50,15 +50,15 @@ from appliance.domain.requests.request import (
 )
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, PersonState, RequestState
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import seal_to_each
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import UnlockKeys
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
-from appliance.signing.request_store import RequestStore
 
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
 

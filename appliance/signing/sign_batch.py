@@ -19,9 +19,9 @@ from appliance.domain.ids import BatchId, PersonId, RequestId
 from appliance.domain.ports import Subscription
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, BatchRow, SignBatch
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
+from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.batch_store import BatchStore
-from appliance.signing.request_store import RequestStore
 from appliance.signing.sign import Signing, standing
 
 _LOOK_AGAIN_S: Final = 1.0

@@ -18,7 +18,7 @@ from appliance.documents.document_store import DocumentStore
 from appliance.domain.appearance.details import CODE_CHARACTERS, CODE_LENGTH
 from appliance.domain.appearance.text import mask_name
 from appliance.domain.requests.request import SignedVersion
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 from appliance.signing.activations.activation_store import ActivationStore
 
 # What people and Crockford's base 32 hold for the same.

@@ -18,7 +18,6 @@ import structlog
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.inspection import Inspections
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.documents import Inspection
@@ -27,7 +26,8 @@ from appliance.domain.ids import DocumentId, RequestId, new_id
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState
-from appliance.signing.request_store import RequestStore
+from appliance.requests.inspection import Inspections
+from appliance.requests.request_store import RequestStore
 
 _log = structlog.get_logger(__name__)
 _BATCH: Final = 20

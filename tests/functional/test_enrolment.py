@@ -7,7 +7,7 @@ import pyotp
 
 from appliance.bootstrap import ServiceRegistry
 from appliance.domain.ids import PersonId
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
 from tests.validators import pdfsig

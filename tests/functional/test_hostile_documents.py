@@ -21,8 +21,8 @@ from appliance.bootstrap import ServiceRegistry
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.requests.new_request import NewRequest
-from appliance.identity.person_store import PersonStore
-from appliance.signing.request_store import RequestStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from tests.parts import hostile
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.bystander import Bystander

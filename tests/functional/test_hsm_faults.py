@@ -18,7 +18,7 @@ from appliance.core.database import tables
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.vocab import IntentState, ItemState, RequestState
 from appliance.keys.credential_store import CredentialStore
-from appliance.signing.request_store import RequestStore
+from appliance.requests.request_store import RequestStore
 from tests import pdfs
 from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson

@@ -20,8 +20,8 @@ from appliance.bootstrap import ServiceRegistry
 from appliance.domain.identity import Credential
 from appliance.domain.keys import KeyMode
 from appliance.domain.vocab import VouchedBy
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
+from appliance.people.person_store import PersonStore
 from tests import pdfs
 from tests.functional.calls import problem, sign
 from tests.ledger import read_ledger

@@ -22,8 +22,8 @@ from appliance.domain.ids import PersonId
 from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import VouchedBy
-from appliance.identity.person_store import PersonStore
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.people.person_store import PersonStore
 from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.guesses import guess_at_person

@@ -36,17 +36,17 @@ from sqlalchemy import update
 from appliance.bootstrap import ServiceRegistry, open_front
 from appliance.core.database.tables import login_secret
 from appliance.core.database.tables import person as person_table
-from appliance.documents.intake import IntakeOrder
 from appliance.domain.activation import IntentRow
 from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.ids import PersonId
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.people import NewPersonOrder
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.intake import IntakeOrder
+from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings, load_settings
 from appliance.signing.activations.activation_store import ActivationStore
-from appliance.signing.request_store import RequestStore
 from tests.parts.places import free_port
 from tests.parts.plain_http import NO_TLS, answers
 from tests.parts.prepared import copy_installation, prepared

@@ -18,11 +18,11 @@ from typing import cast
 import httpx
 
 from appliance.bootstrap import open_front
-from appliance.documents.intake import Intake
 from appliance.domain.clock import SystemClock
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import PdfInspector
+from appliance.requests.intake import Intake
 from tests.parts.appliance import Appliance, TestPerson, intake_order
 from tests.parts.plain_http import NO_TLS
 

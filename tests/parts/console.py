@@ -31,7 +31,6 @@ from appliance.appearance.content import Stamping
 from appliance.appearance.samples import StampSamples
 from appliance.bootstrap import AdminServiceRegistry, open_admin
 from appliance.core.secrets.password_hashing import HashSlots
-from appliance.documents.intake import Intake, IntakeOrder
 from appliance.domain.appearance.details import Logo, LogoPicture
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import (
@@ -45,9 +44,10 @@ from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorC
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.console_login import ConsoleLogin
-from appliance.identity.person_store import PersonStore
 from appliance.integrators.logos import Logos
 from appliance.keys.health import Health
+from appliance.people.person_store import PersonStore
+from appliance.requests.intake import Intake, IntakeOrder
 from tests.fakes import NOON, MovingClock
 from tests.parts.held import hold
 from tests.parts.kept_hashes import KeptHashes

@@ -16,7 +16,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind
 from appliance.identity.enrolment import Choice
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 from tests.parts.console import NAME, PASSWORD, Answer, Site, open_site
 from tests.parts.outside_ca import OutsideCa
 

@@ -20,7 +20,6 @@ from appliance.core.rate_limit import Throttle
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.download_links import DownloadLinks
-from appliance.documents.intake import Intake
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.appearance.details import LogoPicture
 from appliance.domain.appearance.stamp import StampLayout
@@ -43,15 +42,16 @@ from appliance.domain.vocab import PersonState, RequestState, VouchedBy
 from appliance.embedding.ceremony import Ceremony
 from appliance.embedding.identification import EmbedSessionIdentity
 from appliance.embedding.request import EmbedSessionRequests
-from appliance.embedding.session_store import SessionStore
 from appliance.embedding.session_views import EmbedSessionViews
 from appliance.embedding.signing import EmbedSessionSigning
 from appliance.identity.login import email_index
-from appliance.identity.person_store import PersonStore
+from appliance.integrators.session_store import SessionStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
-from appliance.signing.request_store import RequestStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.intake import Intake
+from appliance.requests.request_store import RequestStore
 from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
 from tests.core_parts import begin_request, new_credential

@@ -24,12 +24,12 @@ from sqlalchemy import select, update
 from appliance.bootstrap import ServiceRegistry
 from appliance.core.database.tables import audit_event, embed_session, login_secret
 from appliance.core.database.tables import person as person_table
-from appliance.documents.intake import IntakeOrder
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind, PersonState
-from appliance.identity.person_store import PersonStore
 from appliance.integrators.integrator_store import IntegratorStore
-from appliance.signing.request_store import RequestStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.intake import IntakeOrder
+from appliance.requests.request_store import RequestStore
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.browsers import PATIENCE_MS
 from tests.parts.host_page import HostPage

@@ -14,9 +14,9 @@ from appliance.domain.ids import DocumentId, PersonId, RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
-from appliance.embedding.session_store import SessionStore
+from appliance.integrators.session_store import SessionStore
+from appliance.requests.request_store import RequestStore
 from appliance.signing.expiry import ExpiryJob
-from appliance.signing.request_store import RequestStore
 from tests.parts.stores import Desk, open_desk
 
 OPERATOR = "operator"

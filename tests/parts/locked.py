@@ -20,12 +20,12 @@ from appliance.domain.keys import KeyMode, WrapMethod
 from appliance.domain.requests.request import SignCommand, Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
-from appliance.identity.person_store import PersonStore
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import lock_outer, open_outer
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
+from appliance.people.person_store import PersonStore
 from appliance.pki.issuance import Issuance
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing

@@ -21,7 +21,6 @@ from typing import Any, Final
 from quart import Quart, request
 
 from appliance.api.wire import query, requests
-from appliance.documents.intake import check_file_name
 from appliance.domain import sandbox
 from appliance.domain.errors import ApplianceError
 from appliance.domain.identity import parse_cuil
@@ -38,6 +37,7 @@ from appliance.keys.signing_password import normalize
 from appliance.pki.ocsp_responder import _parse as read_ocsp_request
 from appliance.pki.tsa.tsp_messages import read_question
 from appliance.pki.validation.certificate_rules import read_one, read_pem
+from appliance.requests.intake import check_file_name
 from appliance.web import content_negotiation, i18n
 from appliance.web.server.client_address import Proxies
 from embed.wire import file_name

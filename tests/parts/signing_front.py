@@ -20,10 +20,10 @@ from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
-from appliance.identity.person_store import PersonStore
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
+from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 from appliance.signing.claims import Publication
 from appliance.signing.sign import Signing

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.documents.intake import check_file_name
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.requests.intake import check_file_name
 
 
 @pytest.mark.parametrize(

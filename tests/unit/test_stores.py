@@ -21,12 +21,12 @@ def test_sql_is_in_stores_and_queues() -> None:
         if any(name.split(".")[0] == "sqlalchemy" for name in names)
     }
 
-    assert "appliance.identity.person_store" in found
+    assert "appliance.people.person_store" in found
     assert {module for module in found if not _may_use_sql(module)} == set()
 
 
 def test_stores_call_no_use_case() -> None:
-    """Any feature may use any store: so none of them leads back to a feature."""
+    """Every feature above may use it: so it leads back to none."""
     wrong = {
         (module, name)
         for module, names in _modules()

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from appliance.bootstrap import Core, open_trust
-from appliance.documents.inspection import Inspections
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.pki.ca_certificates import read_authority
 from appliance.pki.publication import Publishing
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.validation_material import ValidationSource
+from appliance.requests.inspection import Inspections
 from appliance.signing.claims import Claims
 from appliance.signing.level_maintenance import UpkeepWork
 from appliance.signing.signing_order import SigningOrder

@@ -5,9 +5,9 @@ from typing import Final
 
 import structlog
 
+from appliance.console.expiry_notices import Expiry
 from appliance.domain.clock import Clock
 from appliance.pki.automatic_renewal import AutoRenewal
-from appliance.pki.expiry_notices import Expiry
 
 _log = structlog.get_logger(__name__)
 _WARN_EVERY: Final = timedelta(hours=1)

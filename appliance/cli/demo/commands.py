@@ -110,7 +110,7 @@ def _request(args: argparse.Namespace) -> int:
 
 
 async def _new_request(front: "ServiceRegistry") -> int:
-    from appliance.documents.intake import IntakeOrder  # noqa: PLC0415 (heavy)
+    from appliance.requests.intake import IntakeOrder  # noqa: PLC0415 (heavy)
 
     return await front.intake.create_request(
         IntakeOrder(

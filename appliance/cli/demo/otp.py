@@ -40,7 +40,7 @@ async def _console_code(front: "ServiceRegistry", name: str) -> str | None:
     """The present code of a console user, or None for any other name."""
     import pyotp  # noqa: PLC0415 (heavy)
 
-    from appliance.identity.console_user_store import ConsoleUserStore  # noqa: PLC0415 (heavy)
+    from appliance.people.console_user_store import ConsoleUserStore  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:
         secret = await ConsoleUserStore(transaction).by_name(name)
@@ -79,7 +79,7 @@ async def _find(front: "ServiceRegistry", user: str) -> Person:
         ApplianceError: `PERSON_NOT_FOUND`.
     """
     from appliance.identity.login import email_indexes  # noqa: PLC0415 (heavy)
-    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
+    from appliance.people.person_store import PersonStore  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:
         try:

@@ -48,7 +48,7 @@ async def ensure_person(
         ApplianceError: what stands in the way.
     """
     from appliance.identity.people import NewPersonOrder  # noqa: PLC0415 (heavy)
-    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
+    from appliance.people.person_store import PersonStore  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:
         person = await PersonStore(transaction).by_cuil(cuil)

@@ -43,7 +43,7 @@ async def set_up(settings: Settings) -> int:
     Raises:
         ApplianceError: `NOT_A_TRIAL`, or what stands in the way.
     """
-    from appliance.identity.person_store import PersonStore  # noqa: PLC0415 (heavy)
+    from appliance.people.person_store import PersonStore  # noqa: PLC0415 (heavy)
 
     refuse_outside_trial(settings)
     async with operators_front(settings) as front:

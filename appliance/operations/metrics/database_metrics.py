@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 
+from appliance.console.expiry_notices import Expiry
 from appliance.console.installation_state import Publication, Queue, look
 from appliance.core import metrics
 from appliance.core.installation_store import InstallationStore
@@ -24,7 +25,6 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
 from appliance.keys.signing_hosts import ALIVE
 from appliance.keys.worker_store import WorkerStore
-from appliance.pki.expiry_notices import Expiry
 from appliance.settings import Settings
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 

@@ -26,9 +26,9 @@ from appliance.domain.vocab import (
 )
 from appliance.identity.console_login import SignIn
 from appliance.identity.enrolment import Choice
-from appliance.identity.login_store import LoginSecretStore
-from appliance.identity.person_store import PersonStore
 from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.people.login_store import LoginSecretStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from tests.fakes import NOON

@@ -10,8 +10,8 @@ from appliance.domain.console import PeopleFilter
 from appliance.domain.errors import ApplianceError
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.access_tokens import AccessTokens
-from appliance.identity.login_store import LoginSecretStore
-from appliance.identity.person_store import PersonStore
+from appliance.people.login_store import LoginSecretStore
+from appliance.people.person_store import PersonStore
 from tests.parts.console import PDF, Site
 from tests.parts.console_changes import (
     ANA,

@@ -12,8 +12,8 @@ from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.levels import ProfileWishes, Upkeep
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
+from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from appliance.signing.request_store import RequestStore
 from tests.core_parts import begin_request
 from tests.parts.console import PDF, Site, open_site
 

@@ -11,7 +11,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integrators.integrators import NewConsoleSession
 from appliance.domain.vocab import EventKind
 from appliance.identity.console_login import SignIn
-from appliance.identity.console_user_store import ConsoleUserStore
+from appliance.people.console_user_store import ConsoleUserStore
 from tests.parts.stores import Desk, open_desk
 
 PASSWORD, OTHER = "una clave de consola", "otra clave de consola"

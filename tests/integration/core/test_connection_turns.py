@@ -7,7 +7,7 @@ import pytest
 
 from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 from tests.core_parts import CoreParts
 
 pytestmark = pytest.mark.storage

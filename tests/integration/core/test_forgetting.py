@@ -10,8 +10,8 @@ from appliance.core.idempotency_store import IdempotencyStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.keys.password_attempt_store import PasswordAttemptStore
+from appliance.requests.request_store import RequestStore
 from appliance.signing.expiry import ExpiryJob
-from appliance.signing.request_store import RequestStore
 from tests.fakes import FakeCompletionNotifier
 from tests.web_parts import Parts, open_parts
 

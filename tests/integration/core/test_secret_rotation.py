@@ -22,7 +22,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, new_id
 from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.identity.login import email_indexes
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 from tests.parts.command_place import CommandPlace, make_place
 from tests.parts.started import Running
 from tests.parts.stores import Desk, open_desk

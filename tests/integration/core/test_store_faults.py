@@ -18,8 +18,8 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
-from appliance.identity.person_store import PersonStore
 from appliance.keys.health import Health
+from appliance.people.person_store import PersonStore
 from tests.core_parts import CoreParts, core_settings, open_core_parts
 from tests.parts.played_sandbox import PlayedSandbox
 from tests.parts.postgres import PostgresServer, database_name

@@ -21,7 +21,7 @@ from appliance.core.database.table_version import (
     newest,
     table_version,
 )
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 from appliance.settings import Settings, SettingsError
 from tests.core_parts import CoreParts, core_settings
 from tests.parts.command_place import CommandPlace, make_place

@@ -12,7 +12,7 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.new_request import StoredDocument
-from appliance.embedding.session_document_store import SessionDocumentStore
+from appliance.integrators.session_document_store import SessionDocumentStore
 from tests.core_parts import A4
 from tests.parts.frame_desk import FrameDesk, open_frame_desk, refused
 

@@ -15,7 +15,7 @@ from appliance.documents.download_link_store import DownloadLinkStore
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys
 from tests.parts.small_disk import fill, small_disk

@@ -10,7 +10,7 @@ import pytest
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.documents import Inspection
 from appliance.domain.vocab import RequestState
-from appliance.embedding.session_store import SessionStore
+from appliance.integrators.session_store import SessionStore
 from appliance.web.auth import is_public
 from embed.api import LATE
 from embed.reports import ADDRESS_MOST, SESSION_MOST

@@ -18,8 +18,8 @@ from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.requests.new_request import NewRequest
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
-from appliance.embedding.session_store import SessionStore
-from appliance.signing.request_store import RequestStore
+from appliance.integrators.session_store import SessionStore
+from appliance.requests.request_store import RequestStore
 from tests.parts.frame_desk import (
     ADDRESS,
     CERTIFIED,

@@ -17,9 +17,9 @@ from appliance.domain.vocab import (
     PersonState,
     RequestState,
 )
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
-from appliance.signing.request_store import RequestStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from tests.core_parts import new_credential
 from tests.parts.frame_desk import (
     ADDRESS,

@@ -13,9 +13,9 @@ from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.vocab import EventKind, PersonState, TaskKind, VouchedBy
-from appliance.identity.person_store import PersonStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.people.person_store import PersonStore
 from appliance.web import i18n
 from tests.web_parts import BASE_URL, CUIL, EMAIL, Parts, open_parts
 

@@ -19,7 +19,7 @@ from sqlalchemy import update
 from appliance.core.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import PersonState
-from appliance.identity.login_store import JwtKeyStore
+from appliance.people.login_store import JwtKeyStore
 from tests.web_parts import BASE_URL, Parts
 
 

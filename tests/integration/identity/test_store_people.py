@@ -6,8 +6,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Integrator, NewPerson, Person
 from appliance.domain.ids import IntegratorId, PersonId, new_id
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
+from appliance.people.person_store import PersonStore
 from tests.core_parts import CoreParts, cheap_secret
 
 pytestmark = pytest.mark.storage

@@ -9,7 +9,7 @@ import pytest
 from appliance.core.database import tables
 from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.vocab import EventKind, RequestState
-from appliance.signing.request_store import RequestStore
+from appliance.requests.request_store import RequestStore
 from tests.parts.integrators import (
     OPERATOR,
     new_key,

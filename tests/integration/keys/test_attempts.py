@@ -21,10 +21,10 @@ from appliance.domain.ids import CredentialId, RequestId
 from appliance.domain.requests.request import Signer
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import SlotOutcome
-from appliance.identity.person_store import PersonStore
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import PasswordCheck, SigningPasswords
+from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 from tests.core_parts import PASSWORD, CoreParts, cheap_password_secret
 from tests.parts.signing_host import INSTALLATION

@@ -16,10 +16,10 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.people.person_store import PersonStore
 from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.certificates import Certificates
 from appliance.pki.credentials import Credentials

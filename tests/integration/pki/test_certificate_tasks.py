@@ -21,9 +21,9 @@ from appliance.domain.vocab import (
     TaskKind,
     VouchedBy,
 )
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
 from appliance.pki.publication import Publishing

@@ -15,9 +15,9 @@ from appliance.domain.vocab import (
     RevocationReason,
     TaskKind,
 )
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.credentials import Credentials
 from appliance.pki.revocation import Revocations

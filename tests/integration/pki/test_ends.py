@@ -5,11 +5,11 @@ from datetime import timedelta
 
 from structlog.testing import capture_logs
 
+from appliance.console.expiry_notices import Expiry
 from appliance.core.unit_of_work import Transaction
 from appliance.domain.trust_store import ExpiringKind
 from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.certificates import Certificates
-from appliance.pki.expiry_notices import Expiry
 from tests.core_parts import CoreParts
 from tests.fakes import NOON
 from tests.parts.held import hold

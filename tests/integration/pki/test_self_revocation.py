@@ -15,8 +15,8 @@ from appliance.domain.vocab import (
     PersonState,
     RevocationReason,
 )
-from appliance.identity.person_store import PersonStore
 from appliance.keys.credential_store import CredentialStore
+from appliance.people.person_store import PersonStore
 from appliance.pki.validation.trust_store import RevocationPinStore
 from tests.parts.held import hold
 from tests.web_parts import CUIL, Parts, open_parts

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 import pytest
 from cryptography.hazmat.primitives import hashes
 
+from appliance.console.expiry_notices import Expiry
 from appliance.core.unit_of_work import Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import new_id
 from appliance.domain.trust_store import AnchorPurpose, Expiring, ExpiringKind
 from appliance.domain.vocab import CredentialState, EventKind
-from appliance.pki.expiry_notices import Expiry
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import ExpiryStore
 from tests.core_parts import CoreParts

@@ -14,13 +14,13 @@ import pytest
 from pyhanko.sign.fields import MDPPerm
 
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.intake import Intake, IntakeOrder
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.documents import Damage, FindingKind
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.vocab import EventKind
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.intake import Intake, IntakeOrder
 from appliance.settings import DocumentSettings
 from appliance.web.problems import ANSWERS
 from tests import pdfs

@@ -23,13 +23,13 @@ from appliance.domain.requests.request import Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import RequestState
-from appliance.identity.person_store import PersonStore
 from appliance.keys.key_encryption import open_seal
 from appliance.keys.signing_password import SigningPasswords
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.claims import Publication
 from appliance.signing.expiry import ExpiryJob
-from appliance.signing.request_store import RequestStore
 from appliance.signing.sign_batch import BatchSigning
 from tests.core_parts import (
     A4,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.console.expiry_notices import Expiry
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.local.blob_store import LocalBlobStore
@@ -31,7 +32,6 @@ from appliance.keys.hsm_tasks import TASK_ATTEMPTS
 from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
-from appliance.pki.expiry_notices import Expiry
 from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates

@@ -24,8 +24,8 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.ca_certificates import AuthorityFiles
 from appliance.pki.publication import Publishing
 from appliance.pki.validation.validation_material import ValidationSource
+from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_counts
-from appliance.signing.request_store import RequestStore
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.core_parts import CoreParts
 from tests.fakes import MovingClock

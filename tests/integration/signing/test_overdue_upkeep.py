@@ -13,13 +13,13 @@ from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.levels import Upkeep, UpkeepCount
 from appliance.domain.vocab import SignatureLevel
+from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance import (
     UpkeepWork,
     upkeep_counts,
     upkeep_overdue,
 )
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from appliance.signing.request_store import RequestStore
 from tests.core_parts import CoreParts
 from tests.parts.console import Site
 from tests.parts.console_changes import ANA, open_acme_site

@@ -21,9 +21,9 @@ from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import ActivationState, RequestState
-from appliance.identity.person_store import PersonStore
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
+from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
 from tests.core_parts import PASSWORD, CoreParts, core_settings, signed_view

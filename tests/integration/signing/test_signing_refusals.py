@@ -16,7 +16,7 @@ from appliance.domain.ids import RequestId
 from appliance.domain.requests.request import SignCommand
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import PersonState, RequestState, Restriction
-from appliance.signing.request_store import RequestStore
+from appliance.requests.request_store import RequestStore
 from tests.parts.signing_front import WRONG, ServiceRegistry, beat
 
 C, R = ErrorCode, RequestState

@@ -20,7 +20,7 @@ from appliance.domain.ids import (
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import LEGAL_MOVES, LISTED
 from appliance.domain.vocab import RequestState
-from appliance.signing.request_store import RequestStore
+from appliance.requests.request_store import RequestStore
 from tests.core_parts import A4, CoreParts, signed_view
 
 pytestmark = pytest.mark.storage

@@ -11,8 +11,6 @@ import pytest
 from appliance.appearance.content import Stamping
 from appliance.documents.docmdp_policy import check_permitted
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.inspection import Inspections
-from appliance.documents.intake import Intake, IntakeOrder
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.documents import Damage, FindingKind, Inspection, Repair
 from appliance.domain.errors import (
@@ -25,10 +23,12 @@ from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.request import Signer
 from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
+from appliance.requests.inspection import Inspections
+from appliance.requests.intake import Intake, IntakeOrder
+from appliance.requests.request_store import RequestStore
 from appliance.settings import DocumentSettings
 from appliance.signing.claims import Publication
 from appliance.signing.expiry import ExpiryJob
-from appliance.signing.request_store import RequestStore
 from appliance.signing.requests import Requests
 from appliance.signing.signing_order import PROCESS_ENDED, SigningOrder
 from tests.core_parts import (

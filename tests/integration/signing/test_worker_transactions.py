@@ -8,8 +8,8 @@ import pytest
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, RequestState
+from appliance.requests.request_store import RequestStore
 from appliance.signing.claims import Publication
-from appliance.signing.request_store import RequestStore
 from tests.core_parts import (
     CERTIFICATE,
     DIGEST,

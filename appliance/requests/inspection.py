@@ -15,7 +15,7 @@ from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
 from appliance.domain.ports import BlobStore, PdfInspector
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import RequestView
-from appliance.signing.request_store import RequestStore
+from appliance.requests.request_store import RequestStore
 
 _log = structlog.get_logger(__name__)
 _PAGE: Final = 200

@@ -27,9 +27,9 @@ from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import EventKind
-from appliance.identity.person_store import PersonStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from appliance.settings import DocumentSettings
-from appliance.signing.request_store import RequestStore
 
 MAX_SIGNERS: Final = 50
 """Most people who sign one document in turn."""

@@ -1,0 +1,1 @@
+"""People and administrators as they are recorded, for every feature that asks."""

@@ -1,0 +1,1 @@
+"""Signature requests: how they come in, and how they are recorded."""
