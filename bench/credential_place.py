@@ -43,7 +43,7 @@ from appliance.domain.ids import (
 )
 from appliance.domain.keys import DigestAlgorithm, KeyMode, WrappedKey
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import CredentialState, SignatureLevel, VouchedBy
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.credential_store import CredentialStore

@@ -25,7 +25,7 @@ from appliance.domain.keys import (
     WrappedKey,
 )
 from appliance.domain.requests.levels import ValidationData
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import Restriction, SignatureLevel
 from appliance.runtime.hang_watchdog import CallWatch

@@ -164,7 +164,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _record(args: argparse.Namespace) -> int:
-    from hsm_config.provisioning.key_ceremony import ceremony_record  # noqa: PLC0415 (heavy)
+    from hsm_config.key_ceremony import ceremony_record  # noqa: PLC0415 (heavy)
 
     def run(settings: Settings) -> int:
         sheet = ceremony_record(settings, ask=ask_at_terminal)

@@ -53,7 +53,7 @@ from appliance.domain.ids import (
 from appliance.domain.keys import KeyAlgorithm, KeyMode
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
     ActivationState,
     CredentialState,

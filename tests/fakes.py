@@ -32,7 +32,7 @@ from appliance.domain.requests.request import (
     SignOutcome,
     refuse_unsigned,
 )
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 
 NOON = datetime(2026, 5, 25, 12, 0, 0, tzinfo=UTC)

@@ -22,8 +22,8 @@ from appliance.bootstrap import (
     open_core,
     open_expiry,
 )
-from appliance.core.late_imports import WORKERS, load_late
 from appliance.core.metrics_file import handing_over
+from appliance.core.system.late_imports import WORKERS, load_late
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm_tasks import slot_host
@@ -69,7 +69,7 @@ from worker.signing.completion import Completion
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
 from worker.signing.level_maintenance import LevelUpkeep, OverdueUpkeep
-from worker.signing.worker import SigningWorker
+from worker.signing_role import SigningWorker
 
 _log = structlog.get_logger(__name__)
 _CHORES_S = 5.0

@@ -12,7 +12,7 @@ from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
 from appliance.domain.appearance.stamp import parse_color
 from appliance.domain.errors import ApplianceError, FieldInvalidError
-from appliance.domain.requests.signing_command import (
+from appliance.domain.signing_command import (
     PLACE_LENGTH,
     REASON_LENGTH,
     SignParameters,

@@ -23,7 +23,7 @@ from appliance.domain.requests.request import (
     Signer,
     SignOutcome,
 )
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.embedding.session import Sessions
 from appliance.identity.access_tokens import AccessTokens

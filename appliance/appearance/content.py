@@ -17,7 +17,7 @@ from appliance.domain.appearance.details import (
 )
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.request import RequestView
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import CuilDisplay
 from appliance.integrators.logo_store import LogoStore
 from appliance.settings import StampSettings

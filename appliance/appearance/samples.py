@@ -13,7 +13,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.documents import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import PdfInspector
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.integrators.api_keys import integrator_of
 from appliance.integrators.logo_store import INSTALLATION, LogoStore
 

@@ -9,7 +9,6 @@ from typing import Any
 import structlog
 
 from appliance.core import messaging
-from appliance.core.database.database_clock import database_time
 from appliance.core.database.engines import Engines, open_engines
 from appliance.core.database.table_version import (
     Standing,
@@ -17,6 +16,7 @@ from appliance.core.database.table_version import (
     newest,
     table_version,
 )
+from appliance.core.database_clock import database_time
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.sealed_box import SecretBox
 from appliance.core.system.clock_check import ClockCheck

@@ -1,10 +1,12 @@
-"""Numbers that commands take, each within what the record and a calendar can hold."""
+"""What commands take: numbers within what the record and a calendar can hold."""
 
 import argparse
 from collections.abc import Callable
 from typing import Final
 
 from appliance.domain.ids import MAX_REQUEST_ID
+
+Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
 
 DAYS_AT_MOST: Final = 3650
 """As the console: longer is no time limit any more."""

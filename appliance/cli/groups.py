@@ -2,15 +2,10 @@
 
 import argparse
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
 
+from appliance.cli.arguments import Subparsers
 from appliance.runtime.process_title import set_title
 from appliance.settings import load_settings
-
-if TYPE_CHECKING:
-    from appliance.runtime.supervisor import RunRole
-
-Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
 
 
 def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
@@ -67,13 +62,6 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     verify.register(commands)
 
 
-def load_role(name: str) -> "RunRole":
-    """A role's entry point, of the group `rubrica.roles`."""
-    (point,) = entry_points(group="rubrica.roles", name=name)
-    role: RunRole = point.load()
-    return role
-
-
 def _up(args: argparse.Namespace) -> int:
     from appliance.runtime import supervisor  # noqa: PLC0415 (heavy)
     from appliance.runtime.logging import configure_logging  # noqa: PLC0415 (heavy)
@@ -101,4 +89,6 @@ def _serve(args: argparse.Namespace) -> int:
         log.info("metrics.not_served", reason="metrics.listen is empty")
         return 0
     listener = bind(settings.listen(args.face), settings.web.backlog)
+    from appliance.runtime.supervisor import load_role  # noqa: PLC0415 (heavy)
+
     return load_role(args.face)(settings, 1, listener)

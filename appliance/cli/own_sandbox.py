@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from appliance.cli.groups import load_role
 from appliance.runtime.processes import bind
-from appliance.runtime.supervisor import fork_role
+from appliance.runtime.supervisor import fork_role, load_role
 from appliance.settings import Settings
 
 

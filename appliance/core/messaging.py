@@ -20,7 +20,7 @@ from arq.connections import ArqRedis, RedisSettings
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from appliance.core.secrets.password_files import read_password
+from appliance.core.database.password_files import read_password
 from appliance.core.system.dead_connections import OPTIONS
 from appliance.domain.ids import ActivationId, TaskId
 from appliance.settings import Settings

@@ -20,7 +20,7 @@ from appliance.domain.documents import (
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.request import RequestView
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 
 _NO_CHANGES: Final = 1

@@ -14,8 +14,6 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Final
 
-import rfc8785
-
 from appliance.domain.appearance.details import PLAIN, StampDetails
 from appliance.domain.ids import (
     ActivationId,
@@ -25,7 +23,8 @@ from appliance.domain.ids import (
     TaskId,
 )
 from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
+from appliance.domain.strict_json import canonical
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, VouchedBy
 
 EPOCH_S: Final = 600
@@ -234,11 +233,6 @@ def _instant(at: datetime) -> str:
 
 def _info(fields: dict[str, object]) -> bytes:
     return hashlib.sha256(canonical(fields)).digest()
-
-
-def canonical(fields: dict[str, object]) -> bytes:
-    """The one form that a JSON object is hashed and bound in. Source: RFC 8785."""
-    return rfc8785.dumps(fields)  # type: ignore[arg-type]  # plain JSON values
 
 
 def newest_of_each(

@@ -12,7 +12,7 @@ from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import IntegratorId
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 
 _DNI = re.compile(r"[0-9]{7,8}", re.ASCII)
 _DNI_DIGITS = 8

@@ -8,7 +8,6 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from appliance.domain.activation import canonical
 from appliance.domain.errors import (
     CheckDigitError,
     FieldInvalidError,
@@ -19,6 +18,7 @@ from appliance.domain.keys import (
     KeyMode,
     WrapMethod,
 )
+from appliance.domain.strict_json import canonical
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)

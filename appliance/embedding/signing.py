@@ -48,7 +48,7 @@ from appliance.domain.requests.request import (
     Signer,
     refuse_unsigned,
 )
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_views import EmbedSessionViews
 from appliance.integrators.session_store import SessionStore

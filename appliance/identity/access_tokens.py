@@ -19,13 +19,13 @@ from joserfc.jwk import ECKey
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from appliance.core.unit_of_work import Database
+from appliance.domain import strict_json
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, new_id
 from appliance.domain.login import JwtKeyRow
 from appliance.domain.ports import Sealer
 from appliance.domain.requests.request import Signer
-from appliance.domain.text import strict_json
 from appliance.people.login_store import JwtKeyStore
 from appliance.people.person_store import PersonStore
 from appliance.settings import Settings

@@ -21,13 +21,14 @@ from appliance.cli.fronts import operators_front
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.vocab import Environment
+from appliance.operations import system
 from appliance.operations.backup import record
+from appliance.operations.containers import DATABASE_USER, USER
 from appliance.operations.looks import Finding, faults_of, look_at_disk
 from appliance.operations.metrics.installation import of_backup
 from appliance.operations.metrics.reading import ROLES, read_all
-from appliance.operations.setup import servers, system
-from appliance.operations.setup.containers import DATABASE_USER, USER
-from appliance.operations.setup.system import rubrica_command
+from appliance.operations.setup import servers
+from appliance.operations.system import rubrica_command
 from appliance.settings import Settings, SettingsError
 
 _WORKERS: Final = frozenset({"1", "2"})

@@ -14,10 +14,9 @@ from typing import Final
 
 from appliance.cli.terminal import say
 from appliance.domain.vocab import Environment
-from appliance.operations import looks
+from appliance.operations import looks, system
 from appliance.operations.looks import Finding
 from appliance.operations.pins import look_at_pins
-from appliance.operations.setup import system
 from appliance.operations.units import left_out
 from appliance.settings import Settings, SettingsError, load_settings
 

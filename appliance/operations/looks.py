@@ -20,7 +20,7 @@ from typing import Final
 
 from appliance.cli.as_role import unit_options
 from appliance.cli.installation.listener import ask
-from appliance.operations.setup import system
+from appliance.operations import system
 from appliance.operations.units import ROLES, left_out, shown, signing_workers
 from appliance.settings import METRICS, Settings
 

@@ -10,7 +10,7 @@ Source: design §4, the table of secrets.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from appliance.core.secrets.secret_version_store import SecretVersionStore
+from appliance.core.secret_version_store import SecretVersionStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +44,13 @@ _MOST_PAUSE_S: Final = 2.0
 _KILL_AFTER_S: Final = 5.0
 _LOOK_S: Final = 1.0
 """Time between two looks for calls that hang, and at the most for one that died."""
+
+
+def load_role(name: str) -> RunRole:
+    """A role's entry point, of the group `rubrica.roles`."""
+    (point,) = entry_points(group="rubrica.roles", name=name)
+    role: RunRole = point.load()
+    return role
 
 
 @dataclass(slots=True)

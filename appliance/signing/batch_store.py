@@ -10,7 +10,7 @@ from appliance.core.unit_of_work import Store
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import BatchId, PersonId, RequestId
 from appliance.domain.requests.batch import BatchRow
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 
 
 class BatchStore(Store):

@@ -26,7 +26,7 @@ from appliance.domain.requests.request import (
     check_move,
     refuse_unsigned,
 )
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.people.person_store import PersonStore
 from appliance.requests.inspection import Inspections

@@ -48,7 +48,7 @@ from appliance.domain.requests.request import (
     Signer,
     SignOutcome,
 )
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, PersonState, RequestState
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import seal_to_each

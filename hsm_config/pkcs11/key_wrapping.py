@@ -20,6 +20,7 @@ from appliance.domain.errors import ErrorCode, HsmRefusedError
 from appliance.domain.keys import KeyAlgorithm, WrapMethod, WrappedKey
 from hsm_config.pkcs11 import signatures, templates
 from hsm_config.pkcs11.errors import said_no
+from hsm_config.pkcs11.key_exposure import refuse_readable
 from hsm_config.pkcs11.key_pairs import (
     generate_pair,
     load_spki,
@@ -30,7 +31,6 @@ from hsm_config.pkcs11.key_pairs import (
 from hsm_config.pkcs11.templates import Template
 from hsm_config.pkcs11.wrap_mechanisms import WrapMethods, iv_bytes
 from hsm_config.profile import HsmProfile, HsmQuirks
-from hsm_config.self_check.key_exposure import refuse_readable
 
 _W_BITS: Final = 256
 

@@ -12,9 +12,9 @@ from pkcs11.types import UnwrapMixin, WrapMixin
 
 from appliance.domain.errors import HsmRefusedError
 from hsm_config.pkcs11 import templates
+from hsm_config.pkcs11.key_exposure import refuse_readable
 from hsm_config.pkcs11.master_keys import label_of
 from hsm_config.pkcs11.templates import Template
-from hsm_config.self_check.key_exposure import refuse_readable
 
 _T = TypeVar("_T")
 _TRANSPORT_BITS: Final = 3072

@@ -22,6 +22,7 @@ from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
 from appliance.domain.keys import KeyAlgorithm, WrapMethod, WrappedKey
 from appliance.settings import Settings, SettingsError
 from hsm_config.pkcs11 import signatures
+from hsm_config.pkcs11.key_exposure import refuse_readable
 from hsm_config.pkcs11.key_pairs import load_spki
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError, Wrapping
 from hsm_config.pkcs11.master_keys import MasterKeys
@@ -33,7 +34,6 @@ from hsm_config.provisioning.init_report import ProvisionReport
 from hsm_config.provisioning.master_key_rotation import firma
 from hsm_config.provisioning.master_key_transfer import transport
 from hsm_config.provisioning.replicas import Member
-from hsm_config.self_check.key_exposure import refuse_readable
 
 FIRST_MASTER: Final = 1
 """What `hsm init` makes in an HSM that has no master key."""

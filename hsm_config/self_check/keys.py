@@ -26,10 +26,10 @@ from appliance.domain.keys import (
     scheme_for,
 )
 from hsm_config.pkcs11 import key_pairs, master_keys, objects, signatures
+from hsm_config.pkcs11.key_exposure import refuse_readable
 from hsm_config.pkcs11.key_wrapping import Wrapping
 from hsm_config.pkcs11.module import describe
 from hsm_config.profile import HsmProfile
-from hsm_config.self_check.key_exposure import refuse_readable
 from hsm_config.self_check.report import CheckReport, Mark
 
 _LABEL: Final = "rubrica-check"

@@ -323,7 +323,7 @@ async def axe(
     if not await frame.evaluate("'axe' in window"):
         await frame.evaluate(AXE_SCRIPT)
     # For frames inside it would wait, and skip most of them all the same.
-    # Style sheets and media are loaded anew for rules that are off, or have nothing here.
+    # It would load style sheets and media anew, for rules that are off or idle here.
     options: dict[str, Any] = {
         "resultTypes": ["violations"],
         "iframes": False,

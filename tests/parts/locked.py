@@ -18,8 +18,8 @@ from appliance.domain.identity import Credential, SigningSecret
 from appliance.domain.ids import ActivationId, CredentialId, RequestId, new_id
 from appliance.domain.keys import KeyMode, WrapMethod
 from appliance.domain.requests.request import SignCommand, Signer
-from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
+from appliance.domain.signing_command import SignParameters
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import lock_outer, open_outer

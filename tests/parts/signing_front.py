@@ -18,8 +18,8 @@ from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
-from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
+from appliance.domain.signing_command import SignParameters
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore

@@ -19,7 +19,7 @@ from sqlalchemy import Executable, Row, update
 
 from appliance.core.database import tables
 from appliance.domain.activation import Activation, ActivationDocument, activation_data
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.key_encryption import seal_to
 from tests import pdfs

@@ -29,13 +29,13 @@ from appliance.domain.appearance.details import (
 from appliance.domain.appearance.stamp import NAMED_COLORS, lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.documents import PageBox
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 from appliance.settings import Settings
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
 from worker.pades import SignaturePlan, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts, load_fonts
-from worker.sandbox.inspect.inspect import inspect
+from worker.sandbox.inspection import inspect
 from worker.sandbox.logo_pixels import logo_rows
 
 SIGNER: Final = make_signer()

@@ -37,7 +37,7 @@ from appliance.domain.ids import (
     TaskId,
 )
 from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
     CuilDisplay,
     FontName,

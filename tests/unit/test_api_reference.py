@@ -19,7 +19,7 @@ from appliance.api import (
 )
 from appliance.api.wire import fields, requests
 from appliance.domain.errors import SENTENCES, ErrorCode
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 from appliance.web.app import Digits
 from appliance.web.problems import ANSWERS

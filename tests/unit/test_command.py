@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 
 CHANGES: list[dict[str, object]] = [

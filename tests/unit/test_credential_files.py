@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.core.database.password_files import read_password
 from appliance.core.secrets.key_files import KeyFile, read_key_ring
-from appliance.core.secrets.password_files import read_password
 from appliance.settings import SettingsError
 
 _ONE, _TWO = "11" * 32, "22" * 32

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from appliance.operations.setup.answers import (
+from appliance.operations.answers import (
     BUCKET_SETTINGS_OF,
     SETTINGS_OF,
     Answers,
@@ -16,7 +16,7 @@ from appliance.operations.setup.answers import (
 )
 from appliance.operations.setup.proxy import SAMPLES, fits, sample_for
 from appliance.operations.setup.questions import ask_all, look, socket_place
-from appliance.operations.setup.system import write_if_missing
+from appliance.operations.system import write_if_missing
 from appliance.settings import SettingsError, load_settings
 from appliance.settings.faults import read_tables
 from tests.parts.manual import blocks

@@ -11,8 +11,9 @@ from typing import Final
 import pytest
 
 from appliance.cli import main
-from appliance.operations.setup import steps, system
-from appliance.operations.setup.answers import Answers, settings_text
+from appliance.operations import system
+from appliance.operations.answers import Answers, settings_text
+from appliance.operations.setup import steps
 from tests.unit.test_setup_answers import GIVEN
 
 _WRITING: Final = (

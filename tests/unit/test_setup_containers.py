@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.operations.setup.containers import place_in
+from appliance.operations.containers import place_in
 
 
 @pytest.mark.parametrize(

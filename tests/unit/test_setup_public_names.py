@@ -11,8 +11,8 @@ from typing import Self
 
 import pytest
 
+from appliance.operations.answers import Answers
 from appliance.operations.setup import public_names
-from appliance.operations.setup.answers import Answers
 from appliance.operations.setup.questions import look
 from appliance.settings import SettingsError
 from tests.parts.server_certificates import make_authority

@@ -12,7 +12,7 @@ from appliance.domain.requests.request import (
     SignCommand,
     SignedDocumentView,
 )
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.signing.sign import check_document, repeated, standing
 from tests.fakes import request_view

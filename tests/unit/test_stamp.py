@@ -18,7 +18,7 @@ from appliance.domain.appearance.stamp import (
 )
 from appliance.domain.documents import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle
 
 AT = dt.datetime(2026, 11, 20, 17, 3, 11, 999_999, tzinfo=dt.UTC)

@@ -29,7 +29,7 @@ from appliance.domain.appearance.stamp import (
 )
 from appliance.domain.appearance.text import StampSigner, mask_cuil, mask_name, wrap
 from appliance.domain.documents import Inspection, PageBox, SignatureMark
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle
 
 AT = dt.datetime(2026, 11, 20, 17, 3, 11, tzinfo=dt.UTC)

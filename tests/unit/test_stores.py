@@ -6,8 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 APPLIANCE = ROOT / "appliance"
-SQL_ELSEWHERE = {"appliance.core.unit_of_work"}
-"""The transaction, besides `core/database` and the stores."""
+SQL_ELSEWHERE = {"appliance.core.database_clock", "appliance.core.unit_of_work"}
+"""The server's time and the transaction, besides `core/database` and the stores."""
 BELOW = ("appliance.core", "appliance.domain", "appliance.settings")
 CODECS = {"appliance.domain.documents"}
 """How a value is stored, without I/O."""

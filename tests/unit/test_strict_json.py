@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from appliance.domain import strict_json
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.text import strict_json
 from tests.parts.growth import MOST, growth
 
 REFUSED = {

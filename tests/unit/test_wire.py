@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from appliance.api.wire import fields, requests
 from appliance.api.wire.requests import Conditions
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 
 LEAST: dict[str, Any] = {"solicitudId": 7, "password": "clave de firma"}

@@ -60,8 +60,8 @@ from appliance.domain.ids import (
 from appliance.domain.integrators.api_keys import checksum, new_api_key, read_api_key
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.requests.batch import SignBatch
-from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
     ActivationState,
     Environment,

@@ -17,7 +17,6 @@ from appliance.domain.documents import (
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.sandbox import (
     JobCaller,
     JobKind,
@@ -40,6 +39,7 @@ from appliance.domain.sandbox import (
     revoked_to_json,
     socket_name,
 )
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.timestamps import RevokedTsa
 from appliance.runtime.hang_watchdog import CallWatch, watch_path
 from appliance.runtime.liveness_file import pulse_path

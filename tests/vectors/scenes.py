@@ -27,8 +27,8 @@ from appliance.domain.errors import (
 )
 from appliance.domain.ids import CredentialId, PersonId, RequestId, TaskId, new_id
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm
-from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.timestamps import IssuedTimestamp
 from appliance.domain.vocab import (
     CertificateKind,

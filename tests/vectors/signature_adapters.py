@@ -21,7 +21,7 @@ from appliance.domain.appearance.text import StampSigner
 from appliance.domain.certificates import AnswerDraft, CrlDraft, RevokedEntry
 from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.keys import DigestAlgorithm, SignatureScheme
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import (
     CertificateState,

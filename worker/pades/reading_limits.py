@@ -13,7 +13,7 @@ One interpreter runs one thread at a time, so what reads for seconds holds up al
 its process does. Three things keep that small: threads give way twenty times sooner
 than Python has them do; readings that are not quick come one after the other, and use
 at most half of a host's cores and every other worker (`read_beside_others`); and a
-worker leaves a hand free for others (`worker.signing.worker`).
+worker leaves a hand free for others (`worker.signing_role`).
 """
 
 import asyncio

@@ -32,7 +32,7 @@ from appliance.domain.sandbox import (
 )
 from worker.pades.appearance.fonts import StampFonts
 from worker.sandbox import confinement
-from worker.sandbox.inspect.inspect import inspect
+from worker.sandbox.inspection import inspect
 from worker.sandbox.job_protocol import Answer, Request, answer_bytes, receive_request
 from worker.sandbox.limits import SandboxLimits
 from worker.sandbox.logo_pixels import logo_rows

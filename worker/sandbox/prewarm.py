@@ -26,8 +26,8 @@ from pyhanko.sign import signers
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from appliance.domain.documents import FindingKind
-from worker.sandbox.inspect.inspect import inspect
 from worker.sandbox.inspect.trial_signer import trial_signer
+from worker.sandbox.inspection import inspect
 from worker.sandbox.job import Tools
 from worker.sandbox.logo_pixels import logo_rows
 from worker.sandbox.render import render

@@ -27,7 +27,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import MAX_REQUEST_ID, BatchId, RequestId
 from appliance.domain.requests.batch import MOST_REQUESTS, SignBatch
 from appliance.domain.requests.request import SignCommand
-from appliance.domain.requests.signing_command import (
+from appliance.domain.signing_command import (
     OPTIONAL_FIELDS,
     PLACE_LENGTH,
     REASON_LENGTH,

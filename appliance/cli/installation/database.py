@@ -18,7 +18,7 @@ from appliance.cli.terminal import run_async, say
 from appliance.settings import Settings, SettingsError, load_settings
 
 if TYPE_CHECKING:
-    from appliance.cli.groups import Subparsers
+    from appliance.cli.arguments import Subparsers
 
 _NAME: Final = "rubrica"
 _SALT_BYTES: Final = 16
@@ -145,10 +145,10 @@ async def _look_for(settings: Settings, knows: str) -> int:
 
 
 def _roles(args: argparse.Namespace) -> int:
-    from appliance.core.database.rights import OWNER, Role  # noqa: PLC0415 (heavy)
-    from appliance.core.secrets.password_files import (  # noqa: PLC0415 (heavy)
+    from appliance.core.database.password_files import (  # noqa: PLC0415 (heavy)
         password_file_of,
     )
+    from appliance.core.database.rights import OWNER, Role  # noqa: PLC0415 (heavy)
 
     settings = load_settings(args.settings)
     known: dict[str, str] = {}
@@ -173,7 +173,7 @@ def verifiers_of(files: Mapping[str, Path]) -> dict[str, str]:
     Raises:
         SettingsError: a file cannot be read, or what is in it is not printable ASCII.
     """
-    from appliance.core.secrets.password_files import (  # noqa: PLC0415 (heavy)
+    from appliance.core.database.password_files import (  # noqa: PLC0415 (heavy)
         read_password,
     )
 

@@ -10,7 +10,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
-    from appliance.cli.groups import Subparsers
+    from appliance.cli.arguments import Subparsers
 
 _LOOK_AGAIN_S: Final = 1.0
 _REASON_CHARS: Final = 200

@@ -27,7 +27,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import QueuePool
 
 from appliance.core import metrics
-from appliance.core.secrets.password_files import read_password
+from appliance.core.database.password_files import read_password
 from appliance.core.tls import database_tls
 from appliance.settings import Settings
 

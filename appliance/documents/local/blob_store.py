@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from appliance.core.durable_files import (
+from appliance.core.system.durable_files import (
     NEW,
     held,
     make_folder,

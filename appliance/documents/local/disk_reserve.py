@@ -14,7 +14,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from appliance.core.durable_files import NEW, held, make_folder
+from appliance.core.system.durable_files import NEW, held, make_folder
 from appliance.documents.document_files import named_faults
 from appliance.domain.errors import ApplianceError, ErrorCode
 

@@ -16,8 +16,8 @@ from typing import Final, Protocol
 
 import structlog
 
-from appliance.core.durable_files import make_folder, write_durably
 from appliance.core.installation_store import InstallationStore
+from appliance.core.system.durable_files import make_folder, write_durably
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_files import name_of
 from appliance.domain.errors import DocumentsAwayError

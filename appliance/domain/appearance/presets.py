@@ -26,7 +26,7 @@ from appliance.domain.appearance.stamp import MIN_TEXT_PT, natural_size
 from appliance.domain.appearance.text import StampSigner, all_lines
 from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.errors import PageOutOfRangeError
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 
 __all__ = ["Corner", "preset", "put"]
 

@@ -44,7 +44,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
     PageOutOfRangeError,
 )
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle
 
 __all__ = [

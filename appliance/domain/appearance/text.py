@@ -12,7 +12,7 @@ from typing import Final
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.appearance.font_metrics import CHARACTERS, FONTS, FontMetrics
 from appliance.domain.identity import format_cuil
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.text.civil_time import with_zone
 
 WRAP_EM: Final = 20.0

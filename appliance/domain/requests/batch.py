@@ -13,7 +13,7 @@ import rfc8785
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import BatchId, PersonId, RequestId
 from appliance.domain.requests.request import SignedDocumentView
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 
 MOST_REQUESTS: Final = 200
 """Requests that one command may name (decisions "several at once")."""

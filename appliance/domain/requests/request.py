@@ -9,7 +9,7 @@ from appliance.domain.documents import Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 
 _S = RequestState

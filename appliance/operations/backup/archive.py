@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
-from appliance.core.durable_files import NEW, sync_folder
+from appliance.core.system.durable_files import NEW, sync_folder
 from appliance.settings import SettingsError
 
 CONTENTS: Final = "contents.json"

@@ -347,8 +347,8 @@ def _bring_folder_back(
         SettingsError: this is not the image, the secrets are not given, or another
             file is there.
     """
+    from appliance.operations import containers  # noqa: PLC0415 (heavy)
     from appliance.operations.backup import restoring  # noqa: PLC0415 (heavy)
-    from appliance.operations.setup import containers  # noqa: PLC0415 (heavy)
 
     if secrets is None:
         msg = "restore: --compose brings keys back: give --secrets"
@@ -373,8 +373,8 @@ def _bring_folder_back(
 
 
 def _bring_back(args: argparse.Namespace, backup: Path, secrets: Path | None) -> int:
+    from appliance.operations import containers, system  # noqa: PLC0415 (heavy)
     from appliance.operations.backup import record, restoring  # noqa: PLC0415 (heavy)
-    from appliance.operations.setup import containers, system  # noqa: PLC0415 (heavy)
 
     if secrets is not None:
         restoring.refuse_apart(backup, secrets, args.identity)

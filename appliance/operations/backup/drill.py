@@ -16,8 +16,8 @@ from typing import IO, Final
 
 from appliance.cli.own_sandbox import sandbox_at_hand
 from appliance.core.database.table_version import newest
-from appliance.core.durable_files import write_durably
 from appliance.core.secrets.key_files import read_key_ring
+from appliance.core.system.durable_files import write_durably
 from appliance.operations.backup import places, scratch
 from appliance.operations.backup.archive import copied
 from appliance.operations.backup.document_check import DocumentCheck

@@ -10,9 +10,9 @@ from appliance.bootstrap.core import data_sealer, document_sealer
 from appliance.cli.verify import report_on
 from appliance.core.audit_check import AuditChains
 from appliance.core.database.migrate import migrate
+from appliance.core.secret_version_store import SecretVersionStore
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.sealed_box import LookupKey
-from appliance.core.secrets.secret_version_store import SecretVersionStore
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_keys import IntegratorDocumentKeys
 from appliance.domain.clock import SystemClock

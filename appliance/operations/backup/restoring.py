@@ -18,7 +18,7 @@ from stat import S_IMODE, S_ISVTX
 from typing import IO, Any, Final
 
 from appliance.core.database.table_version import newest
-from appliance.core.durable_files import NEW, sync_folder, write_durably
+from appliance.core.system.durable_files import NEW, sync_folder, write_durably
 from appliance.operations.backup import places, record
 from appliance.operations.backup.archive import CONTENTS, Tally, copied, reading
 from appliance.operations.backup.fingerprints import (

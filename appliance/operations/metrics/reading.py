@@ -20,7 +20,7 @@ from typing import Any, Final
 from appliance.core.metrics import FAMILIES, Family
 from appliance.core.metrics_file import EVERY_S, FORMAT
 from appliance.domain.errors import ApplianceError
-from appliance.domain.text.strict_json import parse
+from appliance.domain.strict_json import parse
 
 ROLES: Final = ("api", "embed", "admin", "signing", "chores", "sandbox")
 """Who hands figures over, each in a folder of that name."""

@@ -11,8 +11,8 @@ from typing import Final
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from quart import Blueprint, Quart, Response, current_app
 
-from appliance.core.late_imports import FACES, load_late
 from appliance.core.metrics_file import snapshot
+from appliance.core.system.late_imports import FACES, load_late
 from appliance.operations.metrics.exposition import exposition
 from appliance.operations.metrics.reading import own, read_all
 from appliance.settings import METRICS, Settings

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from appliance.cli.terminal import say
-from appliance.operations.setup import proxy, system
-from appliance.operations.setup.answers import Answers, settings_text
+from appliance.operations import system
+from appliance.operations.answers import Answers, settings_text
+from appliance.operations.setup import proxy
 from appliance.settings import SettingsError, load_settings
 
 
@@ -129,7 +130,7 @@ def _is_interactive(args: argparse.Namespace) -> bool:
 
 def _for_containers(args: argparse.Namespace, given: dict[str, str]) -> int:
     """Make the folder that `docker compose up` starts an installation from."""
-    from appliance.operations.setup import containers  # noqa: PLC0415 (heavy)
+    from appliance.operations import containers  # noqa: PLC0415 (heavy)
     from appliance.operations.setup.questions import ask_all  # noqa: PLC0415 (heavy)
 
     folder: Path = args.compose

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from appliance.operations.answers import Answers
 from appliance.operations.setup.addresses import addresses_of_host
-from appliance.operations.setup.answers import Answers
 from appliance.operations.setup.proxy import fits
 from appliance.settings import SettingsError
 

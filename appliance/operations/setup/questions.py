@@ -16,10 +16,10 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from appliance.cli.terminal import say
-from appliance.core.secrets.password_files import read_password
+from appliance.core.database.password_files import read_password
 from appliance.core.tls import read_authorities
 from appliance.domain.errors import ApplianceError
-from appliance.operations.setup.answers import (
+from appliance.operations.answers import (
     BUCKET_SETTINGS_OF,
     MACHINE,
     PROXIES,
@@ -34,7 +34,7 @@ from appliance.operations.setup.public_names import (
     look_at_key,
     missing_yet,
 )
-from appliance.operations.setup.system import psql
+from appliance.operations.system import psql
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
 

@@ -12,14 +12,15 @@ from typing import Final
 from appliance.cli.as_role import credentials_of, unit_text
 from appliance.cli.terminal import read_file, say
 from appliance.domain.vocab import Environment
+from appliance.operations import system
+from appliance.operations.answers import Answers
 from appliance.operations.looks import (
     look_at_service,
     look_at_settings,
     look_at_units,
 )
-from appliance.operations.setup import servers, system
+from appliance.operations.setup import servers
 from appliance.operations.setup.addresses import addresses_of
-from appliance.operations.setup.answers import Answers
 from appliance.operations.setup.questions import socket_place
 from appliance.settings import DocumentSettings, Settings, SettingsError
 

@@ -18,7 +18,7 @@ from appliance.domain.activation import (
 )
 from appliance.domain.appearance.details import PLAIN, StampDetails
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.keys.sealed_key_store import is_sealed, seals_of
 

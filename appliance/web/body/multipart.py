@@ -16,13 +16,13 @@ from werkzeug.sansio.multipart import (
     NeedData,
 )
 
+from appliance.domain import strict_json
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
     FieldInvalidError,
     FieldMissingError,
 )
-from appliance.domain.text import strict_json
 from appliance.web.body.multipart_decoder import BoundedDecoder, is_boundary
 from appliance.web.body.reading import (
     MULTIPART,

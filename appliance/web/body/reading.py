@@ -19,9 +19,9 @@ from quart import Request, current_app, g, request
 from werkzeug.http import parse_options_header
 
 from appliance.core import metrics
+from appliance.domain import strict_json
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.request import Signer
-from appliance.domain.text import strict_json
 from appliance.web import auth
 from appliance.web.responses import PDF, SLOWEST
 from appliance.web.server.client_address import client_address

@@ -14,8 +14,8 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from quart import Quart
 
-from appliance.core.late_imports import FACES, load_late
 from appliance.core.metrics_file import handing_over
+from appliance.core.system.late_imports import FACES, load_late
 from appliance.runtime.processes import stop_event
 from appliance.settings import Settings
 from appliance.web.request_log import trace

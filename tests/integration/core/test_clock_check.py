@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.database.database_clock import database_time
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
+from appliance.core.database_clock import database_time
 from appliance.core.system.clock_check import ClockCheck, ClockState
 from appliance.core.system.kernel_clock import kernel_error
 from appliance.core.unit_of_work import Database

@@ -16,9 +16,9 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.bootstrap.core import _tables_state
-from appliance.core.database.database_clock import database_time
 from appliance.core.database.engines import Engines, open_engines
 from appliance.core.database.migrate import migrate
+from appliance.core.database_clock import database_time
 from appliance.core.messaging import NEWS, listen, redis_settings
 from appliance.core.system.clock_check import ClockCheck
 from appliance.core.system.dead_connections import NOTICED_S

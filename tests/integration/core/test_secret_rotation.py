@@ -15,8 +15,8 @@ from sqlalchemy import func, insert, select
 
 from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
+from appliance.core.secret_version_store import SEALED
 from appliance.core.secrets.key_files import read_key_ring
-from appliance.core.secrets.secret_version_store import SEALED
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, new_id

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import text
 
 from appliance.bootstrap.core import _tables_state
-from appliance.core.database.database_clock import database_time
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
+from appliance.core.database_clock import database_time
 from appliance.core.system.clock_check import ClockCheck
 from appliance.core.unit_of_work import Database
 from appliance.documents.local.folder_mark import DocumentMark

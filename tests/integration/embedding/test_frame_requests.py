@@ -16,7 +16,7 @@ from appliance.domain.embedding import EmbedSessionState, PlaceChoice, SignOrder
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.requests.new_request import NewRequest
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.appearance.stamp import place, stamp_lines
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from tests import pdfs
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_plan, make_signer, sign
 from tests.tools.pdf_validation import assert_valid

@@ -10,7 +10,7 @@ import pytest
 from appliance.documents.examination import Examination, Examined
 from appliance.domain.appearance.stamp import StampLayout, place, stamp_lines
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from appliance.settings import DocumentSettings
 from tests.parts.pictures import difference, digest, is_within, pictures

@@ -10,7 +10,7 @@ from pyhanko.pdf_utils.writer import PdfFileWriter, copy_into_new_writer
 
 from appliance.domain.appearance.stamp import place, stamp_lines
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from tests.tools.pdf_samples import (
     A4,
     SIGNED_AT,

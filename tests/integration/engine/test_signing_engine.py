@@ -12,7 +12,7 @@ from appliance.domain.appearance.stamp import place, stamp_lines
 from appliance.domain.documents import PageBox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from tests.tools.pdf_samples import (
     A4,

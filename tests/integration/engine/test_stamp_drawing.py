@@ -22,7 +22,7 @@ from appliance.domain.appearance.stamp import (
 )
 from appliance.domain.documents import PageBox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
 from worker.pades import SignaturePlan, method_for, prepare

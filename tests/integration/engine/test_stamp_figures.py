@@ -18,7 +18,7 @@ from appliance.domain.appearance.stamp import QUIET_MODULES, StampLayout, lay_ou
 from appliance.domain.appearance.text import StampSigner, spoken
 from appliance.domain.documents import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from tests.parts.sandbox import running_sandbox
 from tests.parts.scanning import scanned
@@ -28,7 +28,7 @@ from tests.tools.pdf_validation import read_pdf, run_pdfsig, validate
 from worker.pades import SignaturePlan, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.appearance.form_xobject import draw_on_page
-from worker.sandbox.inspect.inspect import inspect
+from worker.sandbox.inspection import inspect
 
 WHO = StampSigner("María José Ñandú", "20267565393", "es")
 SIGNER = make_signer()

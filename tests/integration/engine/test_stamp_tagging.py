@@ -10,13 +10,13 @@ import pytest
 
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
 from tests.tools.pdf_validation import run_pdfsig, validate
 from worker.pades import SignaturePlan, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts
-from worker.sandbox.inspect.inspect import inspect
+from worker.sandbox.inspection import inspect
 
 SIGNER = make_signer()
 ANA = StampSigner("Ana Núñez", "20267565393", "es")

@@ -17,7 +17,7 @@ from appliance.domain.keys import (
     WrapMethod,
     scheme_for,
 )
-from hsm_config.pkcs11 import key_pairs, signatures, templates
+from hsm_config.pkcs11 import key_exposure, key_pairs, signatures, templates
 from hsm_config.pkcs11.key_wrapping import Wrapping
 from hsm_config.pkcs11.master_keys import MasterKeys, label_of
 from hsm_config.pkcs11.module import Library, find_token, log_in, opened
@@ -26,7 +26,6 @@ from hsm_config.pkcs11.raw_pkcs11 import SessionCalls
 from hsm_config.pkcs11.unwrap_and_sign import OneUse
 from hsm_config.provisioning.init import provision
 from hsm_config.provisioning.signing_token import identity_path
-from hsm_config.self_check import key_exposure
 from tests.parts.hsm import HsmInstallation
 from tests.parts.nss import NssTokens
 from worker.hsm.connection import HsmStatus

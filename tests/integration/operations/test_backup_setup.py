@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from appliance.domain.vocab import Environment
+from appliance.operations import system
+from appliance.operations.answers import Answers
 from appliance.operations.backup import look, record
 from appliance.operations.backup.bucket_destination import places_of
 from appliance.operations.backup.buckets import (
@@ -21,9 +23,8 @@ from appliance.operations.backup.buckets import (
 )
 from appliance.operations.backup.config import BackupConfig
 from appliance.operations.backup.names import RECORD, BackupName, installation_id
-from appliance.operations.setup import backups, system
+from appliance.operations.setup import backups
 from appliance.operations.setup.addresses import addresses_of_host
-from appliance.operations.setup.answers import Answers
 from appliance.operations.setup.questions import look as look_at_answer
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables

@@ -2,8 +2,8 @@
 
 import pytest
 
+from appliance.operations.answers import Answers
 from appliance.operations.setup.addresses import addresses_of
-from appliance.operations.setup.answers import Answers
 from appliance.operations.setup.questions import ask_all, look
 from appliance.operations.setup.steps import _way_to_bucket
 from appliance.settings import DocumentSettings, SettingsError

@@ -16,11 +16,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from appliance.core.metrics_file import FORMAT
-from appliance.operations import container_looks
+from appliance.operations import container_looks, containers, system
+from appliance.operations.answers import settings_text
 from appliance.operations.looks import Finding
 from appliance.operations.metrics.reading import LATEST_S
-from appliance.operations.setup import containers, system
-from appliance.operations.setup.answers import settings_text
 from appliance.operations.setup.questions import ask_all
 from appliance.settings import Settings, load_settings
 from tests.parts.separate_users import SeparateUsers

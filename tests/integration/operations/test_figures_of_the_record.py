@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import hashes
 
 from appliance.bootstrap import Core, open_trust
 from appliance.bootstrap.certificates import open_expiry
-from appliance.core.database.database_clock import database_time
 from appliance.core.database.engines import open_engines
+from appliance.core.database_clock import database_time
 from appliance.core.system.clock_check import ClockCheck
 from appliance.core.unit_of_work import Database
 from appliance.domain.certificates import (

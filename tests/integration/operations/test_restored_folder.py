@@ -12,10 +12,10 @@ from stat import S_IMODE
 import pytest
 
 from appliance.cli import main
+from appliance.operations import containers, system
+from appliance.operations.answers import Answers
 from appliance.operations.backup import places
 from appliance.operations.backup.archive import writing
-from appliance.operations.setup import containers, system
-from appliance.operations.setup.answers import Answers
 from appliance.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[3]

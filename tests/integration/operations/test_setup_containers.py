@@ -14,8 +14,8 @@ import asyncpg
 import pytest
 
 from appliance.core.database.rights import OWNER, Role
-from appliance.operations.setup import containers, system
-from appliance.operations.setup.answers import Answers, settings_text
+from appliance.operations import containers, system
+from appliance.operations.answers import Answers, settings_text
 from appliance.operations.setup.questions import ask_all
 from appliance.settings import SettingsError, load_settings
 from tests.parts.separate_users import SeparateUsers
@@ -28,7 +28,7 @@ _IN_THE_IMAGE: Final = f"""
 import sys
 from pathlib import Path
 from appliance.cli import main
-from appliance.operations.setup import system
+from appliance.operations import system
 system.COMPOSE, system.DOCS = Path({str(_COMPOSE)!r}), Path({str(_DOCS)!r})
 sys.exit(main())
 """

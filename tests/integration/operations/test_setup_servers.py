@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 
 from appliance.cli.installation.database import scram_verifier
+from appliance.core.database.password_files import password_file_of
 from appliance.core.database.rights import OWNER, Role
-from appliance.core.secrets.password_files import password_file_of
-from appliance.operations.setup import servers, system
-from appliance.operations.setup.answers import Answers
+from appliance.operations import system
+from appliance.operations.answers import Answers
+from appliance.operations.setup import servers
 from appliance.operations.setup.questions import look
 from appliance.settings import Settings, SettingsError
 from tests.core_parts import core_settings

@@ -21,8 +21,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.requests.request import SignCommand, Signer
-from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,

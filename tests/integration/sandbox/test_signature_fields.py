@@ -15,7 +15,7 @@ from appliance.domain.appearance.text import StampSigner
 from appliance.domain.documents import EmptyField, FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from tests.fakes import request_view
 from tests.parts.field_pdfs import BOX, Field, with_fields
@@ -24,7 +24,7 @@ from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner, make_plan, make_s
 from tests.tools.pdf_validation import assert_valid, read_pdf, run_pdfsig, validate
 from worker.pades import SignaturePlan, prepare
 from worker.pades.appearance.fonts import StampFonts
-from worker.sandbox.inspect.inspect import inspect
+from worker.sandbox.inspection import inspect
 
 C = ErrorCode
 WHO = StampSigner("María José Ñandú", "20267565393", "es")

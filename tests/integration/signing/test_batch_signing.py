@@ -20,8 +20,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
 from appliance.domain.requests.request import Signer
-from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.keys.key_encryption import open_seal
 from appliance.keys.signing_password import SigningPasswords

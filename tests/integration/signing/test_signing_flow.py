@@ -18,8 +18,8 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
-from appliance.domain.requests.signing_command import SignParameters
 from appliance.domain.secrets import KeyRing
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import ActivationState, RequestState
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords

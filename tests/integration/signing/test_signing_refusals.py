@@ -14,7 +14,7 @@ import pytest
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.request import SignCommand
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import PersonState, RequestState, Restriction
 from appliance.requests.request_store import RequestStore
 from tests.parts.signing_front import WRONG, ServiceRegistry, beat

@@ -10,7 +10,7 @@ import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.request import SignOutcome
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.signing.expiry import ExpiryJob

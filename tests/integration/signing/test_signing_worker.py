@@ -38,7 +38,7 @@ from worker.pki.hsm_tasks import TaskRunner
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_maintenance import LevelUpkeep
-from worker.signing.worker import SigningWorker
+from worker.signing_role import SigningWorker
 
 
 @dataclass

@@ -21,7 +21,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.request import Signer
-from appliance.domain.requests.signing_command import SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.requests.inspection import Inspections
 from appliance.requests.intake import Intake, IntakeOrder

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from appliance.cli.installation.database import roles_sql
-from appliance.operations.setup import system
-from appliance.operations.setup.answers import Answers, Layout, settings_text
+from appliance.operations import system
+from appliance.operations.answers import Answers, Layout, settings_text
 from appliance.settings import SettingsError
 
 SETTINGS: Final = "settings.toml"
