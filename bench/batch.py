@@ -24,10 +24,10 @@ from typing import Any, Final
 import httpx
 
 from bench.firmar import call_all, raw_signatures, summary
-from tests import pdfs
-from tests.ledger import read_ledger
-from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.places import short_folder
+from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.ledger import read_ledger
+from tests.support.documents import pdfs
+from tests.support.processes.scratch import short_folder
 
 _WARM: Final = 20
 _AT_A_TIME: Final = 8

@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from bench.engine import faults_of
 from bench.engine_place import EnginePlace, engine_place, stamp
-from tests import pdfs
-from tests.parts.places import short_folder
+from tests.support.documents import pdfs
+from tests.support.processes.scratch import short_folder
 
 _STATUS: Final = Path("/proc/self/status")
 _RESET_PEAK: Final = "5"

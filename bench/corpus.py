@@ -27,11 +27,16 @@ import pypdfium2
 
 from appliance.bootstrap import ServiceRegistry
 from appliance.domain.errors import ApplianceError
-from tests.ledger import document_faults, read_ledger
-from tests.parts.appliance import Appliance, TestPerson, intake_order
-from tests.parts.bounded import BoundedPool, TooLateError
-from tests.parts.pictures import Box, difference, is_within, pictures_or_none
-from tests.parts.places import short_folder
+from tests.support.appliance.appliance import Appliance, TestPerson, intake_order
+from tests.support.appliance.ledger import document_faults, read_ledger
+from tests.support.documents.page_images import (
+    Box,
+    difference,
+    is_within,
+    pictures_or_none,
+)
+from tests.support.processes.bounded_calls import BoundedPool, TooLateError
+from tests.support.processes.scratch import short_folder
 from tests.tools.damage import DAMAGED, ENCRYPTED
 
 GOOD: Final = "valid"

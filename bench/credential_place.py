@@ -57,7 +57,7 @@ from appliance.requests.request_store import RequestStore
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import Claims
 from appliance.signing.signing_order import SigningOrder
-from tests import pdfs
+from tests.support.documents import pdfs
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pades.appearance.fonts import StampFonts

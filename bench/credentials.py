@@ -43,9 +43,9 @@ from bench.credential_place import CredentialPlace, Owner, certify
 from hsm_config.pkcs11.key_pairs import load_spki
 from hsm_config.pkcs11.signatures import verify
 from hsm_config.provisioning.init import provision
-from tests.parts.hsm import HsmInstallation
-from tests.parts.places import short_folder
-from tests.parts.postgres import PostgresServer
+from tests.support.hsm.hsm_installation import HsmInstallation
+from tests.support.processes.scratch import short_folder
+from tests.support.services.postgres import PostgresServer
 from worker.hsm.session import HsmSession
 from worker.pades.appearance.fonts import load_fonts
 

@@ -22,8 +22,8 @@ from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.documents.s3.blob_store import S3BlobStore
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobMaintenance
-from tests.fakes import FixedDocumentKeys
-from tests.parts.s3 import S3Server
+from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.services.s3 import S3Server
 
 _ONE: Final = IntegratorId("00000000-0000-4000-8000-000000000001")
 _SIZE: Final = 100_000

@@ -50,10 +50,10 @@ from bench.engine_report import (
     table,
 )  # fmt: skip
 from bench.engine_stock import StockPyhanko
-from tests import pdfs
-from tests.parts.places import short_folder
-from tests.tools.pdf_validation import lt_failures
-from tests.validators import pdfsig, pyhanko_verdicts
+from tests.support.documents import pdfs
+from tests.support.documents.pdf_validation import lt_failures
+from tests.support.documents.validators import pdfsig, pyhanko_verdicts
+from tests.support.processes.scratch import short_folder
 
 _L: Final = SignatureLevel
 

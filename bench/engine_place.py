@@ -34,9 +34,9 @@ from hsm_config.pkcs11.key_pairs import PublicKey, load_spki
 from hsm_config.pkcs11.objects import TSA_KEY
 from hsm_config.provisioning.ca_certificates import new_serial
 from hsm_config.provisioning.init import provision
-from tests.fakes import MovingClock
-from tests.parts.hsm import HsmInstallation
-from tests.parts.long_term import LongTermPki
+from tests.support.factories.fakes import MovingClock
+from tests.support.hsm.hsm_installation import HsmInstallation
+from tests.support.pki.long_term_pki import LongTermPki
 from worker.hsm.connection import HsmConnection
 from worker.hsm.tokens import make_connections
 from worker.pades import (

@@ -37,11 +37,11 @@ from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.module import module_path
 from hsm_config.pkcs11.signatures import sign
 from hsm_config.profile import load_profile
-from tests import pdfs
-from tests.ledger import Ledger, read_ledger
-from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.places import short_folder
-from tests.signers import software_signer
+from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.ledger import Ledger, read_ledger
+from tests.support.documents import pdfs
+from tests.support.documents.software_signer import software_signer
+from tests.support.processes.scratch import short_folder
 
 _WARM: Final = 20
 _AT_A_TIME: Final = 8

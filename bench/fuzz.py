@@ -26,11 +26,11 @@ import pikepdf
 from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError
 from appliance.domain.sandbox import REFUSALS
-from tests.parts import hostile
-from tests.parts.sandbox import LIMITS, SandboxServer, running_sandbox
-from tests.signers import signed, software_signer
+from tests.support.documents import hostile_pdfs
+from tests.support.documents.pdf_samples import make_plan, make_signer
+from tests.support.documents.software_signer import signed, software_signer
+from tests.support.services.sandbox_server import LIMITS, SandboxServer, running_sandbox
 from tests.tools.damage import DAMAGED, ENCRYPTED
-from tests.tools.pdf_samples import make_plan, make_signer
 from worker.pades import prepare
 from worker.pades.appearance.fonts import StampFonts, load_fonts
 
@@ -123,11 +123,11 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (flipped, cut, retold, rewired, rewired
 def originals(folder: Path) -> list[bytes]:
     """What is mutated: small files of the folder, and some of the tests' own."""
     files = [path.read_bytes() for path in sorted(folder.glob("*.pdf"))]
-    plain = hostile.plain()
+    plain = hostile_pdfs.plain()
     return [
         *(pdf for pdf in files if len(pdf) <= _BYTES_MOST),
         *(make() for make in {**DAMAGED, **ENCRYPTED}.values()),
-        hostile.hybrid(),
+        hostile_pdfs.hybrid(),
         signed(plain),
         signed(signed(plain), field="Firma2"),
     ]

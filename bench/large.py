@@ -14,10 +14,10 @@ import re
 import sys
 from typing import Final
 
-from tests import pdfs
-from tests.parts.appliance import Appliance
-from tests.parts.large_documents import Walk, walk_through
-from tests.parts.places import short_folder
+from tests.support.appliance.appliance import Appliance
+from tests.support.appliance.large_documents import Walk, walk_through
+from tests.support.documents import pdfs
+from tests.support.processes.scratch import short_folder
 
 _MB: Final = 1_000_000
 _LIMIT: Final = 104_857_600

@@ -19,9 +19,9 @@ from typing import Final
 import psutil
 
 from bench.firmar import call_all
-from tests import pdfs
-from tests.parts.appliance import Appliance
-from tests.parts.places import short_folder
+from tests.support.appliance.appliance import Appliance
+from tests.support.documents import pdfs
+from tests.support.processes.scratch import short_folder
 
 _REST_S: Final = 3.0
 _MIB: Final = 1024

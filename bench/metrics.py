@@ -21,10 +21,10 @@ from appliance.core import metrics
 from appliance.core.metrics_file import EVERY_S, MetricsFile, snapshot
 from appliance.operations.metrics.exposition import exposition
 from appliance.operations.metrics.reading import read_all
-from tests import pdfs
-from tests.functional.calls import signed_pdf
-from tests.parts.appliance import Appliance
-from tests.parts.places import short_folder
+from tests.support.appliance.appliance import Appliance
+from tests.support.appliance.http_calls import signed_pdf
+from tests.support.documents import pdfs
+from tests.support.processes.scratch import short_folder
 
 _WARM: Final = 10
 _TIMES: Final = 20_000

@@ -24,11 +24,11 @@ import psutil
 from redis import Redis
 
 from bench.firmar import call_all
-from tests import pdfs
-from tests.ledger import read_ledger
-from tests.parts.appliance import Appliance
-from tests.parts.places import short_folder
-from tests.parts.postgres import PostgresServer
+from tests.support.appliance.appliance import Appliance
+from tests.support.appliance.ledger import read_ledger
+from tests.support.documents import pdfs
+from tests.support.processes.scratch import short_folder
+from tests.support.services.postgres import PostgresServer
 
 _WARM: Final = 20
 _AT_A_TIME: Final = 8

@@ -1,7 +1,7 @@
 """The real parts that tests run against, and where each test runs.
 
 What is started here ends with the session, also after a failure. The parts
-themselves stand in `tests.parts`.
+themselves stand in `tests.support`.
 """
 
 import os
@@ -12,20 +12,21 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests.parts import prepared, rubrica
-from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.places import short_folder
-from tests.parts.postgres import URL_VARIABLE, PostgresServer
-from tests.parts.redis import RedisServer
-from tests.parts.shared_compiling import share_compiling
-from tests.parts.softhsm import SoftHsm
+from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.hsm.softhsm import SoftHsm
+from tests.support.plugins.compile_cache import share_compiling
+from tests.support.processes import rubrica, setup_cache
+from tests.support.processes.scratch import short_folder
+from tests.support.services.postgres import URL_VARIABLE, PostgresServer
+from tests.support.services.redis import RedisServer
 
 pytest_plugins = (
-    "tests.parts.tiers",
-    "tests.parts.durations",
-    "tests.parts.grouping",
-    "tests.parts.passed",
-    "tests.core_parts",
+    "tests.support.plugins.tiers",
+    "tests.support.plugins.durations",
+    "tests.support.plugins.grouping",
+    "tests.support.plugins.passed_tests",
+    "tests.support.factories.core",
+    "tests.support.plugins.shared_appliances",
     "pytester",
 )
 
@@ -45,7 +46,7 @@ hypothesis.settings.load_profile("rubrica")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have a place for what is made once and copied, and `rubrica` loaded once."""
-    config.add_cleanup(prepared.begin_run())
+    config.add_cleanup(setup_cache.begin_run())
     config.add_cleanup(rubrica.begin_run())
 
 

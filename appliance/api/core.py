@@ -1,8 +1,9 @@
 """What the API needs of the core: its services, as the routes use them.
 
 `appliance.bootstrap.Front` is what is handed in. A service is a Protocol here where
-tests have a double of it, since workers stand behind it (`tests/fakes.py`); so is the
-whole (`tests.web_parts.Parts`). All others are the classes themselves.
+tests have a double of it, since workers stand behind it
+(`tests/support/factories/fakes.py`); so is the
+whole (`tests.support.faces.api_services.Parts`). All others are the classes themselves.
 """
 
 from typing import Protocol, cast

@@ -18,12 +18,12 @@ from playwright.async_api import (
     expect,
 )
 
-from tests.parts import browsers
-from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.browsers import Opener, SharedContexts
-from tests.parts.frame_host import FrameSite
-from tests.parts.host_page import HostPage
-from tests.parts.lent_person import lend
+from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.lent_person import lend
+from tests.support.browsers import browsers
+from tests.support.browsers.browsers import Opener, SharedContexts
+from tests.support.browsers.frame_host import FrameSite
+from tests.support.browsers.host_page import HostPage
 
 PICTURES_VARIABLE = "RUBRICA_SCREENSHOTS"
 

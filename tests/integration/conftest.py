@@ -10,17 +10,22 @@ from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.vocab import RequestState
 from embed.assets import Assets, load_assets
 from hsm_config.pkcs11 import objects
-from tests.core_parts import CoreParts
-from tests.fakes import request_view
-from tests.parts.api_caller import Caller
-from tests.parts.document_places import KINDS, BucketPlace, DocumentPlace, FolderPlace
-from tests.parts.frame_role import Frame, open_frame
-from tests.parts.hsm import KEY, HsmInstallation
-from tests.parts.places import short_folder
-from tests.parts.s3 import S3Server
-from tests.parts.signing_front import ServiceRegistry, open_front
-from tests.tools.pdf_samples import SoftwareSigner, make_signer
-from tests.web_parts import Parts, open_parts
+from tests.support.documents.pdf_samples import SoftwareSigner, make_signer
+from tests.support.faces.api_caller import Caller
+from tests.support.faces.api_services import Parts, open_parts
+from tests.support.faces.frame_role import Frame, open_frame
+from tests.support.factories.core import CoreParts
+from tests.support.factories.document_storage import (
+    KINDS,
+    BucketPlace,
+    DocumentPlace,
+    FolderPlace,
+)
+from tests.support.factories.fakes import request_view
+from tests.support.factories.signing_front import ServiceRegistry, open_front
+from tests.support.hsm.hsm_installation import KEY, HsmInstallation
+from tests.support.processes.scratch import short_folder
+from tests.support.services.s3 import S3Server
 from worker.pades.appearance.fonts import StampFonts, load_fonts
 
 

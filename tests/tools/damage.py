@@ -11,8 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests import pdfs
-from tests.parts import hostile
+from tests.support.documents import hostile_pdfs, pdfs
 
 
 def _edited(pattern: bytes, instead: bytes) -> Callable[[], bytes]:
@@ -28,7 +27,7 @@ def _edited(pattern: bytes, instead: bytes) -> Callable[[], bytes]:
 
 def _plain() -> bytes:
     """Three pages with a classical table of objects."""
-    return hostile.build(
+    return hostile_pdfs.build(
         {
             1: b"<</Type/Catalog/Pages 2 0 R>>",
             2: b"<</Type/Pages/Count 3/Kids[3 0 R 4 0 R 5 0 R]>>",

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.parts.earlier_site import leave
-from tests.parts.earlier_tree import Tree, TreeSite, commit
+from tests.support.hosts.earlier_installation import leave
+from tests.support.hosts.earlier_tree import Tree, TreeSite, commit
 
 
 def main(argv: Sequence[str] | None = None) -> int:

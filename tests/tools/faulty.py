@@ -17,7 +17,7 @@ from typing import Final
 
 import pikepdf
 
-from tests.parts import hostile
+from tests.support.documents import hostile_pdfs
 
 _FOLDER_ONLY: Final = 2
 _PACKET: Final = (
@@ -89,7 +89,7 @@ XMP: Final[dict[str, Callable[[], bytes]]] = {
 def with_metadata(packet: bytes, *, subtype: bool = True) -> bytes:
     """A page, and metadata as it is given."""
     kind = b"/Type/Metadata/Subtype/XML" if subtype else b""
-    return hostile.plain(
+    return hostile_pdfs.plain(
         catalog=b"/Metadata 5 0 R",
         o5=b"<<%s/Length %d>>stream\n%s\nendstream" % (kind, len(packet), packet),
     )
@@ -128,7 +128,7 @@ def _field(name: bytes, at: int) -> bytes:
 
 
 def _form(fields: bytes, notes: bytes, more: bytes = b"", **objects: bytes) -> bytes:
-    return hostile.plain(
+    return hostile_pdfs.plain(
         catalog=b"/AcroForm<</Fields[%s]%s>>" % (fields, more),
         page=b"/Annots[%s]" % notes,
         **objects,
@@ -192,23 +192,23 @@ FORMS: Final[dict[str, Callable[[], bytes]]] = {
     "nothing-among-fields": lambda: _form(
         b"null 5 0 R 99 0 R", b"5 0 R", o5=_field(b"a", 1)
     ),
-    "fields-that-are-no-array": lambda: hostile.plain(
+    "fields-that-are-no-array": lambda: hostile_pdfs.plain(
         catalog=b"/AcroForm<</Fields 5 0 R>>", o5=b"<</A 1>>"
     ),
     "kids-that-are-no-array": lambda: _form(
         b"5 0 R", b"", o5=b"<</T(a)/FT/Tx/Kids 6 0 R>>", o6=b"(x)"
     ),
-    "form-that-is-no-dictionary": lambda: hostile.plain(catalog=b"/AcroForm 7"),
+    "form-that-is-no-dictionary": lambda: hostile_pdfs.plain(catalog=b"/AcroForm 7"),
     "looks-without-a-state": lambda: _form(
         b"5 0 R",
         b"5 0 R",
         o5=b"<<%s/FT/Btn/T(c)/Rect[10 20 30 40]/AP<</N<</Si 6 0 R>>>>>>" % _WIDGET,
         o6=b"<</Subtype/Form/BBox[0 0 9 9]/Length 0>>stream\n\nendstream",
     ),
-    "notes-without-a-number": lambda: hostile.plain(
+    "notes-without-a-number": lambda: hostile_pdfs.plain(
         page=b"/Annots[<</Type/Annot/Subtype/Text/Rect[1 1 9 9]/Contents(x)>>]"
     ),
-    "nothing-among-notes": lambda: hostile.plain(page=b"/Annots[null 4 0 R]"),
+    "nothing-among-notes": lambda: hostile_pdfs.plain(page=b"/Annots[null 4 0 R]"),
 }
 """Forms and notes that validators raise errors for, by what is wrong with them."""
 
@@ -228,7 +228,7 @@ def _rows(pdf: bytes, edit: Callable[[dict[int, bytes]], None]) -> bytes:
 
 def _base() -> bytes:
     """A page, and objects that nothing needs to draw it."""
-    return hostile.plain(
+    return hostile_pdfs.plain(
         catalog=b"/Names<</Dests 5 0 R>>/PageLabels 6 0 R",
         o5=b"<</Names[(a)7 0 R]>>",
         o6=b"<</Nums[0<</S/D>>]>>",
@@ -286,7 +286,7 @@ def _xref_stream(wrong: dict[int, int]) -> bytes:
 
 def _hybrid() -> bytes:
     """A hybrid file whose table puts an object at another's place."""
-    return _rows(hostile.hybrid(), _same(4, 2))
+    return _rows(hostile_pdfs.hybrid(), _same(4, 2))
 
 
 PLACES: Final[dict[str, Callable[[], bytes]]] = {
@@ -306,18 +306,18 @@ PLACES: Final[dict[str, Callable[[], bytes]]] = {
 
 ODD: Final[dict[str, Callable[[], bytes]]] = {
     "metadata-without-subtype": lambda: with_metadata(sound_xmp(), subtype=False),
-    "metadata-that-is-a-dictionary": lambda: hostile.plain(
+    "metadata-that-is-a-dictionary": lambda: hostile_pdfs.plain(
         catalog=b"/Metadata<</A 1>>"
     ),
-    "metadata-that-is-a-number": lambda: hostile.plain(
+    "metadata-that-is-a-number": lambda: hostile_pdfs.plain(
         catalog=b"/Metadata 5 0 R", o5=b"7"
     ),
-    "metadata-that-is-nowhere": lambda: hostile.plain(catalog=b"/Metadata 99 0 R"),
-    "metadata-that-does-not-unfold": lambda: hostile.plain(
+    "metadata-that-is-nowhere": lambda: hostile_pdfs.plain(catalog=b"/Metadata 99 0 R"),
+    "metadata-that-does-not-unfold": lambda: hostile_pdfs.plain(
         catalog=b"/Metadata 5 0 R",
         o5=b"<</Filter/FlateDecode/Length 4>>stream\nabcd\nendstream",
     ),
-    "metadata-bomb": lambda: hostile.plain(
+    "metadata-bomb": lambda: hostile_pdfs.plain(
         catalog=b"/Metadata 5 0 R", o5=_deflated(bytes(20_000_000))
     ),
     "info-direct": lambda: _base().replace(
@@ -332,59 +332,63 @@ ODD: Final[dict[str, Callable[[], bytes]]] = {
     "info-that-is-a-stream": lambda: _base().replace(
         b"/Root 1 0 R", b"/Root 1 0 R/Info 4 0 R"
     ),
-    "extensions-indirect": lambda: hostile.plain(
+    "extensions-indirect": lambda: hostile_pdfs.plain(
         catalog=b"/Extensions 5 0 R",
         o5=b"<</ACME<</BaseVersion/1.7/ExtensionLevel 1>>>>",
     ),
-    "extensions-of-another-kind": lambda: hostile.plain(catalog=b"/Extensions[1]"),
-    "extension-of-another-kind": lambda: hostile.plain(
+    "extensions-of-another-kind": lambda: hostile_pdfs.plain(catalog=b"/Extensions[1]"),
+    "extension-of-another-kind": lambda: hostile_pdfs.plain(
         catalog=b"/Extensions<</ESIC 5>>"
     ),
-    "length-indirect": lambda: hostile.plain(
+    "length-indirect": lambda: hostile_pdfs.plain(
         catalog=b"/Metadata 5 0 R",
         o5=b"<</Type/Metadata/Subtype/XML/Length 6 0 R>>stream\n%s\nendstream"
         % sound_xmp(),
         o6=b"%d" % len(sound_xmp()),
     ),
-    "store-of-another-kind": lambda: hostile.plain(catalog=b"/DSS 5 0 R", o5=b"[1]"),
-    "store-with-more": lambda: hostile.plain(catalog=b"/DSS<</X 1>>"),
-    "store-of-no-streams": lambda: hostile.plain(catalog=b"/DSS<</Certs[1 2]/VRI 7>>"),
-    "names-that-go-round": lambda: hostile.plain(
+    "store-of-another-kind": lambda: hostile_pdfs.plain(
+        catalog=b"/DSS 5 0 R", o5=b"[1]"
+    ),
+    "store-with-more": lambda: hostile_pdfs.plain(catalog=b"/DSS<</X 1>>"),
+    "store-of-no-streams": lambda: hostile_pdfs.plain(
+        catalog=b"/DSS<</Certs[1 2]/VRI 7>>"
+    ),
+    "names-that-go-round": lambda: hostile_pdfs.plain(
         catalog=b"/Names<</Dests 5 0 R>>", o5=b"<</Kids[5 0 R]>>"
     ),
-    "names-of-another-kind": lambda: hostile.plain(
+    "names-of-another-kind": lambda: hostile_pdfs.plain(
         catalog=b"/Names 5 0 R", o5=b"[5 0 R]"
     ),
-    "outlines-that-go-round": lambda: hostile.plain(
+    "outlines-that-go-round": lambda: hostile_pdfs.plain(
         catalog=b"/Outlines 5 0 R", o5=b"<</First 6 0 R>>", o6=b"<</Next 6 0 R>>"
     ),
-    "page-without-a-type": lambda: hostile.plain().replace(
+    "page-without-a-type": lambda: hostile_pdfs.plain().replace(
         b"/Type/Page/", b"/Typo/Page/"
     ),
-    "tree-without-a-type": lambda: hostile.plain().replace(
+    "tree-without-a-type": lambda: hostile_pdfs.plain().replace(
         b"/Type/Pages/Kids", b"/Typo/Pages/Kids"
     ),
-    "catalog-without-a-type": lambda: hostile.plain().replace(
+    "catalog-without-a-type": lambda: hostile_pdfs.plain().replace(
         b"/Type/Catalog", b"/Typo/Catalog"
     ),
-    "structure-of-another-kind": lambda: hostile.plain(
+    "structure-of-another-kind": lambda: hostile_pdfs.plain(
         catalog=b"/MarkInfo<</Marked true>>/StructTreeRoot 5 0 R", o5=b"[1]"
     ),
-    "structure-without-parents": lambda: hostile.plain(
+    "structure-without-parents": lambda: hostile_pdfs.plain(
         catalog=b"/MarkInfo<</Marked true>>/StructTreeRoot 5 0 R",
         o5=b"<</Type/StructTreeRoot/K null>>",
     ),
-    "permissions-of-another-kind": lambda: hostile.plain(catalog=b"/Perms 7"),
-    "permissions-of-nothing": lambda: hostile.plain(
+    "permissions-of-another-kind": lambda: hostile_pdfs.plain(catalog=b"/Perms 7"),
+    "permissions-of-nothing": lambda: hostile_pdfs.plain(
         catalog=b"/Perms<</DocMDP 99 0 R>>"
     ),
-    "version-of-another-kind": lambda: hostile.plain(catalog=b"/Version 7"),
-    "pieces-of-others": lambda: hostile.plain(
+    "version-of-another-kind": lambda: hostile_pdfs.plain(catalog=b"/Version 7"),
+    "pieces-of-others": lambda: hostile_pdfs.plain(
         catalog=b"/PieceInfo 5 0 R/Collection 5 0 R", o5=b"<</A 5 0 R>>"
     ),
-    "empty-box": lambda: hostile.boxed(b"/MediaBox[0 0 0 0]"),
-    "box-of-less-than-a-pixel": lambda: hostile.boxed(b"/MediaBox[0 0 .1 .1]"),
-    "empty-page": lambda: hostile.boxed(b"/MediaBox[0 0 200 300]"),
+    "empty-box": lambda: hostile_pdfs.boxed(b"/MediaBox[0 0 0 0]"),
+    "box-of-less-than-a-pixel": lambda: hostile_pdfs.boxed(b"/MediaBox[0 0 .1 .1]"),
+    "empty-page": lambda: hostile_pdfs.boxed(b"/MediaBox[0 0 200 300]"),
 }
 """Oddities of which a validator might make something, by what they are."""
 

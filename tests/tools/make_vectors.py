@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from tests.parts.loops import run_apart
-from tests.parts.places import short_folder
-from tests.tools.pdf_samples import make_signer
+from tests.support.documents.pdf_samples import make_signer
+from tests.support.processes.event_loops import run_apart
+from tests.support.processes.scratch import short_folder
 from tests.vectors import kept
 from tests.vectors.formats import FORMATS
 from tests.vectors.names import NAMES

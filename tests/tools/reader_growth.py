@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from tests.parts.body_readers import BODY_READERS
-from tests.parts.growth import MOST, times
-from tests.parts.readers import READERS, Reader
+from tests.support.documents.body_readers import BODY_READERS
+from tests.support.documents.growth import MOST, times
+from tests.support.documents.readers import READERS, Reader
 
 _MS = 1000
 

@@ -7,7 +7,7 @@ changes, and how often to one that had been left.
 
 import sys
 
-from tests.parts.walk import Walk, walk_of_a_signature
+from tests.support.appliance.signing_walk import Walk, walk_of_a_signature
 
 
 def table(walk: Walk) -> str:

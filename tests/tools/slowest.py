@@ -2,7 +2,8 @@
 
 The files are what `--durations-to` wrote, those of `./check` in `.check/durations`.
 `tests/slowest.toml` gets the groups that take over ten seconds; they are started in
-that order (`tests.parts.grouping`), or the longest might begin as the others end.
+that order (`tests.support.plugins.grouping`), or the longest might begin as the others
+end.
 """
 
 import argparse
@@ -12,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.parts.durations import read_durations
-from tests.parts.grouping import SLOWEST, group_of
+from tests.support.plugins.durations import read_durations
+from tests.support.plugins.grouping import SLOWEST, group_of
 
 _AT_LEAST_S: Final = 10.0
 _HEAD: Final = "# Seconds of groups of tests; `python -m tests.tools.slowest`.\n"

@@ -80,7 +80,7 @@ from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, sea
 from appliance.keys.signing_password import SigningPasswords, normalize
 from appliance.pki.revocation_pins import plain
 from embed import wire as frame_wire
-from tests.parts.loops import run_apart
+from tests.support.processes.event_loops import run_apart
 from tests.vectors.kept import Given
 
 

@@ -58,10 +58,10 @@ from embed.machine import TABLE
 from embed.protocol import MESSAGES, PROTOCOL_VERSION
 from hsm_config.pkcs11 import master_keys, objects, templates
 from hsm_config.provisioning import generation, tsa_keys
-from tests.parts.console import open_site
-from tests.parts.frame_role import open_frame
-from tests.parts.loops import run_apart
-from tests.web_parts import open_parts
+from tests.support.faces.api_services import open_parts
+from tests.support.faces.console import open_site
+from tests.support.faces.frame_role import open_frame
+from tests.support.processes.event_loops import run_apart
 from worker import failpoints as crash_points
 from worker.sandbox.job import EXIT_PROTOCOL
 

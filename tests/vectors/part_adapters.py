@@ -41,10 +41,10 @@ from appliance.operations.backup.archive import reading, writing
 from appliance.settings import RedisSettings, Settings
 from hsm_config.pkcs11 import key_pairs, signatures, templates
 from hsm_config.pkcs11.master_keys import label_of
-from tests.core_parts import core_settings
-from tests.parts.hsm import HsmInstallation, until
-from tests.parts.places import short_folder
-from tests.parts.redis import RedisServer
+from tests.support.factories.core import core_settings
+from tests.support.hsm.hsm_installation import HsmInstallation, until
+from tests.support.processes.scratch import short_folder
+from tests.support.services.redis import RedisServer
 from tests.vectors.adapters import raw
 from tests.vectors.kept import Given
 from worker.work_notifications import hear_notifications

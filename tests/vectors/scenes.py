@@ -50,21 +50,21 @@ from appliance.pki.tsa.authority import Timestamps, TimestampWork
 from appliance.settings import SigningSettings
 from appliance.web import problems
 from embed.assets import load_assets
-from tests.core_parts import (
+from tests.support.faces.api_services import CUIL, LOGIN_PASSWORD, Parts, open_parts
+from tests.support.faces.frame_role import ORIGINS, Frame, init_of, open_frame
+from tests.support.factories.core import (
     PASSWORD,
     CoreParts,
     core_settings,
     new_credential,
     open_core_parts,
 )
-from tests.fakes import FakeTasks, request_view
-from tests.parts.frame_role import ORIGINS, Frame, init_of, open_frame
-from tests.parts.held import hold
-from tests.parts.migrated import lay_tables
-from tests.parts.signing_front import open_front
-from tests.parts.signing_host import INSTALLATION
+from tests.support.factories.fakes import FakeTasks, request_view
+from tests.support.factories.held_credential import hold
+from tests.support.factories.migrated_folder import lay_tables
+from tests.support.factories.signing_front import open_front
+from tests.support.factories.signing_host import INSTALLATION
 from tests.vectors.answers import Randoms, factored, recorded, token_parts, told
-from tests.web_parts import CUIL, LOGIN_PASSWORD, Parts, open_parts
 
 Answers = dict[str, Any]
 Scene = Callable[[Path], Coroutine[Any, Any, Answers]]

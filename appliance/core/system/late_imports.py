@@ -8,8 +8,8 @@ role holds all that it needs before it says that it is ready. Templates, catalog
 what browsers load are read at the start too, each where it is used; the sandbox's
 template does every kind of job once (`worker.sandbox.prewarm`).
 
-`tests/e2e/test_separate_users.py` takes the files away from running roles, and shows
-by what fails what is lacking here.
+`tests/e2e/journeys/test_separate_users.py` takes the files away from running roles,
+and shows by what fails what is lacking here.
 """
 
 import importlib

@@ -9,9 +9,16 @@ import pytest
 from appliance.api.app import create_api
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import RequestState
-from tests.fakes import PDF, PNG, SHA256, SIGNED_PDF, SIGNED_SHA256, request_view
-from tests.parts.api_caller import SIGN, Caller, code
-from tests.web_parts import BASE_URL, CUIL, Parts, open_parts
+from tests.support.faces.api_caller import SIGN, Caller, code
+from tests.support.faces.api_services import BASE_URL, CUIL, Parts, open_parts
+from tests.support.factories.fakes import (
+    PDF,
+    PNG,
+    SHA256,
+    SIGNED_PDF,
+    SIGNED_SHA256,
+    request_view,
+)
 
 OVER = {
     RequestState.REJECTED,

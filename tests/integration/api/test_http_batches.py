@@ -7,8 +7,8 @@ import pytest
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import FontStyle
-from tests.parts.api_caller import Caller
-from tests.web_parts import Parts
+from tests.support.faces.api_caller import Caller
+from tests.support.faces.api_services import Parts
 
 LOTE = "/solicitudes/firmar/lote"
 PASSWORD = "una clave de firma"

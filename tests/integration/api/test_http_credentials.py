@@ -10,11 +10,11 @@ from cryptography.hazmat.primitives import hashes
 
 from appliance.domain.ids import PersonId
 from appliance.domain.trust_store import AnchorPurpose
-from tests.fakes import NOON
-from tests.parts.api_caller import Caller, code
-from tests.parts.held import Held, hold
-from tests.parts.outside_ca import OutsideCa, bundle, der
-from tests.web_parts import CUIL, Parts, open_parts
+from tests.support.faces.api_caller import Caller, code
+from tests.support.faces.api_services import CUIL, Parts, open_parts
+from tests.support.factories.fakes import NOON
+from tests.support.factories.held_credential import Held, hold
+from tests.support.pki.outside_ca import OutsideCa, bundle, der
 
 OUTSIDE = OutsideCa(NOON)
 

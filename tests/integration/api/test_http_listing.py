@@ -5,9 +5,15 @@ import base64
 import pytest
 
 from appliance.domain.ids import PersonId
-from tests.fakes import PDF, SHA256, SIGNED_PDF, SIGNED_SHA256, request_view
-from tests.parts.api_caller import Caller, code
-from tests.web_parts import BASE_URL, Parts
+from tests.support.faces.api_caller import Caller, code
+from tests.support.faces.api_services import BASE_URL, Parts
+from tests.support.factories.fakes import (
+    PDF,
+    SHA256,
+    SIGNED_PDF,
+    SIGNED_SHA256,
+    request_view,
+)
 
 
 async def test_list_is_bare_array_of_what_waits(caller: Caller) -> None:

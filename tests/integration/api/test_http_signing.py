@@ -9,9 +9,9 @@ import pytest
 from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
-from tests.fakes import PDF, SHA256, SIGNED_PDF, SIGNED_SHA256
-from tests.parts.api_caller import SIGN, Caller, code
-from tests.web_parts import BASE_URL, CUIL, LOGIN_PASSWORD, Parts
+from tests.support.faces.api_caller import SIGN, Caller, code
+from tests.support.faces.api_services import BASE_URL, CUIL, LOGIN_PASSWORD, Parts
+from tests.support.factories.fakes import PDF, SHA256, SIGNED_PDF, SIGNED_SHA256
 
 BOUNDARY = "limite"
 

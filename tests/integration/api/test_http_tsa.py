@@ -26,10 +26,10 @@ from appliance.pki.tsa.authority import TimestampWork
 from appliance.pki.tsa.tsp_messages import read_question
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from hsm_config.provisioning.init import provision
-from tests.fakes import MovingClock
-from tests.parts.hsm import HsmInstallation
-from tests.parts.timestamps import DATA, Trusted, openssl, trusting
-from tests.web_parts import Parts, open_parts
+from tests.support.faces.api_services import Parts, open_parts
+from tests.support.factories.fakes import MovingClock
+from tests.support.hsm.hsm_installation import HsmInstallation
+from tests.support.pki.timestamps import DATA, Trusted, openssl, trusting
 from worker.pades.der import encode
 from worker.pki.certificate_authority import Authority
 from worker.pki.tsa import InternalTsa

@@ -10,8 +10,8 @@ import pyotp
 import pytest
 
 from appliance.domain.vocab import Environment, EventKind
-from tests.parts.console import NAME, PASSWORD, Answer, Site
-from tests.parts.console_changes import audited, open_acme_site
+from tests.support.faces.console import NAME, PASSWORD, Answer, Site
+from tests.support.faces.console_forms import audited, open_acme_site
 
 EVA = "/admin/administrators/eva"
 OTHER = "otra clave muy larga"

@@ -8,9 +8,9 @@ import pytest
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind
 from appliance.identity import console_login_attempts
-from tests.parts.console import PASSWORD, Site
-from tests.parts.console_changes import ANA_DIGITS, audited, open_acme_site
-from tests.parts.guesses import guess, guess_at_person
+from tests.support.faces.console import PASSWORD, Site
+from tests.support.faces.console_forms import ANA_DIGITS, audited, open_acme_site
+from tests.support.faults.password_guessing import guess, guess_at_person
 
 EVA = "/admin/administrators/eva"
 OWN = "192.0.2.7"

@@ -31,10 +31,17 @@ from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
-from tests.fakes import NOON
-from tests.parts.console import NAME, PASSWORD, Answer, Site, open_site, write_pki
-from tests.parts.held import Held, hold
-from tests.parts.outside_ca import OutsideCa, bundle, der, ec_key, spki_of
+from tests.support.faces.console import (
+    NAME,
+    PASSWORD,
+    Answer,
+    Site,
+    open_site,
+    write_pki,
+)
+from tests.support.factories.fakes import NOON
+from tests.support.factories.held_credential import Held, hold
+from tests.support.pki.outside_ca import OutsideCa, bundle, der, ec_key, spki_of
 
 CUIL = "20055361682"
 OUTSIDE = OutsideCa(NOON)

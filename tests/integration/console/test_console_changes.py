@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.trust_store import AnchorPurpose
-from tests.parts.console import NAME, PASSWORD, PDF, Site
-from tests.parts.console_changes import (
+from tests.support.faces.console import NAME, PASSWORD, PDF, Site
+from tests.support.faces.console_forms import (
     ANA,
     ANA_DIGITS,
     HERE,
@@ -24,8 +24,8 @@ from tests.parts.console_changes import (
     upload,
     with_secret,
 )
-from tests.parts.held import hold
-from tests.parts.outside_ca import OutsideCa, bundle
+from tests.support.factories.held_credential import hold
+from tests.support.pki.outside_ca import OutsideCa, bundle
 
 OTHER = "otra clave muy larga"
 

@@ -20,7 +20,7 @@ from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.worker_store import WorkerStore
 from appliance.signing.signing_order import PROCESS_ENDED
-from tests.parts.console import Site, open_site
+from tests.support.faces.console import Site, open_site
 
 ANA, LUIS = "20055361682", "20267565393"
 _CODE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")

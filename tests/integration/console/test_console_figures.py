@@ -26,10 +26,8 @@ from appliance.operations.metrics.facts import POOLS
 from appliance.operations.metrics.reading import LATEST_S, MOST_SAMPLES
 from appliance.pki.certificate_store import CertificateStore
 from hsm_config.provisioning.ca_certificates import key_identifier
-from tests.fakes import NOON
-from tests.parts.console import Site, open_site, write_pki
-from tests.parts.outside_ca import der, ec_key, spki_of
-from tests.parts.salud import (
+from tests.support.faces.console import Site, open_site, write_pki
+from tests.support.faces.health_page import (
     HOST,
     Sample,
     hand_over,
@@ -39,6 +37,8 @@ from tests.parts.salud import (
     section,
     told,
 )
+from tests.support.factories.fakes import NOON
+from tests.support.pki.outside_ca import der, ec_key, spki_of
 
 TABLES = 2
 """The first version of the tables that says when the last backup was made."""

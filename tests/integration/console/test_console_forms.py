@@ -13,7 +13,7 @@ from appliance.web import forms
 from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
 from appliance.web.server.client_address import Proxies
 from appliance.web.server.exchange import Exchange
-from tests.parts.console import ADMIN_URL, Answer, Site, open_site
+from tests.support.faces.console import ADMIN_URL, Answer, Site, open_site
 
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data; boundary=x"

@@ -14,7 +14,7 @@ from appliance.domain.integrators.integrators import ConsoleSession
 from appliance.domain.vocab import EventKind
 from appliance.identity.console_login import ConsoleLogin
 from appliance.web.auth import is_public
-from tests.parts.console import ADMIN_URL, NAME, PASSWORD, Site, open_site
+from tests.support.faces.console import ADMIN_URL, NAME, PASSWORD, Site, open_site
 
 PUBLIC = {
     "root",

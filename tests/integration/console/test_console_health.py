@@ -16,7 +16,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
 from appliance.pki.ca_certificates import read_authority
 from appliance.pki.publication_store import PublicationStore
-from tests.parts.console import Site, open_site, write_pki
+from tests.support.faces.console import Site, open_site, write_pki
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from appliance.cli.demo.setup import PEOPLE
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
-from tests.parts.console import Site
-from tests.parts.console_changes import (
+from tests.support.faces.console import Site
+from tests.support.faces.console_forms import (
     HERE,
     KEY,
     audited,

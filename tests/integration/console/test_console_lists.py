@@ -18,7 +18,7 @@ from appliance.domain.console import AuditFilter, PeopleFilter, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import EventKind, PersonState, RequestState
-from tests.parts.console import Site, open_site
+from tests.support.faces.console import Site, open_site
 
 ANA, LUIS, EVA = "20055361682", "20267565393", "27301234568"
 NAMES = {ANA: "Ana María Núñez", LUIS: "Luis ÁNGEL Peña", EVA: "Eva 100% O_O"}

@@ -13,7 +13,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integrators.integrators import NewConsoleSession
 from appliance.domain.vocab import Environment, EventKind
 from appliance.identity.console_login import ConsoleLogin, SignIn
-from tests.parts.stores import Desk, open_desk
+from tests.support.factories.integrator_services import Desk, open_desk
 
 PASSWORD = "una clave de consola"
 HERE = "192.0.2.1"

@@ -12,8 +12,8 @@ from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.access_tokens import AccessTokens
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
-from tests.parts.console import PDF, Site
-from tests.parts.console_changes import (
+from tests.support.faces.console import PDF, Site
+from tests.support.faces.console_forms import (
     ANA,
     ANA_DIGITS,
     audited,

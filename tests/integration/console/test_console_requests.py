@@ -10,8 +10,8 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.requests.request_store import RequestStore
-from tests.parts.console import BAD_PDF, DAMAGED_PDF, NAME, PDF, Site
-from tests.parts.console_changes import ANA, LUIS, audited, open_acme_site
+from tests.support.faces.console import BAD_PDF, DAMAGED_PDF, NAME, PDF, Site
+from tests.support.faces.console_forms import ANA, LUIS, audited, open_acme_site
 
 
 @pytest.fixture

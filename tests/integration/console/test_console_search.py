@@ -24,7 +24,7 @@ from appliance.domain.console import (
 )
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import EventKind
-from tests.parts.console import Site, open_site
+from tests.support.faces.console import Site, open_site
 
 ANA, LUIS = "20055361682", "20267565393"
 MANY = 5_000

@@ -14,8 +14,8 @@ from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from tests.core_parts import begin_request
-from tests.parts.console import PDF, Site, open_site
+from tests.support.faces.console import PDF, Site, open_site
+from tests.support.factories.core import begin_request
 
 HERE = "/admin/integrators/acme"
 USUAL = {"name": "ACME S.A.", "deliveryLimitBytes": 8_000_000, "mayVouch": False}

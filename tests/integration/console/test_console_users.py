@@ -12,7 +12,7 @@ from appliance.domain.integrators.integrators import NewConsoleSession
 from appliance.domain.vocab import EventKind
 from appliance.identity.console_login import SignIn
 from appliance.people.console_user_store import ConsoleUserStore
-from tests.parts.stores import Desk, open_desk
+from tests.support.factories.integrator_services import Desk, open_desk
 
 PASSWORD, OTHER = "una clave de consola", "otra clave de consola"
 HERE = "192.0.2.1"

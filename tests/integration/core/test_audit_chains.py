@@ -14,10 +14,10 @@ from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
 from appliance.domain.audit import GENESIS, AuditEvent, chain
 from appliance.domain.vocab import EventKind
-from tests.core_parts import CoreParts
-from tests.fakes import NOON
-from tests.parts.command_place import CommandPlace, make_place
-from tests.parts.console import open_site
+from tests.support.faces.console import open_site
+from tests.support.factories.core import CoreParts
+from tests.support.factories.fakes import NOON
+from tests.support.processes.command_folder import CommandPlace, make_place
 
 pytestmark = pytest.mark.storage
 

@@ -13,9 +13,9 @@ from appliance.core.system.kernel_clock import kernel_error
 from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.keys.health import Health
-from tests.core_parts import core_settings
-from tests.fakes import MovingClock
-from tests.parts.played_sandbox import PlayedSandbox
+from tests.support.factories.core import core_settings
+from tests.support.factories.fake_sandbox import PlayedSandbox
+from tests.support.factories.fakes import MovingClock
 
 
 class Ahead:

@@ -10,8 +10,8 @@ from appliance.core.database.engines import open_engines
 from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from tests.parts.migrated import lay_tables
-from tests.web_parts import make_settings
+from tests.support.faces.api_services import make_settings
+from tests.support.factories.migrated_folder import lay_tables
 
 
 @pytest.mark.parametrize("write", [False, True])

@@ -8,7 +8,7 @@ import pytest
 from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.people.person_store import PersonStore
-from tests.core_parts import CoreParts
+from tests.support.factories.core import CoreParts
 
 pytestmark = pytest.mark.storage
 

@@ -28,12 +28,12 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.keys.health import Health
 from appliance.settings import RedisSettings, Settings
-from tests.core_parts import core_settings
-from tests.parts.database_host import USER, DatabaseHost
-from tests.parts.network import Host, Network, can_make_networks
-from tests.parts.places import short_folder
-from tests.parts.played_sandbox import PlayedSandbox
-from tests.parts.several_hosts import REDIS_PORT, RedisHost
+from tests.support.factories.core import core_settings
+from tests.support.factories.fake_sandbox import PlayedSandbox
+from tests.support.hosts.database_host import USER, DatabaseHost
+from tests.support.hosts.network import Host, Network, can_make_networks
+from tests.support.hosts.several_hosts import REDIS_PORT, RedisHost
+from tests.support.processes.scratch import short_folder
 
 Result = TypeVar("Result")
 NOTICED_AT_MOST_S = 4.0 * NOTICED_S

@@ -11,8 +11,8 @@ import pytest
 from appliance.core.database.engines import FileTurn
 from appliance.core.database.migrate import migrate
 from appliance.domain.errors import ApplianceError, ErrorCode
-from tests.core_parts import core_settings, open_core_parts
-from tests.parts.writers import written_by
+from tests.support.factories.core import core_settings, open_core_parts
+from tests.support.processes.record_writers import written_by
 
 LONG_S: Final = 30
 MOST: Final = 2.0

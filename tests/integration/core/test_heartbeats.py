@@ -11,7 +11,7 @@ import pytest
 from appliance.bootstrap import heartbeat
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.keys.worker_store import WorkerStore
-from tests.parts.console import Site, open_site
+from tests.support.faces.console import Site, open_site
 
 pytestmark = pytest.mark.storage
 

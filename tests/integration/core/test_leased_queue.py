@@ -12,7 +12,7 @@ from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import TaskId, new_id
 from appliance.domain.vocab import TaskKind
 from appliance.keys.hsm_task_store import HsmTaskStore
-from tests.core_parts import CoreParts
+from tests.support.factories.core import CoreParts
 
 pytestmark = pytest.mark.storage
 

@@ -23,9 +23,9 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.ids import ActivationId, new_id
 from appliance.domain.ports import Subscription
 from appliance.settings import RedisSettings, Settings
-from tests.core_parts import core_settings
-from tests.parts.hsm import until
-from tests.parts.redis import RedisServer
+from tests.support.factories.core import core_settings
+from tests.support.hsm.hsm_installation import until
+from tests.support.services.redis import RedisServer
 from worker.work_notifications import hear_notifications
 
 PATIENCE_S = 30.0

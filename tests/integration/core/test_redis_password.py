@@ -5,8 +5,8 @@ from arq.connections import RedisSettings
 from redis.exceptions import AuthenticationError
 
 from appliance.core.messaging import connect
-from tests.parts.places import short_folder
-from tests.parts.redis import RedisServer
+from tests.support.processes.scratch import short_folder
+from tests.support.services.redis import RedisServer
 
 _PASSWORD = "una clave de redis"
 

@@ -27,10 +27,10 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.settings import Settings
-from tests.parts.loops import run_apart
-from tests.parts.next_version import NEXT, NOW, next_versions
-from tests.parts.separate_users import SeparateUsers
-from tests.parts.stores import desk_settings
+from tests.support.appliance.separate_users import SeparateUsers
+from tests.support.factories.integrator_services import desk_settings
+from tests.support.hosts.next_version import NEXT, NOW, next_versions
+from tests.support.processes.event_loops import run_apart
 
 pytestmark = pytest.mark.storage
 

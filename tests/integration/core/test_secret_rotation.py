@@ -23,9 +23,9 @@ from appliance.domain.ids import PersonId, new_id
 from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.identity.login import email_indexes
 from appliance.people.person_store import PersonStore
-from tests.parts.command_place import CommandPlace, make_place
-from tests.parts.started import Running
-from tests.parts.stores import Desk, open_desk
+from tests.support.factories.integrator_services import Desk, open_desk
+from tests.support.processes.command_folder import CommandPlace, make_place
+from tests.support.processes.forked_process import Running
 
 EMAIL = "maria@acme.example"
 

@@ -14,11 +14,11 @@ from sqlalchemy import text
 from appliance.core.database.engines import open_engines
 from appliance.core.messaging import connect, redis_settings
 from appliance.settings import Settings
-from tests.core_parts import core_settings
-from tests.parts.places import free_port
-from tests.parts.postgres import USER, PostgresServer
-from tests.parts.server_certificates import Authority, make_authority
-from tests.parts.tls_postgres import postgres_certified_by
+from tests.support.factories.core import core_settings
+from tests.support.processes.scratch import free_port
+from tests.support.services.postgres import USER, PostgresServer
+from tests.support.services.server_certificates import Authority, make_authority
+from tests.support.services.tls_postgres import postgres_certified_by
 
 PASSWORD = "clave de redis"
 

@@ -9,7 +9,7 @@ from appliance.core.database.engines import open_engines
 from appliance.core.unit_of_work import Database
 from appliance.domain.audit import GENESIS, AuditEvent, first_break
 from appliance.domain.vocab import EventKind
-from tests.core_parts import CoreParts
+from tests.support.factories.core import CoreParts
 
 pytestmark = pytest.mark.storage
 

@@ -20,9 +20,9 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.keys.health import Health
 from appliance.people.person_store import PersonStore
-from tests.core_parts import CoreParts, core_settings, open_core_parts
-from tests.parts.played_sandbox import PlayedSandbox
-from tests.parts.postgres import PostgresServer, database_name
+from tests.support.factories.core import CoreParts, core_settings, open_core_parts
+from tests.support.factories.fake_sandbox import PlayedSandbox
+from tests.support.services.postgres import PostgresServer, database_name
 
 pytestmark = pytest.mark.storage
 

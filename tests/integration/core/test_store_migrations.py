@@ -23,9 +23,9 @@ from appliance.core.database.table_version import (
 )
 from appliance.people.person_store import PersonStore
 from appliance.settings import Settings, SettingsError
-from tests.core_parts import CoreParts, core_settings
-from tests.parts.command_place import CommandPlace, make_place
-from tests.parts.next_version import LATER, NEXT, NOW, next_versions
+from tests.support.factories.core import CoreParts, core_settings
+from tests.support.hosts.next_version import LATER, NEXT, NOW, next_versions
+from tests.support.processes.command_folder import CommandPlace, make_place
 
 pytestmark = pytest.mark.storage
 
@@ -33,7 +33,7 @@ MIGRATE = """
 import asyncio, sys
 from pathlib import Path
 from appliance.core.database.migrate import migrate
-from tests.core_parts import core_settings
+from tests.support.factories.core import core_settings
 settings = core_settings(Path(sys.argv[1]), sys.argv[2])
 print(asyncio.run(migrate(settings)))
 """

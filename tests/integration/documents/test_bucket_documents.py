@@ -32,13 +32,13 @@ from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.settings import DocumentSettings
-from tests.core_parts import CoreParts
-from tests.fakes import FixedDocumentKeys
-from tests.parts.document_places import BucketPlace, DocumentPlace
-from tests.parts.links import DeafLink, Link
-from tests.parts.places import free_port
-from tests.parts.s3 import SECRET_KEY, S3Server
-from tests.parts.server_certificates import make_authority
+from tests.support.factories.core import CoreParts
+from tests.support.factories.document_storage import BucketPlace, DocumentPlace
+from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.processes.scratch import free_port
+from tests.support.services.s3 import SECRET_KEY, S3Server
+from tests.support.services.server_certificates import make_authority
+from tests.support.services.tcp_links import DeafLink, Link
 
 pytestmark = pytest.mark.full
 

@@ -17,9 +17,9 @@ from appliance.documents.s3.bucket import Bucket
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import IntegratorId
 from appliance.settings import DocumentSettings
-from tests.fakes import FixedDocumentKeys
-from tests.parts.document_places import BucketPlace
-from tests.parts.s3 import S3Server
+from tests.support.factories.document_storage import BucketPlace
+from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.services.s3 import S3Server
 
 DAY = timedelta(days=1)
 ONE = IntegratorId("00000000-0000-4000-8000-000000000001")

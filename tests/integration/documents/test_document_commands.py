@@ -17,8 +17,8 @@ from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
 from appliance.domain.vocab import EventKind
-from tests.parts.command_place import CommandPlace, make_place
-from tests.parts.stores import Desk, open_desk
+from tests.support.factories.integrator_services import Desk, open_desk
+from tests.support.processes.command_folder import CommandPlace, make_place
 
 
 @dataclass

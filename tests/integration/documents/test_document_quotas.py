@@ -13,8 +13,8 @@ from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.integrators.session_document_store import SessionDocumentStore
-from tests.core_parts import A4
-from tests.parts.frame_desk import FrameDesk, open_frame_desk, refused
+from tests.support.faces.frame_services import FrameDesk, open_frame_desk, refused
+from tests.support.factories.core import A4
 
 KIB = 1_024
 _AGE_S = 600

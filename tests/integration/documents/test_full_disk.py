@@ -16,9 +16,9 @@ from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.people.person_store import PersonStore
-from tests.core_parts import CoreParts
-from tests.fakes import FixedDocumentKeys
-from tests.parts.small_disk import fill, small_disk
+from tests.support.factories.core import CoreParts
+from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.faults.small_disk import fill, small_disk
 
 pytestmark = pytest.mark.full
 

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from appliance.core.database import tables as tables_of
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
-from tests.web_parts import Parts, open_parts
+from tests.support.faces.api_services import Parts, open_parts
 
 ONE, TWO = RequestId(1), RequestId(2)
 

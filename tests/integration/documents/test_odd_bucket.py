@@ -18,7 +18,7 @@ from appliance.operations.backup.bucket_destination import BucketDestination
 from appliance.operations.backup.buckets import bucket_of
 from appliance.operations.backup.names import RECORD, BackupName
 from appliance.settings import SettingsError
-from tests.parts.served import GenerationCheck
+from tests.support.services.http_service import GenerationCheck
 
 pytestmark = pytest.mark.full
 

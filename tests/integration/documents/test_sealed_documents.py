@@ -13,8 +13,8 @@ from appliance.documents.document_files import MAGIC, name_of
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobMaintenance
-from tests.fakes import FixedDocumentKeys
-from tests.parts.document_places import DocumentPlace
+from tests.support.factories.document_storage import DocumentPlace
+from tests.support.factories.fakes import FixedDocumentKeys
 
 ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
 TWO = IntegratorId("00000000-0000-4000-8000-000000000002")

@@ -19,10 +19,10 @@ from appliance.cli.demo.host_files import (
 )
 from appliance.settings import SettingsError
 from embed.demo.config import read_config
-from tests.parts.demo_site import DemoSite, demo_site
-from tests.parts.fake_frame import API_KEY, INTEGRATOR
-from tests.parts.places import free_port
-from tests.parts.rubrica import run_rubrica, start_rubrica
+from tests.support.browsers.demo_site import DemoSite, demo_site
+from tests.support.faces.fake_frame import API_KEY, INTEGRATOR
+from tests.support.processes.rubrica import run_rubrica, start_rubrica
+from tests.support.processes.scratch import free_port
 
 
 @pytest.fixture(scope="module")

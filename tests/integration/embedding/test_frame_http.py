@@ -14,8 +14,8 @@ from appliance.integrators.session_store import SessionStore
 from appliance.web.auth import is_public
 from embed.api import LATE
 from embed.reports import ADDRESS_MOST, SESSION_MOST
-from tests.parts.frame_desk import CODE, FakeInspector
-from tests.parts.frame_role import ORIGINS, Frame, init_of, problem
+from tests.support.faces.frame_role import ORIGINS, Frame, init_of, problem
+from tests.support.faces.frame_services import CODE, FakeInspector
 
 PDF = b"%PDF one"
 FIELD = "FIELD_INVALID"

@@ -22,9 +22,9 @@ from appliance.integrators.logos import Logos
 from embed.app import create_embed
 from embed.assets import Assets
 from embed.reports import SESSION_MOST
-from tests.parts.frame_desk import CODE, open_frame_desk
-from tests.parts.frame_role import ORIGINS, SECURITY, Frame, problem, text
-from tests.parts.played_sandbox import PlayedSandbox
+from tests.support.faces.frame_role import ORIGINS, SECURITY, Frame, problem, text
+from tests.support.faces.frame_services import CODE, open_frame_desk
+from tests.support.factories.fake_sandbox import PlayedSandbox
 
 
 @pytest.mark.parametrize("address", ["token", "public id"])

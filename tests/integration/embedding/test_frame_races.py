@@ -16,7 +16,7 @@ import pytest
 from appliance.domain.embedding import EmbedSessionState
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
-from tests.parts.frame_desk import (
+from tests.support.faces.frame_services import (
     ADDRESS,
     FakeInspector,
     FrameDesk,

@@ -20,7 +20,7 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore
-from tests.parts.frame_desk import (
+from tests.support.faces.frame_services import (
     ADDRESS,
     CERTIFIED,
     FULL,

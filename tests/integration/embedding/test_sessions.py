@@ -14,7 +14,8 @@ from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession, FlagReason, PageKind
 from appliance.domain.vocab import Environment, EventKind
 from appliance.embedding.session import Sessions
-from tests.parts.integrators import (
+from tests.support.factories.integrator_services import Desk
+from tests.support.factories.integrators import (
     OPERATOR,
     new_document,
     new_key,
@@ -26,7 +27,6 @@ from tests.parts.integrators import (
     signed_session,
     sweeping,
 )
-from tests.parts.stores import Desk
 
 ORIGIN = "https://app.example"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.parts.bounded import BoundedCalls, TooLateError
+from tests.support.processes.bounded_calls import BoundedCalls, TooLateError
 
 
 @pytest.fixture

@@ -14,17 +14,22 @@ from pyhanko.sign.validation.dss import DocumentSecurityStore
 from appliance.domain.clock import SystemClock
 from appliance.domain.keys import DigestAlgorithm, SignatureScheme
 from appliance.domain.requests.levels import ValidationData
-from tests.fakes import MovingClock
-from tests.parts.field_pdfs import check_box_without_state
-from tests.parts.long_term import LongTermPki, SoftwareTsa
-from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan, make_signer
-from tests.tools.pdf_validation import (
+from tests.support.documents.field_pdfs import check_box_without_state
+from tests.support.documents.pdf_samples import (
+    SoftwareSigner,
+    make_pdf,
+    make_plan,
+    make_signer,
+)
+from tests.support.documents.pdf_validation import (
     lt_failures,
     lta_failures,
     openssl_accepts,
     read_pdf,
     run_pdfsig,
 )
+from tests.support.factories.fakes import MovingClock
+from tests.support.pki.long_term_pki import LongTermPki, SoftwareTsa
 from worker.pades import (
     SignatureCheckError,
     SignatureMethod,

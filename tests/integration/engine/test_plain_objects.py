@@ -23,7 +23,7 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.pdf_utils.xref import XRefSection
 
-from tests import pdfs
+from tests.support.documents import pdfs
 from worker.pades.pdf.fast_reader import Reader
 from worker.pades.pdf.revision import Tail, open_revision, write_object
 

@@ -10,7 +10,7 @@ from asn1crypto import cms
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.keys import KeyAlgorithm
-from tests.tools.pdf_samples import (
+from tests.support.documents.pdf_samples import (
     SoftwareSigner,
     increment_of,
     make_pdf,
@@ -18,7 +18,7 @@ from tests.tools.pdf_samples import (
     make_signer,
     sign,
 )
-from tests.tools.pdf_validation import assert_valid, read_pdf
+from tests.support.documents.pdf_validation import assert_valid, read_pdf
 from worker.pades import SignatureCheckError, check, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts
 

@@ -11,7 +11,7 @@ from pyhanko.pdf_utils.writer import PdfFileWriter, copy_into_new_writer
 from appliance.domain.appearance.stamp import place, stamp_lines
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.signing_command import SignParameters
-from tests.tools.pdf_samples import (
+from tests.support.documents.pdf_samples import (
     A4,
     SIGNED_AT,
     SoftwareSigner,
@@ -19,7 +19,7 @@ from tests.tools.pdf_samples import (
     make_plan,
     sign,
 )
-from tests.tools.pdf_validation import assert_valid, read_pdf, run_pdfsig
+from tests.support.documents.pdf_validation import assert_valid, read_pdf, run_pdfsig
 from worker.pades import prepare
 from worker.pades.appearance.fonts import StampFonts
 

@@ -14,7 +14,7 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
-from tests.tools.pdf_samples import (
+from tests.support.documents.pdf_samples import (
     A4,
     SIGNED_AT,
     SoftwareSigner,
@@ -22,7 +22,12 @@ from tests.tools.pdf_samples import (
     make_plan,
     sign,
 )
-from tests.tools.pdf_validation import assert_valid, read_pdf, run_pdfsig, validate
+from tests.support.documents.pdf_validation import (
+    assert_valid,
+    read_pdf,
+    run_pdfsig,
+    validate,
+)
 from worker.pades import prepare, prepare_timestamp
 from worker.pades.appearance.fonts import StampFonts
 

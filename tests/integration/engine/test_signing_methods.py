@@ -24,15 +24,15 @@ from pyhanko_certvalidator.registry import SimpleCertificateStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
 from appliance.domain.vocab import Restriction
-from tests.parts.sandbox import running_sandbox
-from tests.tools.pdf_samples import (
+from tests.support.documents.pdf_samples import (
     SoftwareSigner,
     make_pdf,
     make_plan,
     make_signer,
     sign,
 )
-from tests.tools.pdf_validation import assert_valid, read_pdf
+from tests.support.documents.pdf_validation import assert_valid, read_pdf
+from tests.support.services.sandbox_server import running_sandbox
 from worker.pades import (
     SignatureCheckError,
     SignatureMethod,

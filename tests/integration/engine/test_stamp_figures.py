@@ -20,11 +20,11 @@ from appliance.domain.documents import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
-from tests.parts.sandbox import running_sandbox
-from tests.parts.scanning import scanned
+from tests.support.browsers.qr_codes import scanned
+from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
+from tests.support.documents.pdf_validation import read_pdf, run_pdfsig, validate
+from tests.support.services.sandbox_server import running_sandbox
 from tests.tools.contact_sheet import QR, draw, sample_logo
-from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
-from tests.tools.pdf_validation import read_pdf, run_pdfsig, validate
 from worker.pades import SignaturePlan, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.appearance.form_xobject import draw_on_page

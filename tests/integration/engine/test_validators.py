@@ -7,9 +7,9 @@ import pikepdf
 import pytest
 from pyhanko.sign.fields import MDPPerm
 
-from tests import pdfs
-from tests.signers import signed, software_signer
-from tests.validators import pdfsig, pyhanko_valid, pyhanko_verdicts
+from tests.support.documents import pdfs
+from tests.support.documents.software_signer import signed, software_signer
+from tests.support.documents.validators import pdfsig, pyhanko_valid, pyhanko_verdicts
 
 
 @pytest.fixture(scope="module")

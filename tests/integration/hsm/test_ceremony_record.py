@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import (
 from appliance.domain.keys import TokenRole
 from hsm_config.pkcs11.module import find_token, opened
 from hsm_config.provisioning.signing_token import identity_path
-from tests.parts.hsm import HsmInstallation
+from tests.support.hsm.hsm_installation import HsmInstallation
 
 pytestmark = pytest.mark.full
 

@@ -29,7 +29,7 @@ from appliance.domain.keys import (
 from appliance.domain.vocab import VouchedBy
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from hsm_config.provisioning.init import provision
-from tests.parts.hsm import HsmInstallation, verify
+from tests.support.hsm.hsm_installation import HsmInstallation, verify
 from worker.hsm.session import HsmSession
 from worker.pki.certificate_authority import Authority, CertificateSubject
 from worker.pki.certificate_profiles import DOCUMENT_SIGNING, POLICIES

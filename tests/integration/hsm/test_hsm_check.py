@@ -14,7 +14,7 @@ from hsm_config.pkcs11.module import token_settings
 from hsm_config.provisioning.signing_token import identity_path
 from hsm_config.self_check.check import check
 from hsm_config.self_check.report import CheckReport, Mark
-from tests.parts.hsm import HsmInstallation
+from tests.support.hsm.hsm_installation import HsmInstallation
 
 EC = (KeyAlgorithm.EC_P256,)
 PROFILES = Path(hsm_config.__file__).parent / "profiles"

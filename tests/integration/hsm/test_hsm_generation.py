@@ -22,7 +22,7 @@ from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.provisioning import generation, tsa_keys
 from hsm_config.provisioning.signing_token import KEEP_ALIVE_ALGORITHM
 from hsm_config.provisioning.take_over import raise_generation
-from tests.parts.hsm import HsmInstallation
+from tests.support.hsm.hsm_installation import HsmInstallation
 
 pytestmark = pytest.mark.full
 

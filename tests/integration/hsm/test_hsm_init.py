@@ -18,7 +18,7 @@ from hsm_config.pkcs11.pin import make_pin
 from hsm_config.pkcs11.tokens import _init_token, make_configuration
 from hsm_config.provisioning.ca_certificates import is_demo, read_ca, read_root
 from hsm_config.provisioning.init import provision
-from tests.parts.hsm import HsmInstallation
+from tests.support.hsm.hsm_installation import HsmInstallation
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.signatures import verify
 from hsm_config.provisioning import signing_token
 from hsm_config.provisioning.init import provision
-from tests.parts.hsm import HsmInstallation, folder_of_token
-from tests.parts.nss import NssTokens
-from tests.parts.wrapped import SCHEME, add_keys, read_keys
+from tests.support.hsm.hsm_installation import HsmInstallation, folder_of_token
+from tests.support.hsm.nss import NssTokens
+from tests.support.hsm.wrapped_keys import SCHEME, add_keys, read_keys
 
 pytestmark = pytest.mark.full
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hsm_config.pkcs11.softhsm_files import is_whole, keep_token_files
-from tests.parts.softhsm import SoftHsm
+from tests.support.hsm.softhsm import SoftHsm
 
 PIN = "123456"
 LOG_IN = """\

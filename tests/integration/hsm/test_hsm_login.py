@@ -15,7 +15,7 @@ from appliance.domain.keys import SignatureScheme, TokenRole
 from appliance.settings import SettingsError
 from hsm_config.pkcs11.module import log_in
 from hsm_config.pkcs11.pin import Pin
-from tests.parts.hsm import KEY, HsmInstallation, lose_module
+from tests.support.hsm.hsm_installation import KEY, HsmInstallation, lose_module
 from worker.hsm import connection
 from worker.hsm.connection import HsmStatus
 

@@ -26,8 +26,8 @@ from hsm_config.pkcs11.raw_pkcs11 import SessionCalls
 from hsm_config.pkcs11.unwrap_and_sign import OneUse
 from hsm_config.provisioning.init import provision
 from hsm_config.provisioning.signing_token import identity_path
-from tests.parts.hsm import HsmInstallation
-from tests.parts.nss import NssTokens
+from tests.support.hsm.hsm_installation import HsmInstallation
+from tests.support.hsm.nss import NssTokens
 from worker.hsm.connection import HsmStatus
 
 pytestmark = pytest.mark.full

@@ -21,10 +21,10 @@ from hsm_config.pkcs11.module import find_token, log_in, opened
 from hsm_config.pkcs11.pin import read_pin
 from hsm_config.pkcs11.signatures import verify
 from hsm_config.provisioning.init import provision
-from tests.parts.hsm import HsmInstallation
-from tests.parts.nss import NssTokens
-from tests.parts.rubrica import run_rubrica
-from tests.parts.wrapped import SCHEME, add_keys, read_keys
+from tests.support.hsm.hsm_installation import HsmInstallation
+from tests.support.hsm.nss import NssTokens
+from tests.support.hsm.wrapped_keys import SCHEME, add_keys, read_keys
+from tests.support.processes.rubrica import run_rubrica
 from worker.hsm.session import HsmSession
 
 pytestmark = pytest.mark.full

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts.opencryptoki import OpenCryptoki, why_not
+from tests.support.hsm.opencryptoki import OpenCryptoki, why_not
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 

@@ -30,8 +30,8 @@ from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.provisioning import signing_token
 from hsm_config.provisioning.init import provision
-from tests.parts.hsm import HsmInstallation, until, verify
-from tests.parts.pkcs11_shim import Pkcs11Shim
+from tests.support.hsm.hsm_installation import HsmInstallation, until, verify
+from tests.support.hsm.pkcs11_shim import Pkcs11Shim
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 

@@ -18,7 +18,13 @@ from appliance.domain.errors import (
 )
 from appliance.domain.keys import KeyAlgorithm, KeyReference, SignatureScheme, TokenRole
 from hsm_config.pkcs11 import objects
-from tests.parts.hsm import KEY, HsmInstallation, lose_module, until, verify
+from tests.support.hsm.hsm_installation import (
+    KEY,
+    HsmInstallation,
+    lose_module,
+    until,
+    verify,
+)
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 

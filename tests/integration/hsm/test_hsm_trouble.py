@@ -29,8 +29,8 @@ from appliance.domain.keys import (
 )
 from appliance.runtime.hang_watchdog import CallWatch
 from hsm_config.pkcs11.return_values import ERRORS, error_of
-from tests.parts.hsm import HsmInstallation, until, verify
-from tests.parts.pkcs11_shim import FUNCTIONS, Pkcs11Shim
+from tests.support.hsm.hsm_installation import HsmInstallation, until, verify
+from tests.support.hsm.pkcs11_shim import FUNCTIONS, Pkcs11Shim
 from worker.hsm.connection import HsmConnection, HsmStatus
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession

@@ -28,7 +28,7 @@ from hsm_config.pkcs11 import key_pairs, objects, signatures
 from hsm_config.pkcs11.master_keys import MasterKeys, label_of
 from hsm_config.provisioning.init import provision
 from hsm_config.provisioning.signing_token import identity_path
-from tests.parts.hsm import HsmInstallation, lose_module
+from tests.support.hsm.hsm_installation import HsmInstallation, lose_module
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from tests.parts.pkcs11_shim import Pkcs11Shim
-from tests.parts.softhsm import SoftHsm
+from tests.support.hsm.pkcs11_shim import Pkcs11Shim
+from tests.support.hsm.softhsm import SoftHsm
 
 PIN = "123456"
 DEVICE_ERROR = 0x30

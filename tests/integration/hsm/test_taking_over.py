@@ -21,10 +21,10 @@ from appliance.domain.vocab import EventKind
 from appliance.keys.take_over import record_take_over
 from hsm_config.pkcs11 import objects
 from hsm_config.provisioning import generation
-from tests.core_parts import CoreParts
-from tests.parts.hsm import HsmInstallation
-from tests.parts.pkcs11_shim import Pkcs11Shim
-from tests.parts.started import Running
+from tests.support.factories.core import CoreParts
+from tests.support.hsm.hsm_installation import HsmInstallation
+from tests.support.hsm.pkcs11_shim import Pkcs11Shim
+from tests.support.processes.forked_process import Running
 
 HOSTS = 3
 WAIT_S = 120

@@ -17,7 +17,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.people.person_store import PersonStore
 from appliance.web import i18n
-from tests.web_parts import BASE_URL, CUIL, EMAIL, Parts, open_parts
+from tests.support.faces.api_services import BASE_URL, CUIL, EMAIL, Parts, open_parts
 
 LOGIN, SIGNING = "una clave de ingreso", "una clave de firma"
 _HERE = Path(__file__).resolve().parents[3] / "appliance" / "api"

@@ -13,8 +13,14 @@ from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.identity.console_login import SignIn
 from appliance.identity.enrolment import Choice
 from appliance.identity.failed_logins import FailedTries
-from tests.parts.stores import Desk, open_desk
-from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
+from tests.support.faces.api_services import (
+    CUIL,
+    EMAIL,
+    LOGIN_PASSWORD,
+    Parts,
+    open_parts,
+)
+from tests.support.factories.integrator_services import Desk, open_desk
 
 HERE = "192.0.2.1"
 NAMED = "192.0.2.99"

@@ -18,7 +18,13 @@ from appliance.domain.login import AttemptKind
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.login import STEP_S
 from appliance.web.server.client_address import counted
-from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
+from tests.support.faces.api_services import (
+    CUIL,
+    EMAIL,
+    LOGIN_PASSWORD,
+    Parts,
+    open_parts,
+)
 
 PASSWORD = LOGIN_PASSWORD.encode()
 HERE = "192.0.2.1"

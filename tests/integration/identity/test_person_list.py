@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tests.parts.command_place import CommandPlace, make_place
+from tests.support.processes.command_folder import CommandPlace, make_place
 
 _COPIES = """\
 WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 60)

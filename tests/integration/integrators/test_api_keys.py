@@ -10,7 +10,8 @@ from appliance.core.database import tables
 from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.requests.request_store import RequestStore
-from tests.parts.integrators import (
+from tests.support.factories.integrator_services import Desk
+from tests.support.factories.integrators import (
     OPERATOR,
     new_key,
     new_person,
@@ -20,7 +21,6 @@ from tests.parts.integrators import (
     signed_session,
     sweeping,
 )
-from tests.parts.stores import Desk
 
 
 @pytest.fixture

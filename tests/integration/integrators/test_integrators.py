@@ -12,9 +12,9 @@ from appliance.core.unit_of_work import Database
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
-from tests.fakes import MovingClock
-from tests.parts.integrators import OPERATOR, open_acme, refused
-from tests.parts.stores import Desk, desk_settings
+from tests.support.factories.fakes import MovingClock
+from tests.support.factories.integrator_services import Desk, desk_settings
+from tests.support.factories.integrators import OPERATOR, open_acme, refused
 
 ORIGIN = "https://app.example"
 

@@ -35,16 +35,23 @@ from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.expiry import ExpiryJob
-from tests.core_parts import (
+from tests.support.factories.core import (
     CERTIFICATE,
     PASSWORD,
     CoreParts,
     keyed,
     prepared,
 )
-from tests.fakes import error_code
-from tests.parts.locked import FIRST, INNER, LOGIN, SECOND, LockedDesk, locked_desk
-from tests.parts.signing_host import INSTALLATION
+from tests.support.factories.fakes import error_code
+from tests.support.factories.locked_key import (
+    FIRST,
+    INNER,
+    LOGIN,
+    SECOND,
+    LockedDesk,
+    locked_desk,
+)
+from tests.support.factories.signing_host import INSTALLATION
 
 C = ErrorCode
 NEW, WRONG = b"otra clave de firma", b"una clave equivocada"

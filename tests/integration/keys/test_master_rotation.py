@@ -21,9 +21,9 @@ from appliance.domain.vocab import EventKind
 from hsm_config.pkcs11.key_pairs import load_spki
 from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.signatures import verify
-from tests.parts.hsm import HsmInstallation
-from tests.parts.started import Running
-from tests.parts.wrapped import SCHEME, add_keys, read_keys
+from tests.support.hsm.hsm_installation import HsmInstallation
+from tests.support.hsm.wrapped_keys import SCHEME, add_keys, read_keys
+from tests.support.processes.forked_process import Running
 from worker.hsm.session import HsmSession
 
 pytestmark = pytest.mark.full

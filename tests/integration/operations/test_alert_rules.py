@@ -16,7 +16,7 @@ import pytest
 
 from appliance.core.metrics import FAMILIES
 from appliance.operations.metrics.exposition import OF_FILES
-from tests.parts.manual import fenced
+from tests.support.appliance.manual import fenced
 
 _DOCS: Final = Path(__file__).resolve().parents[3] / "docs"
 RULES: Final = _DOCS / "samples" / "rubrica-alerts.yaml"

@@ -25,12 +25,12 @@ from appliance.operations.backup.fetching import fetched
 from appliance.operations.backup.names import RECORD, SECRETS, BackupName
 from appliance.settings import SettingsError
 from tests.integration.documents.test_bucket_uploads import begin_upload, uploads_of
-from tests.parts.document_places import BucketPlace
-from tests.parts.harm import until
-from tests.parts.links import Link
-from tests.parts.s3 import SECRET_KEY, S3Server
-from tests.parts.server_certificates import make_authority
-from tests.parts.small_disk import small_disk
+from tests.support.factories.document_storage import BucketPlace
+from tests.support.faults.fault_injection import until
+from tests.support.faults.small_disk import small_disk
+from tests.support.services.s3 import SECRET_KEY, S3Server
+from tests.support.services.server_certificates import make_authority
+from tests.support.services.tcp_links import Link
 
 pytestmark = pytest.mark.full
 

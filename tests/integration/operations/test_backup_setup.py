@@ -28,8 +28,8 @@ from appliance.operations.setup.addresses import addresses_of_host
 from appliance.operations.setup.questions import look as look_at_answer
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
-from tests.parts.s3 import S3Server, lines
-from tests.parts.small_disk import small_disk
+from tests.support.faults.small_disk import small_disk
+from tests.support.services.s3 import S3Server, lines
 
 MARK = "0190a6ad-0000-7000-8000-000000000001"
 BUCKET = """\

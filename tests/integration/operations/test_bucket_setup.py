@@ -7,9 +7,9 @@ from appliance.operations.setup.addresses import addresses_of
 from appliance.operations.setup.questions import ask_all, look
 from appliance.operations.setup.steps import _way_to_bucket
 from appliance.settings import DocumentSettings, SettingsError
-from tests.parts.document_places import BucketPlace
-from tests.parts.links import DeafLink
-from tests.parts.s3 import S3Server
+from tests.support.factories.document_storage import BucketPlace
+from tests.support.services.s3 import S3Server
+from tests.support.services.tcp_links import DeafLink
 
 LAST = "documents_secret_key_file"
 """What is asked last of a bucket; with it, it is tried."""

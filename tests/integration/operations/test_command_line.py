@@ -29,8 +29,8 @@ from appliance.domain.errors import (
 )
 from appliance.runtime.processes import bind
 from appliance.settings import SettingsError, load_settings
-from tests.parts.command_place import make_place, start_command
-from tests.parts.places import free_port
+from tests.support.processes.command_folder import make_place, start_command
+from tests.support.processes.scratch import free_port
 from worker.roles import _slot
 
 _LOADED = """\

@@ -1,7 +1,7 @@
 """What the doctor of containers finds in their folder, figures and database.
 
-Source: docs/installing.md, "What is amiss"; tests/functional/test_compose.py runs it
-in its container.
+Source: docs/installing.md, "What is amiss";
+tests/functional/installation/test_compose.py runs it in its container.
 """
 
 import json
@@ -22,7 +22,7 @@ from appliance.operations.looks import Finding
 from appliance.operations.metrics.reading import LATEST_S
 from appliance.operations.setup.questions import ask_all
 from appliance.settings import Settings, load_settings
-from tests.parts.separate_users import SeparateUsers
+from tests.support.appliance.separate_users import SeparateUsers
 
 _COMPOSE: Final = Path(__file__).resolve().parents[3] / "packaging" / "compose"
 _ALL: Final = (

@@ -33,20 +33,20 @@ from appliance.operations.metrics.reading import read_all
 from appliance.operations.metrics.verdicts import UNKNOWN
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import RevocationSettings, TimestampSettings
-from tests import pdfs
-from tests.core_parts import CoreParts
 from tests.integration.signing.test_signing_worker import PlayedSigner, scene_of
-from tests.parts.api_caller import SIGN, Caller
-from tests.parts.fake_ca_site import CaSite, Says
-from tests.parts.fake_tsa import ExternalTsa, FakeTsa, Mode
-from tests.parts.figures import alert_of_token, counted, figure, told_by
-from tests.parts.hsm import KEY, HsmInstallation, until
-from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
-from tests.parts.pkcs11_shim import Pkcs11Shim
-from tests.parts.sandbox import running_sandbox
-from tests.parts.timestamps import imprint
-from tests.parts.versions import other_version
-from tests.web_parts import Parts
+from tests.support.documents import pdfs
+from tests.support.faces.api_caller import SIGN, Caller
+from tests.support.faces.api_services import Parts
+from tests.support.faces.metric_values import alert_of_token, counted, figure, told_by
+from tests.support.factories.core import CoreParts
+from tests.support.hsm.hsm_installation import KEY, HsmInstallation, until
+from tests.support.hsm.pkcs11_shim import Pkcs11Shim
+from tests.support.pki.outside_ca import OutsideCa, der, ec_key, spki_of
+from tests.support.pki.timestamps import imprint
+from tests.support.processes.other_version import other_version
+from tests.support.services.fake_ca import CaSite, Says
+from tests.support.services.fake_tsa import ExternalTsa, FakeTsa, Mode
+from tests.support.services.sandbox_server import running_sandbox
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 from worker.network.guarded_http import GuardedHttp

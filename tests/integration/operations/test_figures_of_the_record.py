@@ -38,12 +38,19 @@ from appliance.operations.metrics.facts import DISK_BYTES
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from hsm_config.provisioning.ca_certificates import key_identifier
-from tests.core_parts import CoreParts, core_settings, open_core_parts
-from tests.fakes import MovingClock
-from tests.parts.claims import claim
-from tests.parts.figures import alert_of_ground, figure
-from tests.parts.level_scene import L, P, a_moment_ago, make_scene, profile
-from tests.parts.outside_ca import (
+from tests.support.faces.metric_values import alert_of_ground, figure
+from tests.support.factories.claims import claim
+from tests.support.factories.core import CoreParts, core_settings, open_core_parts
+from tests.support.factories.fakes import MovingClock
+from tests.support.factories.level_scenario import (
+    L,
+    P,
+    a_moment_ago,
+    make_scene,
+    profile,
+)
+from tests.support.faults.small_disk import fill, small_disk
+from tests.support.pki.outside_ca import (
     Form,
     OutsideCa,
     bundle,
@@ -54,8 +61,7 @@ from tests.parts.outside_ca import (
     spki_of,
     usage,
 )
-from tests.parts.postgres import PostgresServer, database_name
-from tests.parts.small_disk import fill, small_disk
+from tests.support.services.postgres import PostgresServer, database_name
 from worker.pades.appearance.fonts import StampFonts
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

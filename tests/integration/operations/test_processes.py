@@ -12,7 +12,7 @@ import pytest
 
 from appliance.runtime.processes import background, bind
 from appliance.settings import SettingsError
-from tests.parts.places import free_port
+from tests.support.processes.scratch import free_port
 
 
 def dead_socket(path: Path) -> None:

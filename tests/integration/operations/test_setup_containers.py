@@ -1,6 +1,6 @@
 """`rubrica setup --compose`: the folder that containers are started from.
 
-tests/functional/test_compose.py starts them.
+tests/functional/installation/test_compose.py starts them.
 """
 
 import os
@@ -18,8 +18,8 @@ from appliance.operations import containers, system
 from appliance.operations.answers import Answers, settings_text
 from appliance.operations.setup.questions import ask_all
 from appliance.settings import SettingsError, load_settings
-from tests.parts.separate_users import SeparateUsers
-from tests.parts.terminal import CTRL_C, CTRL_D, Dialogue, at_terminal
+from tests.support.appliance.separate_users import SeparateUsers
+from tests.support.processes.terminal import CTRL_C, CTRL_D, Dialogue, at_terminal
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _COMPOSE: Final = _ROOT / "packaging" / "compose"

@@ -24,12 +24,12 @@ from appliance.operations.answers import Answers
 from appliance.operations.setup import servers
 from appliance.operations.setup.questions import look
 from appliance.settings import Settings, SettingsError
-from tests.core_parts import core_settings
-from tests.parts.places import free_port
-from tests.parts.postgres import PostgresServer, program
-from tests.parts.rubrica import run_rubrica
-from tests.parts.server_certificates import Authority, make_authority
-from tests.parts.tls_postgres import postgres_certified_by
+from tests.support.factories.core import core_settings
+from tests.support.processes.rubrica import run_rubrica
+from tests.support.processes.scratch import free_port
+from tests.support.services.postgres import PostgresServer, program
+from tests.support.services.server_certificates import Authority, make_authority
+from tests.support.services.tls_postgres import postgres_certified_by
 
 USERS = (OWNER, *(role.value for role in Role))
 

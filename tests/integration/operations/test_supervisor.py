@@ -20,7 +20,7 @@ import pytest
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.runtime.redis_process import start_redis
 from appliance.settings import RedisSettings, SettingsError
-from tests.core_parts import core_settings
+from tests.support.factories.core import core_settings
 
 PROGRAM = """
 import os, signal, sys, time
@@ -30,7 +30,7 @@ from appliance.runtime.logging import configure_logging
 from appliance.runtime.processes import bind
 from appliance.settings import SettingsError
 from appliance.runtime.supervisor import Child, Supervisor, fork_role
-from tests.core_parts import core_settings
+from tests.support.factories.core import core_settings
 
 folder, graceful_s = Path(sys.argv[1]), float(sys.argv[2])
 settings = core_settings(folder)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from tests.parts.hsm import HsmInstallation
-from tests.parts.manual import blocks
+from tests.support.appliance.manual import blocks
+from tests.support.hsm.hsm_installation import HsmInstallation
 
 
 def _certificates(made: HsmInstallation) -> list[x509.Certificate]:

@@ -23,10 +23,10 @@ from appliance.pki.credentials import Credentials
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import FormerCertificateStore
-from tests.core_parts import CoreParts
-from tests.fakes import NOON
-from tests.parts.held import Held, hold
-from tests.parts.outside_ca import OutsideCa, bundle, der
+from tests.support.factories.core import CoreParts
+from tests.support.factories.fakes import NOON
+from tests.support.factories.held_credential import Held, hold
+from tests.support.pki.outside_ca import OutsideCa, bundle, der
 
 OUTSIDE = OutsideCa(NOON)
 COMPROMISE = RevocationReason.KEY_COMPROMISE

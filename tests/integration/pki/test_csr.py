@@ -1,6 +1,6 @@
 """Certificate signing requests: asked for, sealed, bound, ended; on both databases.
 
-That the HSM signs them is `tests/functional/test_outside_ca.py`.
+That the HSM signs them is `tests/functional/pki/test_outside_ca.py`.
 """
 
 from dataclasses import replace
@@ -22,9 +22,9 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import open_outer, open_seal
 from appliance.pki.csr import CsrWork, SigningRequests
-from tests.core_parts import PASSWORD, CoreParts
-from tests.parts.locked import INNER, LockedDesk, locked_desk
-from tests.parts.signing_host import INSTALLATION
+from tests.support.factories.core import PASSWORD, CoreParts
+from tests.support.factories.locked_key import INNER, LockedDesk, locked_desk
+from tests.support.factories.signing_host import INSTALLATION
 
 SLOT = "signing/h/1"
 WRONG = b"una clave equivocada"

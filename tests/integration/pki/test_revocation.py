@@ -33,7 +33,7 @@ from appliance.pki.publication_store import PublicationStore
 from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from appliance.settings import PkiSettings
-from tests.core_parts import CERTIFICATE, CoreParts, prepared
+from tests.support.factories.core import CERTIFICATE, CoreParts, prepared
 
 ISSUER = "a" * 40
 DAY = timedelta(days=1)

@@ -24,12 +24,12 @@ from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from appliance.pki.validation.external_status_store import ExternalStatusStore
-from tests.core_parts import CoreParts
-from tests.fakes import MovingClock
 from tests.integration.engine.test_long_term_engine import b_lt, b_t, now, stamped
-from tests.parts.long_term import LongTermPki, SoftwareTsa
-from tests.parts.sandbox import running_sandbox
-from tests.tools.pdf_samples import SoftwareSigner, make_pdf
+from tests.support.documents.pdf_samples import SoftwareSigner, make_pdf
+from tests.support.factories.core import CoreParts
+from tests.support.factories.fakes import MovingClock
+from tests.support.pki.long_term_pki import LongTermPki, SoftwareTsa
+from tests.support.services.sandbox_server import running_sandbox
 from worker.pades.appearance.fonts import StampFonts, load_fonts
 from worker.pades.dss import Validated
 from worker.sandbox.verify.verify import verify

@@ -18,8 +18,8 @@ from appliance.domain.vocab import (
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.trust_store import RevocationPinStore
-from tests.parts.held import hold
-from tests.web_parts import CUIL, Parts, open_parts
+from tests.support.faces.api_services import CUIL, Parts, open_parts
+from tests.support.factories.held_credential import hold
 
 COMPROMISE = RevocationReason.KEY_COMPROMISE
 OTHER_CUIL = "20055361682"

@@ -19,7 +19,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation_store import RevocationStore
-from tests.core_parts import CoreParts
+from tests.support.factories.core import CoreParts
 
 pytestmark = pytest.mark.storage
 

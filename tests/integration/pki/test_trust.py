@@ -15,9 +15,9 @@ from appliance.domain.trust_store import AnchorPurpose, Expiring, ExpiringKind
 from appliance.domain.vocab import CredentialState, EventKind
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import ExpiryStore
-from tests.core_parts import CoreParts
-from tests.fakes import NOON
-from tests.parts.outside_ca import OutsideCa, bundle, der
+from tests.support.factories.core import CoreParts
+from tests.support.factories.fakes import NOON
+from tests.support.pki.outside_ca import OutsideCa, bundle, der
 
 CA = OutsideCa(NOON)
 OWN = OutsideCa(NOON, "Propia").root

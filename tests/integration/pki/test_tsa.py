@@ -47,9 +47,9 @@ from hsm_config.provisioning import tsa_keys
 from hsm_config.provisioning.ca_certificates import key_identifier, read_ca, read_root
 from hsm_config.provisioning.ca_hierarchy import CA_VALIDITY
 from hsm_config.provisioning.init import provision
-from tests.core_parts import CoreParts
-from tests.parts.hsm import HsmInstallation, earlier_trial
-from tests.parts.timestamps import Trusted, check_authority, imprint, info, signed
+from tests.support.factories.core import CoreParts
+from tests.support.hsm.hsm_installation import HsmInstallation, earlier_trial
+from tests.support.pki.timestamps import Trusted, check_authority, imprint, info, signed
 from worker.hsm.connection import HsmConnection
 from worker.pki.certificate_authority import TSA_VALIDITY, Authority
 from worker.pki.certificate_profiles import TSA_POLICY

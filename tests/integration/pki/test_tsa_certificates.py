@@ -16,10 +16,10 @@ from appliance.domain.vocab import (
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
-from tests.core_parts import CoreParts
-from tests.fakes import MovingClock
-from tests.parts.long_term import LongTermPki
-from tests.parts.outside_ca import ec_key
+from tests.support.factories.core import CoreParts
+from tests.support.factories.fakes import MovingClock
+from tests.support.pki.long_term_pki import LongTermPki
+from tests.support.pki.outside_ca import ec_key
 
 
 async def record(core: CoreParts, der: bytes) -> str:

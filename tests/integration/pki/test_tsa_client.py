@@ -33,10 +33,9 @@ from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.settings import SettingsError, TimestampSettings
-from tests.core_parts import CoreParts
-from tests.fakes import NOON, MovingClock
-from tests.parts.fake_tsa import POLICY, ExternalTsa, FakeTsa, Mode
-from tests.parts.outside_ca import (
+from tests.support.factories.core import CoreParts
+from tests.support.factories.fakes import NOON, MovingClock
+from tests.support.pki.outside_ca import (
     OutsideCa,
     PrivateKey,
     der,
@@ -45,7 +44,14 @@ from tests.parts.outside_ca import (
     spki_of,
     usage,
 )
-from tests.parts.timestamps import Trusted, check_authority, imprint, info, openssl
+from tests.support.pki.timestamps import (
+    Trusted,
+    check_authority,
+    imprint,
+    info,
+    openssl,
+)
+from tests.support.services.fake_tsa import POLICY, ExternalTsa, FakeTsa, Mode
 from worker.network.timestamp_authorities import NamedAuthorities
 from worker.network.tsa_client import ANSWER_BYTES, TsaClient, _encoded, open_tsa_client
 from worker.network.tsa_response import BadTimestampError, checked_token

@@ -15,14 +15,13 @@ from appliance.domain.errors import DocumentRefusedError
 from appliance.domain.sandbox import REFUSALS
 from appliance.settings import DocumentSettings
 from bench.fuzz import mutants
-from tests import pdfs
-from tests.fakes import MovingClock
 from tests.integration.sandbox.test_faulty_documents import b_lt
-from tests.ledger import document_faults
-from tests.parts import hostile
-from tests.parts.bounded import BoundedCalls
-from tests.parts.long_term import LongTermPki
-from tests.parts.sandbox import SandboxServer, running_sandbox
+from tests.support.appliance.ledger import document_faults
+from tests.support.documents import hostile_pdfs, pdfs
+from tests.support.factories.fakes import MovingClock
+from tests.support.pki.long_term_pki import LongTermPki
+from tests.support.processes.bounded_calls import BoundedCalls
+from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 from tests.tools import faulty
 from worker.pades.appearance.fonts import StampFonts
 
@@ -34,7 +33,7 @@ ORIGINALS = [
     *(make() for make in faulty.PLACES.values()),
     *(faulty.with_metadata(make()) for make in faulty.XMP.values()),
     faulty.compressed(faulty.with_metadata(faulty.sound_xmp())),
-    hostile.hybrid(),
+    hostile_pdfs.hybrid(),
 ]
 _VALIDATION_S = 60
 

@@ -23,18 +23,17 @@ from appliance.people.person_store import PersonStore
 from appliance.requests.intake import Intake, IntakeOrder
 from appliance.settings import DocumentSettings
 from appliance.web.problems import ANSWERS
-from tests import pdfs
-from tests.core_parts import CoreParts
-from tests.fakes import FixedDocumentKeys
-from tests.parts import hostile, shadows
-from tests.parts.attacks import update
-from tests.parts.pictures import digest, pictures
-from tests.parts.sandbox import SandboxServer, running_sandbox
-from tests.parts.unreadable import UNREADABLE
-from tests.signers import signed
+from tests.support.documents import hostile_pdfs, pdfs, shadow_pdfs
+from tests.support.documents.altered_pdfs import update
+from tests.support.documents.hidden_content_pdfs import UNREADABLE
+from tests.support.documents.page_images import digest, pictures
+from tests.support.documents.pdf_samples import SoftwareSigner, make_plan, sign
+from tests.support.documents.pdf_validation import assert_valid
+from tests.support.documents.software_signer import signed
+from tests.support.factories.core import CoreParts
+from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 from tests.tools.damage import DAMAGED, ENCRYPTED, damaged_and_encrypted
-from tests.tools.pdf_samples import SoftwareSigner, make_plan, sign
-from tests.tools.pdf_validation import assert_valid
 from worker.pades.appearance.fonts import StampFonts
 
 pytestmark = pytest.mark.full
@@ -46,22 +45,30 @@ REFUSED = {
     "garbage": (bytes(range(256)) * 40, ErrorCode.PDF_MALFORMED, 422),
     "cut off": (pdfs.truncated(), ErrorCode.PDF_MALFORMED, 422),
     "page tree loop": (pdfs.page_tree_loop(), ErrorCode.PDF_MALFORMED, 422),
-    "nested arrays": (hostile.nested_arrays(), ErrorCode.PDF_MALFORMED, 422),
-    "catalog of itself": (hostile.catalog_of_itself(), ErrorCode.PDF_MALFORMED, 422),
-    "5,000 fields deep": (hostile.deep_fields(), ErrorCode.PDF_MALFORMED, 422),
+    "nested arrays": (hostile_pdfs.nested_arrays(), ErrorCode.PDF_MALFORMED, 422),
+    "catalog of itself": (
+        hostile_pdfs.catalog_of_itself(),
+        ErrorCode.PDF_MALFORMED,
+        422,
+    ),
+    "5,000 fields deep": (hostile_pdfs.deep_fields(), ErrorCode.PDF_MALFORMED, 422),
     "damaged and signed": (
         signed(pdfs.one_page()) + bytes(2_000),
         ErrorCode.PDF_MALFORMED,
         422,
     ),
-    "bomb of a table": (hostile.xref_stream_bomb(), ErrorCode.PDF_TOO_COMPLEX, 422),
-    "bomb of a page": (hostile.content_bomb(), ErrorCode.PDF_TOO_COMPLEX, 422),
-    "2,000,000 kids": (
-        hostile.kids(b"3 0 R " * 2_000_000, 2_000_000),
+    "bomb of a table": (
+        hostile_pdfs.xref_stream_bomb(),
         ErrorCode.PDF_TOO_COMPLEX,
         422,
     ),
-    "5,001 pages": (hostile.many_pages(5_001), ErrorCode.PDF_TOO_COMPLEX, 422),
+    "bomb of a page": (hostile_pdfs.content_bomb(), ErrorCode.PDF_TOO_COMPLEX, 422),
+    "2,000,000 kids": (
+        hostile_pdfs.kids(b"3 0 R " * 2_000_000, 2_000_000),
+        ErrorCode.PDF_TOO_COMPLEX,
+        422,
+    ),
+    "5,001 pages": (hostile_pdfs.many_pages(5_001), ErrorCode.PDF_TOO_COMPLEX, 422),
     "no pages": (pdfs.no_pages(), ErrorCode.PDF_NO_PAGES, 422),
     "password": (pdfs.encrypted("secret"), ErrorCode.PDF_PASSWORD_NEEDED, 422),
     "password, revision 5": (
@@ -70,9 +77,9 @@ REFUSED = {
         422,
     ),
     "revision 5": (pdfs.encrypted(revision=5), ErrorCode.PDF_ENCRYPTED, 422),
-    "own MAC": (hostile.encrypted_with_mac(), ErrorCode.PDF_ENCRYPTED, 422),
+    "own MAC": (hostile_pdfs.encrypted_with_mac(), ErrorCode.PDF_ENCRYPTED, 422),
     "unknown encryption": (
-        hostile.unknown_encryption(),
+        hostile_pdfs.unknown_encryption(),
         ErrorCode.PDF_ENCRYPTED,
         422,
     ),
@@ -88,43 +95,46 @@ REFUSED = {
 
 TOLD = {
     "sound": (pdfs.one_page(), set()),
-    "no MediaBox": (hostile.boxed(b""), set()),
+    "no MediaBox": (hostile_pdfs.boxed(b""), set()),
     "count that lies": (pdfs.lying_count(), {FindingKind.COUNT_LIES}),
-    "hybrid": (hostile.hybrid(), {FindingKind.HYBRID_XREF}),
+    "hybrid": (hostile_pdfs.hybrid(), {FindingKind.HYBRID_XREF}),
     "script": (pdfs.javascript(), {FindingKind.JAVASCRIPT}),
     "launch": (pdfs.launch(), {FindingKind.LAUNCH_ACTION}),
     "other file": (
-        hostile.plain(b"/OpenAction<</S/GoToR/F(other.pdf)>>"),
+        hostile_pdfs.plain(b"/OpenAction<</S/GoToR/F(other.pdf)>>"),
         {FindingKind.EXTERNAL_LINK_ACTION},
     ),
     "files inside": (pdfs.embedded_file(), {FindingKind.EMBEDDED_FILES}),
     "static XFA": (pdfs.xfa(dynamic=False), {FindingKind.XFA_STATIC}),
     "film": (
-        hostile.annotated(b"/Subtype/RichMedia/Rect[0 0 9 9]"),
+        hostile_pdfs.annotated(b"/Subtype/RichMedia/Rect[0 0 9 9]"),
         {FindingKind.RICH_MEDIA},
     ),
     "layer that is off": (
-        shadows.layered(b"/OFF[5 0 R]"),
+        shadow_pdfs.layered(b"/OFF[5 0 R]"),
         {FindingKind.LAYERS, FindingKind.HIDDEN_LAYERS},
     ),
     "white note over text": (
-        shadows.lettered(
+        shadow_pdfs.lettered(
             page=b"/Annots[6 0 R]",
-            o6=shadows.cover(b"/Subtype/Stamp"),
-            o7=shadows.WHITE,
+            o6=shadow_pdfs.cover(b"/Subtype/Stamp"),
+            o7=shadow_pdfs.WHITE,
         ),
         {FindingKind.COVERED_TEXT},
     ),
     "text beside the page": (
-        shadows.lettered(page=b"/CropBox[0 0 200 100]"),
+        shadow_pdfs.lettered(page=b"/CropBox[0 0 200 100]"),
         {FindingKind.OFF_PAGE_TEXT},
     ),
     "content replaced": (
-        update(hostile.plain(), {4: hostile.CONTENT.replace(b"100 100", b" 99  99")}),
+        update(
+            hostile_pdfs.plain(),
+            {4: hostile_pdfs.CONTENT.replace(b"100 100", b" 99  99")},
+        ),
         {FindingKind.REPLACED_CONTENT},
     ),
     "second document inside": (
-        shadows.second_document(),
+        shadow_pdfs.second_document(),
         {FindingKind.UNSHOWN_PAGES},
     ),
     "unreadable page": (
@@ -165,15 +175,15 @@ SHADOWS = (
 
 REPAIRED = {
     **{name: make() for name, make in DAMAGED.items()},
-    "header late": bytes(600) + hostile.plain(),
-    "2,000,000,000 objects": hostile.edited_xref(rb"^0 \d+", b"0 2000000000"),
-    "previous table at 0": hostile.edited_xref(rb"/Root 1 0 R", rb"\g<0>/Prev 0"),
-    "loop of tables": hostile.loop_of_previous(),
-    "number with an exponent": hostile.boxed(b"/MediaBox[0 0 1e3 9]"),
-    "page twice": hostile.kids(b"3 0 R 3 0 R", 2),
-    "page without a number": hostile.kids(b"<</Type/Page>>", 1),
+    "header late": bytes(600) + hostile_pdfs.plain(),
+    "2,000,000,000 objects": hostile_pdfs.edited_xref(rb"^0 \d+", b"0 2000000000"),
+    "previous table at 0": hostile_pdfs.edited_xref(rb"/Root 1 0 R", rb"\g<0>/Prev 0"),
+    "loop of tables": hostile_pdfs.loop_of_previous(),
+    "number with an exponent": hostile_pdfs.boxed(b"/MediaBox[0 0 1e3 9]"),
+    "page twice": hostile_pdfs.kids(b"3 0 R 3 0 R", 2),
+    "page without a number": hostile_pdfs.kids(b"<</Type/Page>>", 1),
     "encrypted": damaged_and_encrypted(),
-    "field loop": hostile.plain(
+    "field loop": hostile_pdfs.plain(
         b"/AcroForm<</Fields[5 0 R]>>", o5=b"<</T(a)/Kids[5 0 R]>>"
     ),
 }
@@ -359,7 +369,7 @@ async def test_repair_is_told_in_the_audit_and_of_the_request(
     ("refuse", "content"),
     [
         (FindingKind.JAVASCRIPT, pdfs.javascript()),
-        (FindingKind.LAYERS, hostile.plain(b"/OCProperties<</OCGs[]/D<<>>>>")),
+        (FindingKind.LAYERS, hostile_pdfs.plain(b"/OCProperties<</OCGs[]/D<<>>>>")),
         *((min(told), pdf) for pdf, told in (TOLD[kind] for kind in SHADOWS)),
         (FindingKind.REPAIRED, REPAIRED["junk-after"]),
         (FindingKind.DAMAGED, TOLD["signed, then damaged"][0]),

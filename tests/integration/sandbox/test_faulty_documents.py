@@ -21,14 +21,14 @@ from appliance.domain.documents import Damage, Repair
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm
 from appliance.settings import DocumentSettings
-from tests.fakes import MovingClock
-from tests.ledger import document_faults
-from tests.parts import hostile
-from tests.parts.long_term import LongTermPki
-from tests.parts.pictures import pictures
-from tests.parts.sandbox import SandboxServer, running_sandbox
+from tests.support.appliance.ledger import document_faults
+from tests.support.documents import hostile_pdfs
+from tests.support.documents.page_images import pictures
+from tests.support.documents.pdf_samples import make_plan, make_signer, sign
+from tests.support.factories.fakes import MovingClock
+from tests.support.pki.long_term_pki import LongTermPki
+from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 from tests.tools import faulty
-from tests.tools.pdf_samples import make_plan, make_signer, sign
 from worker.pades import Validated, add_dss, check, prepare
 from worker.pades.appearance.fonts import StampFonts
 from worker.sandbox.metadata_repair import is_xmp
@@ -258,7 +258,9 @@ async def test_sound_metadata_and_form_leave_a_file_as_it_is(
 
 async def test_form_that_goes_round_is_repaired(sandbox: SandboxServer) -> None:
     """A field that is below itself is listed once."""
-    pdf = hostile.plain(b"/AcroForm<</Fields[5 0 R]>>", o5=b"<</T(a)/Kids[5 0 R]>>")
+    pdf = hostile_pdfs.plain(
+        b"/AcroForm<</Fields[5 0 R]>>", o5=b"<</T(a)/Kids[5 0 R]>>"
+    )
 
     taken = await examined(sandbox, pdf)
 

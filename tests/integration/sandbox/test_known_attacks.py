@@ -10,11 +10,10 @@ from pyhanko.sign.fields import MDPPerm
 
 from appliance.domain.appearance.geometry import size_as_seen
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from tests import pdfs
-from tests.parts import hostile
-from tests.parts.attacks import ATTACKS, update
-from tests.parts.sandbox import SandboxServer, running_sandbox
-from tests.signers import signed, software_signer
+from tests.support.documents import hostile_pdfs, pdfs
+from tests.support.documents.altered_pdfs import ATTACKS, update
+from tests.support.documents.software_signer import signed, software_signer
+from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 
 pytestmark = pytest.mark.full
 
@@ -52,7 +51,7 @@ async def test_what_is_allowed_stays_valid(
     sandbox: SandboxServer, certify: MDPPerm | None
 ) -> None:
     """The attacks' own signatures are good ones, and a second one is no attack."""
-    content = signed(hostile.plain(), certify=certify)
+    content = signed(hostile_pdfs.plain(), certify=certify)
     twice = signed(content, field="Firma2")
 
     for each in (content, twice):
@@ -65,7 +64,9 @@ async def test_revision_of_the_attacks_is_one_that_readers_follow(
 ) -> None:
     """An unsigned document is another after it: the attacks do change something."""
     before = pdfs.one_page()
-    changed = update(hostile.plain(), {3: hostile.PAGE.replace(b"200 300", b"100 100")})
+    changed = update(
+        hostile_pdfs.plain(), {3: hostile_pdfs.PAGE.replace(b"200 300", b"100 100")}
+    )
 
     assert size_as_seen((await sandbox.client.inspect(before)).pages[0])[0] == 595
     assert size_as_seen((await sandbox.client.inspect(changed)).pages[0])[0] == 100

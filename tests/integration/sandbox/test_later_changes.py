@@ -16,13 +16,13 @@ from pyhanko.stamp import TextStampStyle
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.requests.levels import ValidationData
-from tests import pdfs
-from tests.parts.attacks import ATTACKS, form_drawn_anew
-from tests.parts.field_pdfs import check_box_without_state
-from tests.parts.loops import run_apart
-from tests.signers import signed, software_signer
-from tests.tools.pdf_validation import read_pdf
-from tests.validators import pyhanko_verdicts
+from tests.support.documents import pdfs
+from tests.support.documents.altered_pdfs import ATTACKS, form_drawn_anew
+from tests.support.documents.field_pdfs import check_box_without_state
+from tests.support.documents.pdf_validation import read_pdf
+from tests.support.documents.software_signer import signed, software_signer
+from tests.support.documents.validators import pyhanko_verdicts
+from tests.support.processes.event_loops import run_apart
 from worker.pades import Validated, add_dss
 from worker.sandbox.verify.proof_of_existence import is_whole_stamp
 from worker.sandbox.verify.verify import (

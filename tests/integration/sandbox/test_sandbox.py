@@ -22,10 +22,9 @@ from appliance.domain.documents import FindingKind, Inspection, PageBox
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.vocab import FontName, FontStyle
 from appliance.settings import DocumentSettings
-from tests import pdfs
-from tests.parts import hostile
-from tests.parts.sandbox import ROOT, SandboxServer, running_sandbox
-from tests.signers import signed, software_signer
+from tests.support.documents import hostile_pdfs, pdfs
+from tests.support.documents.software_signer import signed, software_signer
+from tests.support.services.sandbox_server import ROOT, SandboxServer, running_sandbox
 
 CORPUS = ROOT.parent / "shared" / "corpus"
 
@@ -124,11 +123,11 @@ async def test_plain_document_has_nothing_to_tell(sandbox: SandboxServer) -> Non
         (pdfs.cropped((-50, -50, 300, 9000)), PageBox(0, 0, 300, 842, 0)),
         (pdfs.cropped((900, 900, 950, 950)), PageBox(0, 0, 595, 842, 0)),
         (pdfs.cropped((10, 10, 10, 10)), PageBox(0, 0, 595, 842, 0)),
-        (hostile.boxed(b""), PageBox(0, 0, 612, 792, 0)),
-        (hostile.boxed(b"/MediaBox[0 0 0 0]"), PageBox(0, 0, 612, 792, 0)),
-        (hostile.boxed(b"/MediaBox[0 0 (a) 9]"), PageBox(0, 0, 612, 792, 0)),
-        (hostile.boxed(b"/MediaBox[0 0 9]"), PageBox(0, 0, 612, 792, 0)),
-        (hostile.boxed(b"/MediaBox[-5.5 -5 10 10]"), PageBox(-5.5, -5, 10, 10, 0)),
+        (hostile_pdfs.boxed(b""), PageBox(0, 0, 612, 792, 0)),
+        (hostile_pdfs.boxed(b"/MediaBox[0 0 0 0]"), PageBox(0, 0, 612, 792, 0)),
+        (hostile_pdfs.boxed(b"/MediaBox[0 0 (a) 9]"), PageBox(0, 0, 612, 792, 0)),
+        (hostile_pdfs.boxed(b"/MediaBox[0 0 9]"), PageBox(0, 0, 612, 792, 0)),
+        (hostile_pdfs.boxed(b"/MediaBox[-5.5 -5 10 10]"), PageBox(-5.5, -5, 10, 10, 0)),
     ],
 )
 async def test_page_box_is_what_a_reader_shows(
@@ -322,10 +321,15 @@ async def test_second_end_after_junk_is_told(sandbox: SandboxServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "forge", [hostile.null_byte_range, hostile.negative_byte_range, hostile.no_contents]
+    "forge",
+    [
+        hostile_pdfs.null_byte_range,
+        hostile_pdfs.negative_byte_range,
+        hostile_pdfs.no_contents,
+    ],
 )
 async def test_forged_signature_is_invalid_with_a_reason(
-    sandbox: SandboxServer, forge: hostile.Forgery
+    sandbox: SandboxServer, forge: hostile_pdfs.Forgery
 ) -> None:
     """A signature that cannot be read is listed, and is not valid."""
     content = forge(signed(pdfs.one_page()))

@@ -15,8 +15,8 @@ import pytest
 
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import Operation, encode
-from tests import pdfs
-from tests.parts.sandbox import SandboxServer, running_sandbox
+from tests.support.documents import pdfs
+from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 
 pytestmark = pytest.mark.full
 

@@ -18,9 +18,9 @@ from appliance.documents.sandbox_connection import exchange
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.sandbox import JobCaller, JobKind, encode
-from tests import pdfs
-from tests.parts.sandbox import SandboxServer, running_sandbox
-from tests.parts.slow_pages import transparent_groups
+from tests.support.documents import pdfs
+from tests.support.documents.slow_pdfs import transparent_groups
+from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 
 ACME = IntegratorId("acme")
 _PATIENCE_S = 60.0

@@ -17,11 +17,21 @@ from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorC
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
-from tests.fakes import request_view
-from tests.parts.field_pdfs import BOX, Field, with_fields
-from tests.tools import pdf_samples
-from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner, make_plan, make_signer
-from tests.tools.pdf_validation import assert_valid, read_pdf, run_pdfsig, validate
+from tests.support.documents import pdf_samples
+from tests.support.documents.field_pdfs import BOX, Field, with_fields
+from tests.support.documents.pdf_samples import (
+    SIGNED_AT,
+    SoftwareSigner,
+    make_plan,
+    make_signer,
+)
+from tests.support.documents.pdf_validation import (
+    assert_valid,
+    read_pdf,
+    run_pdfsig,
+    validate,
+)
+from tests.support.factories.fakes import request_view
 from worker.pades import SignaturePlan, prepare
 from worker.pades.appearance.fonts import StampFonts
 from worker.sandbox.inspection import inspect

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tests.parts.command_place import CommandPlace, make_place
-from tests.parts.server_certificates import make_authority
-from tests.pdfs import one_page
+from tests.support.documents.pdfs import one_page
+from tests.support.processes.command_folder import CommandPlace, make_place
+from tests.support.services.server_certificates import make_authority
 
 
 def test_file_is_checked_by_a_sandbox_of_its_own(tmp_path: Path) -> None:

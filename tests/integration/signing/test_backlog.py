@@ -7,8 +7,8 @@ from typing import Final
 from appliance.core.backlog_store import Backlog, BacklogStore
 from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore
-from tests.core_parts import DIGEST, MADE, CoreParts
-from tests.parts.claims import TERMS, claimed
+from tests.support.factories.claims import TERMS, claimed
+from tests.support.factories.core import DIGEST, MADE, CoreParts
 
 ABROAD: Final = replace(TERMS, host="chores", outside=True)
 

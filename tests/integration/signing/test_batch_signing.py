@@ -31,7 +31,7 @@ from appliance.settings import SigningSettings
 from appliance.signing.claims import Publication
 from appliance.signing.expiry import ExpiryJob
 from appliance.signing.sign_batch import BatchSigning
-from tests.core_parts import (
+from tests.support.factories.core import (
     A4,
     CERTIFICATE,
     PASSWORD,
@@ -41,8 +41,8 @@ from tests.core_parts import (
     prepared,
     signed_view,
 )
-from tests.fakes import error_code
-from tests.parts.signing_host import SigningHost, signing_front
+from tests.support.factories.fakes import error_code
+from tests.support.factories.signing_host import SigningHost, signing_front
 
 C, R = ErrorCode, RequestState
 SECOND_PAGE = SignParameters(page=2)

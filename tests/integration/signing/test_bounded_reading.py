@@ -14,8 +14,8 @@ import pytest
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.keys import KeyAlgorithm
-from tests.parts import hostile
-from tests.tools.pdf_samples import make_plan, make_signer
+from tests.support.documents import hostile_pdfs
+from tests.support.documents.pdf_samples import make_plan, make_signer
 from worker.pades import add_dss, prepare
 from worker.pades.pdf.revision import refusing
 from worker.pades.reading_limits import bounded, lane, read_apart
@@ -23,11 +23,11 @@ from worker.pades.reading_limits import bounded, lane, read_apart
 CPU_S = 0.3
 SIGNER = make_signer(KeyAlgorithm.EC_P256)
 HOSTILE: dict[str, Callable[[], bytes]] = {
-    "2,000,000 kids": lambda: hostile.kids(b"3 0 R " * 2_000_000, 2_000_000),
-    "a catalog of 20 MB": lambda: hostile.plain(
+    "2,000,000 kids": lambda: hostile_pdfs.kids(b"3 0 R " * 2_000_000, 2_000_000),
+    "a catalog of 20 MB": lambda: hostile_pdfs.plain(
         catalog=b"/X[%s]" % (b"[(a)<</B 1>>]" * 1_500_000)
     ),
-    "1,000,000 fields": lambda: hostile.plain(
+    "1,000,000 fields": lambda: hostile_pdfs.plain(
         catalog=b"/AcroForm<</Fields[%s]>>" % (b"<</T(a)/FT/Sig>>" * 1_000_000)
     ),
 }
@@ -65,7 +65,7 @@ def test_reading_ends_when_its_time_is_used_up(kind: str) -> None:
     # It would take ten times as long and more; it is looked at twenty times a second.
     assert time.thread_time() - began < 8 * CPU_S
     with bounded(CPU_S):
-        read(hostile.plain())
+        read(hostile_pdfs.plain())
 
 
 def stubborn() -> None:
@@ -146,7 +146,7 @@ def test_collection_of_cycles_comes_to_its_end() -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_end_of_one_reading_touches_no_other() -> None:
     """Those beside it, and those after it in the same thread, come to their ends."""
-    pdf, plain = HOSTILE["2,000,000 kids"](), hostile.plain()
+    pdf, plain = HOSTILE["2,000,000 kids"](), hostile_pdfs.plain()
 
     async def run() -> int:
         count = 0
@@ -182,7 +182,7 @@ def test_readings_that_are_not_quick_come_one_after_the_other() -> None:
         late = [asyncio.create_task(read_apart(slow, name)) for name in "abc"]
         assert await asyncio.to_thread(begun.wait, 60)
         # What is quick waits for none of them.
-        await read_apart(read, hostile.plain())
+        await read_apart(read, hostile_pdfs.plain())
         quick.set()
         return await asyncio.gather(*late)
 

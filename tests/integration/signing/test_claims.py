@@ -15,8 +15,8 @@ from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import CertificateChangedError
-from tests.core_parts import DIGEST, MADE, CoreParts, prepared
-from tests.parts.claims import TERMS, claim, claimed, ended
+from tests.support.factories.claims import TERMS, claim, claimed, ended
+from tests.support.factories.core import DIGEST, MADE, CoreParts, prepared
 
 pytestmark = pytest.mark.storage
 

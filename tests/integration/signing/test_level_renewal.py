@@ -13,11 +13,19 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.requests.levels import ValidationData
 from appliance.pki.validation.validation_material import ValidationSource
-from tests.core_parts import CoreParts
-from tests.parts.level_scene import DAY, YEAR, L, P, a_moment_ago, make_scene, profile
-from tests.tools.pdf_samples import make_pdf, make_plan, make_signer
-from tests.tools.pdf_validation import openssl_accepts
-from tests.validators import pyhanko_verdicts
+from tests.support.documents.pdf_samples import make_pdf, make_plan, make_signer
+from tests.support.documents.pdf_validation import openssl_accepts
+from tests.support.documents.validators import pyhanko_verdicts
+from tests.support.factories.core import CoreParts
+from tests.support.factories.level_scenario import (
+    DAY,
+    YEAR,
+    L,
+    P,
+    a_moment_ago,
+    make_scene,
+    profile,
+)
 from worker.pades import prepare
 from worker.pades.appearance.fonts import StampFonts
 

@@ -27,12 +27,19 @@ from appliance.pki.validation.validation_material import ValidationSource
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_counts
 from hsm_config.provisioning.ca_certificates import key_identifier
-from tests.core_parts import CoreParts
-from tests.fakes import MovingClock
-from tests.parts.level_scene import DAY, L, P, a_moment_ago, make_scene, profile
-from tests.parts.long_term import LongTermPki
-from tests.tools.pdf_samples import make_signer
-from tests.tools.pdf_validation import lt_failures, openssl_accepts
+from tests.support.documents.pdf_samples import make_signer
+from tests.support.documents.pdf_validation import lt_failures, openssl_accepts
+from tests.support.factories.core import CoreParts
+from tests.support.factories.fakes import MovingClock
+from tests.support.factories.level_scenario import (
+    DAY,
+    L,
+    P,
+    a_moment_ago,
+    make_scene,
+    profile,
+)
+from tests.support.pki.long_term_pki import LongTermPki
 from worker.pades.appearance.fonts import StampFonts
 from worker.signing.level_extension import ExtensionResult
 

@@ -26,9 +26,14 @@ from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
-from tests.core_parts import PASSWORD, CoreParts, core_settings, signed_view
-from tests.parts.signing_front import RED, WRONG, ServiceRegistry, open_front
-from tests.parts.signing_host import INSTALLATION, SigningHost
+from tests.support.factories.core import PASSWORD, CoreParts, core_settings, signed_view
+from tests.support.factories.signing_front import (
+    RED,
+    WRONG,
+    ServiceRegistry,
+    open_front,
+)
+from tests.support.factories.signing_host import INSTALLATION, SigningHost
 
 C, R = ErrorCode, RequestState
 

@@ -17,7 +17,7 @@ from appliance.domain.requests.request import SignCommand
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import PersonState, RequestState, Restriction
 from appliance.requests.request_store import RequestStore
-from tests.parts.signing_front import WRONG, ServiceRegistry, beat
+from tests.support.factories.signing_front import WRONG, ServiceRegistry, beat
 
 C, R = ErrorCode, RequestState
 

@@ -14,7 +14,7 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.signing.expiry import ExpiryJob
-from tests.parts.signing_front import RED, WRONG, ServiceRegistry
+from tests.support.factories.signing_front import RED, WRONG, ServiceRegistry
 
 C, R = ErrorCode, RequestState
 

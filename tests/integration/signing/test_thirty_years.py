@@ -39,16 +39,16 @@ from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from hsm_config.provisioning import ca_hierarchy
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from hsm_config.provisioning.init import provision
-from tests.core_parts import CoreParts
-from tests.fakes import FixedDocumentKeys, MovingClock
-from tests.parts.hsm import HsmInstallation
-from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan
-from tests.tools.pdf_validation import (
+from tests.support.documents.pdf_samples import SoftwareSigner, make_pdf, make_plan
+from tests.support.documents.pdf_validation import (
     lt_failures,
     lta_failures,
     openssl_accepts,
     run_pdfsig,
 )
+from tests.support.factories.core import CoreParts
+from tests.support.factories.fakes import FixedDocumentKeys, MovingClock
+from tests.support.hsm.hsm_installation import HsmInstallation
 from worker.hsm.session import HsmSession
 from worker.pades import assemble, check, prepare
 from worker.pades.appearance.fonts import load_fonts

@@ -10,7 +10,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, RequestState
 from appliance.requests.request_store import RequestStore
 from appliance.signing.claims import Publication
-from tests.core_parts import (
+from tests.support.factories.claims import ended
+from tests.support.factories.core import (
     CERTIFICATE,
     DIGEST,
     CoreParts,
@@ -18,7 +19,6 @@ from tests.core_parts import (
     prepared,
     signed_view,
 )
-from tests.parts.claims import ended
 
 pytestmark = pytest.mark.storage
 

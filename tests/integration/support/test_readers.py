@@ -5,9 +5,9 @@ Source: research "bad inputs".
 
 import pytest
 
-from tests.parts.body_readers import BODY_READERS
-from tests.parts.growth import MOST, growth
-from tests.parts.readers import READERS
+from tests.support.documents.body_readers import BODY_READERS
+from tests.support.documents.growth import MOST, growth
+from tests.support.documents.readers import READERS
 
 pytestmark = pytest.mark.full
 

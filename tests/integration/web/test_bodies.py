@@ -14,7 +14,7 @@ from appliance.web.app import create_app
 from appliance.web.auth import public
 from appliance.web.body import Budget, Held, read_object
 from appliance.web.server.exchange import ArrivingBody
-from tests.web_parts import Parts, make_settings
+from tests.support.faces.api_services import Parts, make_settings
 
 JSON = {"Content-Type": "application/json"}
 BIG = 48 * 1024 * 1024

@@ -16,7 +16,7 @@ from appliance.web.auth import public
 from appliance.web.body import read_bytes
 from appliance.web.server.connections import Connection
 from appliance.web.server.server import _Server
-from tests.web_parts import make_settings
+from tests.support.faces.api_services import make_settings
 
 PLACES = 20
 MIB = 1 << 20

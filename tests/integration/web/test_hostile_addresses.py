@@ -16,10 +16,10 @@ from appliance.domain.text.urls import read_address
 from appliance.settings import RevocationSettings
 from appliance.settings.pki import ExternalTsaSettings
 from appliance.settings.web import WebSettings
-from tests.parts.console import NAME, PASSWORD, Site, open_site
-from tests.parts.demo_site import demo_site
-from tests.parts.frame_role import Frame
-from tests.web_parts import Parts
+from tests.support.browsers.demo_site import demo_site
+from tests.support.faces.api_services import Parts
+from tests.support.faces.console import NAME, PASSWORD, Site, open_site
+from tests.support.faces.frame_role import Frame
 from worker.network.guarded_http import GuardedHttp, host_of
 from worker.network.http_client import BadAnswerError
 

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from appliance.api.app import create_api
 from appliance.web import auth, request_log
-from tests.fakes import request_view
-from tests.web_parts import CUIL, ORIGIN, Parts, open_parts
+from tests.support.faces.api_services import CUIL, ORIGIN, Parts, open_parts
+from tests.support.factories.fakes import request_view
 
 PUBLIC = {
     "auth.login",

@@ -13,7 +13,7 @@ from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
 from appliance.web.body.multipart_decoder import AROUND_BYTES, HEAD_BYTES
 from appliance.web.server.client_address import Proxies
 from appliance.web.server.exchange import Exchange
-from tests.parts.body_readers import UNENDING
+from tests.support.documents.body_readers import UNENDING
 
 PIECE = 4_096
 READERS: Final[dict[str, Callable[[], Awaitable[object]]]] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from appliance.core.system.passed_sockets import passed_listener
-from tests.parts.places import free_port
+from tests.support.processes.scratch import free_port
 
 _PROGRAM = """\
 import os, socket, subprocess, sys

@@ -12,7 +12,7 @@ import pytest
 from appliance.core.system.port_holders import holder_of
 from appliance.runtime.processes import bind
 from appliance.settings import SettingsError
-from tests.parts.command_place import CommandPlace, make_place
+from tests.support.processes.command_folder import CommandPlace, make_place
 
 
 class _Ready(BaseHTTPRequestHandler):

@@ -8,7 +8,7 @@ from quart.typing import TestClientProtocol as HttpClient
 
 from appliance.api.app import create_api
 from appliance.domain.vocab import VouchedBy
-from tests.web_parts import CUIL, EMAIL, Parts, open_parts
+from tests.support.faces.api_services import CUIL, EMAIL, Parts, open_parts
 
 BROWSER = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",

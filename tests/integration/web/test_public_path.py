@@ -9,9 +9,9 @@ import pytest
 
 from appliance.domain.vocab import RequestState, VouchedBy
 from appliance.web.server.public_path import paths_of, without
-from tests.fakes import request_view
-from tests.parts.api_caller import SIGN, Caller
-from tests.web_parts import EMAIL, Parts, make_settings, open_parts
+from tests.support.faces.api_caller import SIGN, Caller
+from tests.support.faces.api_services import EMAIL, Parts, make_settings, open_parts
+from tests.support.factories.fakes import request_view
 
 BASE = "https://firma.example/firma-api"
 CUIL = "20055361682"

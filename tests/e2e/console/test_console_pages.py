@@ -1,0 +1,184 @@
+"""Every page of the console in a real browser: axe, policy, pictures, widths."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.support.appliance.administrators import (
+    Administrator,
+    Town,
+    build_town,
+    new_administrator,
+)
+from tests.support.appliance.appliance import Appliance
+from tests.support.browsers.browsers import Opener
+from tests.support.browsers.page_appearance import LOADED_AT, Look
+
+
+@pytest.fixture(scope="module")
+def town(appliance: Appliance) -> Town:
+    """A console with something on every page."""
+    return build_town(appliance)
+
+
+@pytest.fixture
+def administrator(appliance: Appliance) -> Administrator:
+    """Somebody new."""
+    return new_administrator(appliance)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A page to be looked at."""
+
+    name: str
+    path: str
+
+
+def tour(town: Town) -> list[Stop]:
+    """Every page, with something on it, and those with nothing."""
+    here = f"/admin/integrators/{town.code}"
+    key, _ = town.keys
+    locked = f"/admin/people/{town.locked.id}"
+    signer = f"/admin/people/{town.signer}"
+    credential = f"{signer}/credentials/{town.credential}"
+    other = f"/admin/administrators/{town.administrator}"
+    return [
+        Stop("home", "/admin/"),
+        Stop("integrators", "/admin/integrators"),
+        Stop("integrators-none", "/admin/integrators?only=flagged&x=1"),
+        Stop("integrator-new", "/admin/integrators/new"),
+        Stop("integrator", here),
+        Stop("integrator-name", f"{here}/name"),
+        Stop("integrator-disable", f"{here}/disable"),
+        Stop("keys", f"{here}/keys"),
+        Stop("key-rotate", f"{here}/keys/{key}/rotate"),
+        Stop("key-revoke", f"{here}/keys/{key}/revoke"),
+        Stop("domains", f"{here}/domains"),
+        Stop("domain-allow", f"{here}/domains/allow?origin={town.blocked}"),
+        Stop("domain-remove", f"{here}/domains/{town.domain}/remove"),
+        Stop("profile", f"{here}/profile"),
+        Stop("stamp", f"{here}/stamp?fontColor=BLUE&motivo=Conforme&qr=yes"),
+        Stop("stamp-wrong", f"{here}/stamp?fontColor=azul&fontSize=99"),
+        Stop("people", "/admin/people"),
+        Stop("people-filtered", "/admin/people?q=fernandez&locked=yes"),
+        Stop("people-nothing", "/admin/people?q=nadie"),
+        Stop("person-new", "/admin/people/new"),
+        Stop("person-locked", locked),
+        Stop("person-unlock", f"{locked}/unlock"),
+        Stop("person-tries", f"{locked}/tries"),
+        Stop("person-disable", f"{locked}/disable"),
+        Stop("person-invited", f"/admin/people/{town.invited}"),
+        Stop("person-certified", signer),
+        Stop("person-totp", f"{signer}/totp"),
+        Stop("credential-revoke", f"{credential}/revoke"),
+        Stop("credential-chain", f"{credential}/chain"),
+        Stop("person-reissue", f"{signer}/credentials/reissue"),
+        Stop("certificates", "/admin/certificates"),
+        Stop("trust", "/admin/trust"),
+        Stop("trust-new", "/admin/trust/new"),
+        Stop("trust-remove", f"/admin/trust/{town.anchor}/remove"),
+        Stop("authority", "/admin/authority"),
+        Stop("requests", "/admin/requests"),
+        Stop("requests-filtered", "/admin/requests?state=firmada&q=contrato"),
+        Stop("request-new", "/admin/requests/new"),
+        Stop("request-pending", f"/admin/requests/{town.pending}"),
+        Stop("request-signed", f"/admin/requests/{town.signed}"),
+        Stop("audit", "/admin/audit"),
+        Stop("audit-filtered", "/admin/audit?event=domain.added"),
+        Stop("audit-chains", "/admin/audit/chains"),
+        Stop("person-confirmed", f"{signer}?done=enabled"),
+        Stop("health", "/admin/health"),
+        Stop("administrators", "/admin/administrators"),
+        Stop("administrator", other),
+        Stop("administrator-disable", f"{other}/disable"),
+        Stop("administrator-enable", f"{other}/enable"),
+        Stop("administrator-tries", f"{other}/tries"),
+        Stop("administrator-totp", f"{other}/totp"),
+        Stop("administrator-password", f"{other}/password"),
+        Stop("account", "/admin/account"),
+        Stop("account-password", "/admin/account/password"),
+        Stop("account-totp", "/admin/account/totp"),
+        Stop("gallery", "/admin/_ui"),
+        Stop("not-found", "/admin/nada"),
+    ]
+
+
+async def send(look: Look, name: str, /, **fields: str) -> None:
+    """Fill fields, send the form, and look at what comes."""
+    for field_name, value in fields.items():
+        await look.page.locator(f"#f-{field_name}").fill(value)
+    async with look.page.expect_navigation():
+        await look.page.locator("main form button").first.click()
+    await look.at(name)
+
+
+async def test_every_page_is_sound(
+    open_page: Opener, administrator: Administrator, town: Town
+) -> None:
+    """No fault of accessibility, nothing blocked by the policy, nothing cut off."""
+    page = await open_page(LOADED_AT)
+    look = Look(page, open_page, "console")
+    await page.goto(administrator.url("/admin/login"))
+    await look.at("login")
+    await send(look, "login-wrong", name="nadie", password="x", code="1")
+    await administrator.sign_in(page)
+
+    for stop in tour(town):
+        await page.goto(administrator.url(stop.path))
+        await look.at(stop.name)
+
+    assert look.faults == []
+
+
+async def test_every_answer_to_a_form_is_sound(
+    open_page: Opener, administrator: Administrator, town: Town
+) -> None:
+    """The same of what is shown once, and of forms with something wrong in them."""
+    page = await open_page(LOADED_AT)
+    look = Look(page, open_page, "console")
+    here = f"/admin/integrators/{town.code}"
+    await administrator.sign_in(page)
+    signer = f"/admin/people/{town.signer}"
+    credential = f"{signer}/credentials/{town.credential}"
+    other = f"/admin/administrators/{town.administrator}"
+    forms = [
+        ("integrator-wrong", "/admin/integrators/new", {"code": "Ñ", "name": ""}),
+        ("integrator-name-wrong", f"{here}/name", {"name": ""}),
+        ("key-created", f"{here}/keys", {"label": administrator.name}),
+        ("key-wrong", f"{here}/keys", {"label": administrator.name}),
+        ("domain-wrong", f"{here}/domains", {"origin": "http://*.example/x"}),
+        ("person-wrong", "/admin/people/new", {"cuil": "1", "email": "x"}),
+        ("unlock-wrong", f"/admin/people/{town.locked.id}/unlock", {"code": "1"}),
+        ("request-wrong", "/admin/requests/new", {"cuil": "1", "days": "x"}),
+        ("invited-again", f"/admin/people/{town.invited}", {}),
+        ("trust-wrong", "/admin/trust/new", {"fingerprint": "x"}),
+        ("chain-wrong", f"{credential}/chain", {}),
+        ("revoke-wrong", f"{credential}/revoke", {}),
+        ("disable-wrong", f"{other}/disable", {"code": "1"}),
+        ("password-wrong", f"{other}/password", {"password": "x", "again": "y"}),
+        ("person-totp-wrong", f"{signer}/totp", {"code": "1"}),
+        ("own-totp-wrong", "/admin/account/totp", {"present": "x", "code": "1"}),
+        ("reissue-wrong", f"{signer}/credentials/reissue", {"code": "1"}),
+    ]
+
+    for name, path, fields in forms:
+        await page.goto(administrator.url(path))
+        await send(look, name, **fields)
+    await page.goto(administrator.url(signer))
+    async with page.expect_navigation():
+        await page.get_by_role("button", name="Generar un PIN nuevo").click()
+    await look.at("pin-created")
+    await page.goto(administrator.url("/admin/account/totp"))
+    code = administrator.code()
+    await send(look, "own-totp-new", present=administrator.password, code=code)
+    await page.goto(administrator.url(f"{other}/totp"))
+    await send(look, "administrator-totp-made", code=administrator.code())
+    await page.goto(administrator.url(f"{signer}/totp"))
+    await send(look, "person-totp-made", code=administrator.code())
+    await page.goto(administrator.url(f"{here}/disable"))
+    await send(look, "integrator-disabled")
+    async with page.expect_navigation():
+        await page.get_by_role("button", name="Habilitar").click()
+
+    assert look.faults == []

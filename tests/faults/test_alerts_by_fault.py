@@ -1,0 +1,436 @@
+"""Debian's Prometheus scrapes every role, and alerts fire by real faults.
+
+Each of the rules has its fault here.
+
+`for:` of the rules is cut to two seconds; all else is as operators get it.
+"""
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
+from appliance.cli import EX_CONFIG
+from appliance.domain.clock import SystemClock
+from appliance.domain.requests.levels import ProfileWishes
+from appliance.domain.vocab import SignatureLevel, TimestampPolicy
+from tests.functional.pki.test_outside_ca import spki_of
+from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.backups import backed_up
+from tests.support.appliance.http_calls import at_once, sign
+from tests.support.documents import pdfs
+from tests.support.documents.slow_pdfs import transparent_groups
+from tests.support.faults.fault_injection import execute, until
+from tests.support.faults.monitored_installation import Watched, watched
+from tests.support.faults.role_faults import (
+    cramped,
+    garbage,
+    left_over,
+    stopped,
+)
+from tests.support.faults.small_disk import small_disk
+from tests.support.pki.outside_ca import (
+    Form,
+    OutsideCa,
+    bundle,
+    ec_key,
+    make,
+    named,
+    usage,
+)
+from tests.support.pki.outside_ca import spki_of as spki_of_key
+from tests.support.services.fake_ca import Says
+from tests.support.services.fake_tsa import Mode
+from tests.support.services.outside_services import FIRST
+
+_LAST_BACKUP: Final = "rubrica_backup_last_success_timestamp_seconds"
+_STARTED: Final = "rubrica_process_start_time_seconds"
+_CALLS: Final = 'sum(rubrica_http_request_seconds_count{route="/solicitudes/firmar"})'
+_DEVICE_REMOVED, _MECHANISM_INVALID, _PIN_INCORRECT = 0x32, 0x70, 0xA0
+_MOST_TRIES: Final = 40
+_BY_ANSWERS: Final = ("RubricaServerErrors",)
+"""What callers are told of other faults counts for it."""
+_DAY: Final = timedelta(days=1)
+_PROCESSES: Final = {
+    *(("api", "1"), ("embed", "1"), ("admin", "1"), ("metrics", "1")),
+    *(("signing", "1"), ("signing", "2"), ("chores", "1"), ("sandbox", "1")),
+}
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        shutil.which("prometheus") is None,
+        reason="prometheus is not installed (Debian's prometheus)",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """One installation and one Prometheus for all of it."""
+    with watched(tmp_path_factory.mktemp("prometheus")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def person(site: Watched) -> TestPerson:
+    """Somebody whom the internal CA certified."""
+    return site.appliance.new_person("Elena Ríos")
+
+
+def test_every_role_is_scraped(site: Watched) -> None:
+    """Each process has a version, the listener's own too; all but it are up."""
+    found = site.prometheus.until("rubrica_build_info")
+    assert {(one["role"], one["number"]) for one in found} == _PROCESSES
+    assert site.prometheus.firing() == set()
+
+
+def test_workers_that_hang(site: Watched, person: TestPerson) -> None:
+    """Signatures wait for one, and CRLs and OCSP answers, which grow old meanwhile.
+
+    The first of all faults: how slow signing was is told of the last ten minutes.
+    """
+    appliance, fires = site.appliance, site.prometheus.until_firing
+    requests = appliance.new_requests(person, pdfs.one_page(), 5)
+    with (
+        site.hurting(
+            *("RubricaNoSigningWorker", "RubricaQueueWaits", "RubricaSigningSlow"),
+            *("RubricaCrlOld", "RubricaOcspOld"),
+        ),
+        appliance.client(person) as client,
+    ):
+        assert sign(client, person, requests[0]).status_code == 200
+        site.prometheus.until(f"{_CALLS} > 0")
+        with stopped(appliance, "signing-1", "signing-2"):
+            slow = at_once([partial(sign, client, person, r) for r in requests[1:]])
+            assert {answer.status_code for answer in slow} == {202}
+            for table in ("crl", "ocsp_response"):
+                execute(
+                    appliance,
+                    f"UPDATE {table} SET this_update = now() - interval '1 hour', "  # noqa: S608 (ours)
+                    "next_update = now() + interval '1 minute'",
+                )
+            fires("RubricaSigningSlow")
+            fires("RubricaNoSigningWorker")
+            fires("RubricaCrlOld", ca="issuing")
+            fires("RubricaCrlOld", ca="root")
+            fires("RubricaOcspOld")
+            fires("RubricaQueueWaits")
+
+
+# Processes
+
+
+def test_processes_that_are_not_well(site: Watched, tmp_path: Path) -> None:
+    """Each in a way of its own; the others are well."""
+    appliance, fires = site.appliance, site.prometheus.until_firing
+    (embed,) = appliance.children("embed")
+    with (
+        site.hurting(
+            *("RubricaRoleDown", "RubricaFiguresRefused", "RubricaVersionsDiffer"),
+            *("RubricaDescriptorsRunOut", "RubricaRedisAway"),
+        ),
+        ExitStack() as faults,
+    ):
+        for fault in (
+            stopped(appliance, "admin"),
+            garbage(appliance),
+            cramped(embed),
+            left_over(appliance, tmp_path / "older", site.shim.environment),
+        ):
+            faults.enter_context(fault)
+        site.redis.kill()
+        fires("RubricaRedisAway", role="signing", number="2")
+        fires("RubricaFiguresRefused", role="embed", number="9")
+        fires("RubricaDescriptorsRunOut", role="embed")
+        fires("RubricaVersionsDiffer")
+        fires("RubricaRoleDown", role="admin")
+        assert "RubricaNoSigningWorker" not in site.prometheus.firing()
+        site.redis.start()
+
+
+def test_process_that_gets_on_slowly(site: Watched) -> None:
+    """It stands still again and again, each time for less than makes it be gone."""
+    file = site.appliance.settings.metrics_dir / "api" / "1.json"
+    with site.hurting("RubricaEventLoopLags"):
+        with stopped(site.appliance, "api"):
+            # It was about to write again after five seconds.
+            until(lambda: time.time() - file.stat().st_mtime > 8)
+        site.prometheus.until('rubrica_event_loop_lag_seconds{role="api"} > 1')
+        with stopped(site.appliance, "api"):
+            site.prometheus.until_firing("RubricaEventLoopLags", role="api")
+
+
+def test_listener_that_goes(site: Watched) -> None:
+    """Prometheus says so itself."""
+    with site.hurting("RubricaFiguresAway"), stopped(site.appliance, "metrics"):
+        site.prometheus.until_firing("RubricaFiguresAway")
+
+
+# What others do, and what ends
+
+
+def test_backups_that_fail_for_long(site: Watched, tmp_path: Path) -> None:
+    """The last good one grows old meanwhile; the next good one ends it."""
+    with (
+        site.hurting("RubricaBackupOld"),
+        backed_up(site.appliance, tmp_path) as backups,
+    ):
+        backups.back_up_all()
+        site.prometheus.until(f"time() - max({_LAST_BACKUP}) < 3600")
+        places = [backups.places / kind for kind in ("record", "secrets")]
+        for place in places:
+            place.rename(place.with_name(f"{place.name}-away"))
+        assert backups.back_up().returncode == EX_CONFIG
+        before = (SystemClock().now() - 2 * _DAY).isoformat()
+        execute(
+            site.appliance,
+            f"UPDATE installation SET value = '{before}' WHERE name = 'backup'",  # noqa: S608 (ours)
+        )
+
+        site.prometheus.until_firing("RubricaBackupOld")
+
+        for place in places:
+            place.with_name(f"{place.name}-away").rename(place)
+        assert backups.back_up().returncode == 0
+
+
+def trust(appliance: Appliance, root: x509.Certificate, purpose: str) -> str:
+    """Trust a root by the command line; gives its id."""
+    path = appliance.folder / "root-outside.pem"
+    path.write_bytes(bundle(root))
+    fingerprint = root.fingerprint(hashes.SHA256()).hex()
+    added = appliance.rubrica(
+        *("trust", "add", str(path), "--purpose", purpose),
+        *("--fingerprint", fingerprint),
+    )
+    assert added.returncode == 0, added.stderr
+    (found,) = re.findall(r"^ +id +(\S+)$", added.stdout, re.MULTILINE)
+    return str(found)
+
+
+def ending_root() -> x509.Certificate:
+    """A root that ends in twenty days."""
+    now, key, name = SystemClock().now(), ec_key(), named("AC que termina")
+    form = Form(
+        subject=name,
+        start=now - _DAY,
+        end=(now + 20 * _DAY).replace(microsecond=0),
+        ca=True,
+        usage=usage("key_cert_sign", "crl_sign"),
+        purposes=None,
+    )
+    return make(form, spki_of_key(key), name, key)
+
+
+def outsider(appliance: Appliance, ca: OutsideCa) -> TestPerson:
+    """Somebody whom a CA outside certified, for two days."""
+    somebody = appliance.new_person("Ñusta Quispe")
+    end = (SystemClock().now() + 2 * _DAY).replace(microsecond=0)
+    with appliance.client(somebody) as client:
+        here = f"/credenciales/{client.get('/credenciales').json()[0]['id']}"
+        body = {"password": somebody.signing_password}
+        asked = client.post(f"{here}/csr", json=body).content
+        spki = spki_of(x509.load_pem_x509_csr(asked))
+        chain = bundle(ca.certify(spki, somebody.cuil, end=end), ca.issuing)
+        done = client.post(f"{here}/cadena", json={"cadena": chain.decode()})
+        assert done.status_code == 200, done.text
+    return somebody
+
+
+def published_below(appliance: Appliance, person: TestPerson, tsa: str) -> None:
+    """A document that is handed out though its level is not reached."""
+    level, preferred = SignatureLevel.B_LT, TimestampPolicy.PREFERRED
+    wishes = ProfileWishes(level, preferred, tsa=(tsa,))
+    request = appliance.new_request(person, pdfs.one_page(), wishes=wishes)
+    with appliance.client(person) as client:
+        while (answer := sign(client, person, request)).status_code == 202:
+            pass
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["nivel"] != level.value
+
+
+def test_world_outside_that_fails_and_what_ends(
+    site: Watched, person: TestPerson
+) -> None:
+    """A TSA and a CA answer errors; their documents wait, and certificates end."""
+    appliance, world, fires = site.appliance, site.world, site.prometheus.until_firing
+    with site.hurting(
+        *("RubricaTsaFails", "RubricaOutsideStatusFails", "RubricaLevelsBehind"),
+        *("RubricaSignersEnd", "RubricaCertificateEnds", "RubricaClockOff"),
+    ):
+        for purpose in ("signers", "timestamps"):
+            trust(appliance, world.ca.root, purpose)
+        somebody = outsider(appliance, world.ca)
+        ending = trust(appliance, ending_root(), "signers")
+        site.set_database_clock("3 seconds")
+        world.first.mode = Mode.HTTP_ERROR
+        world.site.ocsp = world.site.crl = Says.HTTP_ERROR
+        published_below(appliance, person, FIRST)
+        for _ in range(5):
+            published_below(appliance, somebody, "internal")
+        execute(
+            appliance,
+            "UPDATE level_upkeep SET since = now() - interval '2 hours', "
+            "due = now() + interval '1 hour'",
+        )
+
+        fires("RubricaTsaFails", tsa=FIRST)
+        fires("RubricaOutsideStatusFails", kind="ocsp")
+        fires("RubricaOutsideStatusFails", kind="crl")
+        fires("RubricaLevelsBehind", level="B-LT")
+        fires("RubricaSignersEnd")
+        fires("RubricaCertificateEnds", kind="anchor")
+        fires("RubricaClockOff")
+
+        site.set_database_clock("0")
+        world.first.mode = Mode.GOOD
+        world.site.ocsp = world.site.crl = Says.GOOD
+        execute(appliance, "UPDATE level_upkeep SET due = now() - interval '1 minute'")
+        assert appliance.rubrica("trust", "remove", ending).returncode == 0
+        site.prometheus.until_silent("RubricaLevelsBehind")
+        revoke(appliance, somebody)
+    site.prometheus.until_silent("RubricaOutsideStatusFails")
+    site.lingering.remove("RubricaOutsideStatusFails")
+
+
+def revoke(appliance: Appliance, person: TestPerson) -> None:
+    """Have nobody wait for the end of their certificate."""
+    with appliance.client(person) as client:
+        here = f"/credenciales/{client.get('/credenciales').json()[0]['id']}"
+        done = client.post(f"{here}/revocar", json={"motivo": "reemplazo"})
+        assert done.status_code == 202, done.text
+
+
+def test_disk_that_is_small(site: Watched) -> None:
+    """A real disk of 1 GiB under the documents."""
+    with (
+        site.hurting("RubricaDiskFull"),
+        small_disk(site.appliance.settings.documents_dir, 1_073_741_824) as made,
+    ):
+        if not made:
+            pytest.skip("mounting a tmpfs needs root")
+        site.prometheus.until_firing("RubricaDiskFull")
+
+
+def test_database_that_goes(site: Watched, person: TestPerson) -> None:
+    """The chores say so, and who calls is told so."""
+    appliance = site.appliance
+    with (
+        site.hurting("RubricaDatabaseAway", "RubricaServerErrors"),
+        appliance.client(person) as client,
+    ):
+        site.server.stop()
+        answers = {client.get("/solicitudes").status_code for _ in range(8)}
+        assert answers == {503}
+        site.prometheus.until_firing("RubricaDatabaseAway")
+        site.prometheus.until_firing("RubricaServerErrors", role="api")
+        site.server.start_again()
+
+
+# What signing stands on
+
+
+def test_hsm_that_refuses_to_sign(site: Watched, person: TestPerson) -> None:
+    """Each call is one of its faults, and each document has failed."""
+    alerts = ("RubricaHsmFaults", "RubricaSignaturesFail")
+    with (
+        site.hurting(*alerts, along=_BY_ANSWERS),
+        site.appliance.client(person) as client,
+    ):
+        for _ in range(_MOST_TRIES):
+            request = site.appliance.new_request(person, pdfs.one_page())
+            # What keeps the session alive signs as well, and may be refused first.
+            with site.shim.fault(
+                *("C_Sign", "code", _MECHANISM_INVALID), at="firma", times=2
+            ):
+                sign(client, person, request)
+            if site.prometheus.firing() >= set(alerts):
+                break
+        site.prometheus.until_firing("RubricaHsmFaults", token="firma", fault="refused")
+        site.prometheus.until_firing(
+            "RubricaSignaturesFail", outcome="ACTIVATION_INVALID"
+        )
+
+
+def test_token_that_goes(site: Watched) -> None:
+    """It is told of that token, and is well when that is back."""
+    with (
+        site.hurting("RubricaHsmUnavailable"),
+        site.shim.fault("*", "code", _DEVICE_REMOVED, at="firma"),
+    ):
+        site.prometheus.until_firing("RubricaHsmUnavailable", token="firma")
+
+
+def test_pin_that_is_refused(site: Watched) -> None:
+    """By a worker that starts; with the right one the next start ends it."""
+    with site.hurting("RubricaHsmPinRefused"):
+        with site.shim.fault("C_Login", "code", _PIN_INCORRECT, at="firma"):
+            restart(site, "signing-1")
+            site.prometheus.until_firing("RubricaHsmPinRefused", token="firma")
+        restart(site, "signing-1")
+    site.prometheus.until('rubrica_signing_workers{hsm="ready"} == 2')
+
+
+def restart(site: Watched, role: str) -> None:
+    """Kill a role; a process more of it has handed its figures over afterwards."""
+    (process,) = site.appliance.children(role)
+    killed_at = time.time()
+    process.kill()
+    name, _, number = role.partition("-")
+    labels = f'role="{name}",number="{number or 1}"'
+    site.prometheus.until(f"{_STARTED}{{{labels}}} > {killed_at:.3f}")
+
+
+def test_role_that_dies_again_and_again(site: Watched) -> None:
+    """Each time it is started anew, and was up in between."""
+    with site.hurting("RubricaRoleRestarts"):
+        for _ in range(4):
+            restart(site, "admin")
+        site.prometheus.until_firing("RubricaRoleRestarts", role="admin")
+
+
+def test_sandbox_that_hangs_while_many_ask(site: Watched, person: TestPerson) -> None:
+    """Who finds no place to wait is turned away."""
+    request = site.appliance.new_request(person, pdfs.one_page())
+    with (
+        site.hurting("RubricaPoolFull", along=_BY_ANSWERS),
+        site.appliance.client(person) as client,
+        stopped(site.appliance, "sandbox"),
+    ):
+        answers = at_once([partial(drawn, client, request)] * 20)
+        turned_away = [a for a in answers if a.json()["code"] == "OVERLOADED"]
+        assert len(turned_away) > 5
+        site.prometheus.until_firing("RubricaPoolFull", role="api", pool="sandbox")
+
+
+def test_documents_that_take_too_long_to_draw(
+    site: Watched, person: TestPerson
+) -> None:
+    """The sandbox ends each job that has used its time."""
+    request = site.appliance.new_request(person, transparent_groups())
+    with (
+        site.hurting("RubricaSandboxCuts", along=_BY_ANSWERS),
+        site.appliance.client(person) as client,
+    ):
+        for _ in range(_MOST_TRIES):
+            assert drawn(client, request).is_error
+            if "RubricaSandboxCuts" in site.prometheus.firing():
+                break
+        site.prometheus.until_firing("RubricaSandboxCuts")
+
+
+def drawn(client: httpx.Client, request: int) -> httpx.Response:
+    """Ask for the picture of a page with the stamp."""
+    url = f"/solicitudes/{request}/vista-previa"
+    return client.post(url, json={}, headers={"Accept": "image/png"})

@@ -1,0 +1,128 @@
+"""Many documents by one call, its workers killed midway, others signing meanwhile.
+
+Source: decisions "several at once"; design §3.
+"""
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from appliance.core.database import tables
+from appliance.domain.vocab import EventKind, IntentState
+from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.http_calls import problem, sign
+from tests.support.appliance.ledger import Ledger, read_ledger
+from tests.support.documents import pdfs
+from tests.support.faults.fault_injection import frozen, order_crash, until
+from worker.failpoints import AFTER_SIGN, BEFORE_SIGN, FREEZE, ONCE
+
+DONE, INTERRUPTED = IntentState.COMPLETED, IntentState.INTERRUPTED
+LOTE = "/solicitudes/firmar/lote"
+BAD = 2
+
+
+def batch(person: TestPerson, requests: list[int], **fields: object) -> dict[str, Any]:
+    """A body of firmar/lote."""
+    required = {"solicitudIds": requests, "password": person.signing_password}
+    return {**required, **fields}
+
+
+def sign_all(client: httpx.Client, body: dict[str, Any]) -> dict[str, Any]:
+    """Call firmar/lote and look again until it is over."""
+    answer = client.post(LOTE, json=body)
+    assert answer.status_code in {200, 202}, answer.text
+    while answer.json()["status"] == "en_proceso":
+        time.sleep(float(answer.headers["Retry-After"]))
+        answer = client.get(f"/solicitudes/lotes/{answer.json()['loteId']}")
+        assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def signed_in_order(ledger: Ledger, requests: list[int]) -> list[int]:
+    """Those of some requests that were signed, the first one first."""
+    events = [
+        row
+        for row in ledger.of(tables.audit_event)
+        if row.event == EventKind.REQUEST_SIGNED.value and row.request in set(requests)
+    ]
+    return [row.request for row in sorted(events, key=lambda row: row.at)]
+
+
+@pytest.mark.parametrize(
+    "count",
+    [12, pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(600)])],
+)
+def test_batch_whose_workers_die_is_signed_in_order(
+    on_postgres: Appliance, count: int
+) -> None:
+    """Each document once, the bad ones named; somebody else waits for none of it."""
+    person, other = on_postgres.new_person(), on_postgres.new_person()
+    good = on_postgres.new_requests(person, pdfs.pages(2), count - BAD)
+    short = on_postgres.new_request(person, pdfs.one_page())
+    strange, alone = on_postgres.new_requests(other, pdfs.one_page(), 2)
+    requests = [*good[:1], short, *good[1:-1], strange, good[-1]]
+    body = batch(person, requests, page=2)
+    killing, freezing = good[count // 3], good[2 * count // 3]
+    order_crash(on_postgres, f"{AFTER_SIGN}-{killing}", ONCE)
+    order = order_crash(on_postgres, f"{BEFORE_SIGN}-{freezing}", FREEZE)
+
+    with (
+        on_postgres.client(person) as client,
+        on_postgres.client(other) as single,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        call = pool.submit(sign_all, client, body)
+        until(lambda: not order.exists() and bool(frozen(on_postgres)))
+        # Its worker stands still, the lease holds: nothing of it can go on.
+        meanwhile = sign(single, other, alone)
+        for worker in frozen(on_postgres):
+            worker.kill()
+        told = call.result()
+
+        again = sign_all(client, {**body, "password": "otra palabra cualquiera"})
+        mended = client.post(LOTE, json=batch(person, [short], page=1))
+
+    assert meanwhile.status_code == 200, meanwhile.text
+    results = told["resultados"]
+    assert [each["solicitudId"] for each in results] == requests
+    assert told["status"] == "parcial"
+    assert (told["firmadas"], told["fallidas"]) == (count - BAD, BAD)
+    named = {each["solicitudId"]: each.get("code") for each in results}
+    assert named == {
+        **dict.fromkeys(good),
+        short: "PAGE_OUT_OF_RANGE",
+        strange: "SOLICITUD_NOT_FOUND",
+    }
+    assert [*map(_but_link, again["resultados"])] == [*map(_but_link, results)]
+    assert mended.json()["status"] == "success"
+    ledger = read_ledger(on_postgres, after=good[0] - 1)
+    assert signed_in_order(ledger, good) == good
+    assert signed_in_order(ledger, [alone, freezing]) == [alone, freezing]
+    assert ledger.attempts(killing) == [INTERRUPTED, DONE]
+    assert ledger.attempts(freezing) == [INTERRUPTED, DONE]
+    # One check for the whole batch, and one to mend what failed of it.
+    slots = Counter(row.person for row in ledger.of(tables.attempt_slot))
+    assert slots[person.id] == 2
+    assert ledger.faults() == []
+
+
+def test_wrong_password_refuses_a_batch(on_postgres: Appliance) -> None:
+    """As one document's; nothing of it is begun."""
+    person = on_postgres.new_person()
+    requests = on_postgres.new_requests(person, pdfs.one_page(), 3)
+    body = {**batch(person, requests), "password": "otra palabra cualquiera"}
+    with on_postgres.client(person) as client:
+        refused = problem(client.post(LOTE, json=body), 403, "SIGN_PASSWORD_WRONG")
+        told = sign_all(client, batch(person, requests))
+
+    assert refused["attemptsLeft"] == 9
+    assert told["status"] == "success"
+
+
+def _but_link(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if name != "documentoFirmado"}

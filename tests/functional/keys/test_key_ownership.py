@@ -1,0 +1,387 @@
+"""Nobody but its owner can use a key: through the whole appliance.
+
+Source: design §4; reliability F16.
+"""
+
+import contextlib
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from appliance.bootstrap import ServiceRegistry
+from appliance.domain.identity import Credential
+from appliance.domain.keys import KeyMode
+from appliance.domain.vocab import VouchedBy
+from appliance.keys.credential_store import CredentialStore
+from appliance.people.person_store import PersonStore
+from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.http_calls import problem, sign
+from tests.support.appliance.ledger import read_ledger
+from tests.support.documents import pdfs
+from tests.support.documents.validators import pdfsig
+from tests.support.faults.fault_injection import (
+    harmed,
+    held,
+    order_crash,
+    restarted,
+    until,
+)
+from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE
+
+
+@pytest.fixture(scope="module")
+def keyed() -> Iterator[Appliance]:
+    """On SQLite, with crash points, whose rows a test may alter."""
+    with harmed(signing="workers = 2") as appliance:
+        yield appliance
+
+
+@pytest.fixture(scope="module")
+def owner(keyed: Appliance) -> TestPerson:
+    """Somebody with a wrapped RSA key."""
+    return keyed.new_person()
+
+
+def credential_of(appliance: Appliance, person: TestPerson) -> Credential:
+    """Their key as it stands."""
+
+    async def read(front: ServiceRegistry) -> Credential | None:
+        async with front.core.store.read() as transaction:
+            return await CredentialStore(transaction).active(person.id)
+
+    found = appliance.do(read)
+    assert found is not None
+    return found
+
+
+def signed(appliance: Appliance, person: TestPerson) -> None:
+    """They sign, and a second tool says that it is valid."""
+    request = appliance.new_request(person, pdfs.one_page())
+    with appliance.client(person) as client:
+        answer = sign(client, person, request)
+        assert answer.status_code == 200, answer.text
+        (verdict,) = pdfsig(client.get(answer.json()["documentoFirmado"]).content)
+    assert verdict.valid
+
+
+def alter(appliance: Appliance, statement: str, *values: object) -> None:
+    """What somebody who can write to the database does."""
+    path = appliance.folder / "rubrica.db"
+    with contextlib.closing(sqlite3.connect(path, timeout=30)) as connection:
+        changed = connection.execute(statement, values).rowcount
+        connection.commit()
+    assert changed
+
+
+def audited(appliance: Appliance, request: int, event: str) -> list[dict[str, Any]]:
+    """What was recorded of a kind about a request."""
+
+    async def read(front: ServiceRegistry) -> list[dict[str, Any]]:
+        async with front.core.store.read() as transaction:
+            rows = await transaction.audit.of_request(request)
+        return [dict(row.event.detail) for row in rows if row.event.event == event]
+
+    return appliance.do(read)
+
+
+# -- the modes and kinds -------------------------------------------------------------
+
+
+def test_wrapped_key_signs(keyed: Appliance, owner: TestPerson) -> None:
+    """By default: RSA-2048, of which nothing stays on the token."""
+    signed(keyed, owner)
+
+    key = credential_of(keyed, owner)
+    assert (key.key_mode, key.cka_id, key.master) == (KeyMode.WRAPPED, None, 1)
+    public = x509.load_der_x509_certificate(key.certificate).public_key()
+    assert isinstance(public, rsa.RSAPublicKey)
+
+
+def test_wrapped_curve_key_signs(keyed: Appliance) -> None:
+    """P-256, by a setting."""
+    with restarted(keyed, hsm='key_algorithm = "ec-p256"'):
+        person = keyed.new_person("Curva Elíptica")
+        signed(keyed, person)
+
+        key = credential_of(keyed, person)
+    public = x509.load_der_x509_certificate(key.certificate).public_key()
+    assert isinstance(public, ec.EllipticCurvePublicKey)
+    assert key.key_mode is KeyMode.WRAPPED
+    # A key made before goes on as it was.
+    signed(keyed, person)
+
+
+def test_resident_key_signs_by_its_permit_alone(keyed: Appliance) -> None:
+    """On the token, by a setting; and not without its owner's password."""
+    with restarted(keyed, hsm='key_mode = "resident"'):
+        person = keyed.new_person("Clave Residente")
+        signed(keyed, person)
+    key = credential_of(keyed, person)
+    assert (key.key_mode, key.master) == (KeyMode.RESIDENT, None)
+
+    alter(
+        keyed,
+        'UPDATE credential SET "outer" = ? WHERE id = ?',
+        secrets.token_bytes(len(key.outer)),
+        key.id,
+    )
+    request = keyed.new_request(person, pdfs.one_page())
+    with keyed.client(person) as client:
+        problem(sign(client, person, request), 503, "ACTIVATION_INVALID")
+    (back,) = audited(keyed, request, "request.returned")
+    assert (back["reason"], back["layer"]) == ("ACTIVATION_INVALID", "outer")
+
+
+# -- altered rows --------------------------------------------------------------------
+
+ALTERATIONS = {
+    "document": "UPDATE activation_item SET document_sha256 = printf('%064d', 1)"
+    " WHERE activation = :id",
+    "parameters": "UPDATE activation_item SET params ="
+    " replace(params, '\"page\":1', '\"page\":2') WHERE activation = :id",
+    "factors": "UPDATE activation SET factors = '[\"sign-pwd\"]' WHERE id = :id",
+    "claim by": "UPDATE activation SET claim_by ="
+    " strftime('%Y-%m-%d %H:%M:%f000', claim_by, '+1 hour') WHERE id = :id",
+    "created": "UPDATE activation SET created ="
+    " strftime('%Y-%m-%d %H:%M:%f000', created, '-1 hour') WHERE id = :id",
+    "key version": "UPDATE credential SET key_version = 2 WHERE id ="
+    " (SELECT credential FROM activation WHERE id = :id)",
+    "seal": "UPDATE activation_seal SET sealed = zeroblob(length(sealed))"
+    " WHERE activation = :id",
+}
+
+
+@pytest.mark.parametrize("what", ALTERATIONS)
+def test_altered_row_is_given_back_and_can_be_signed(
+    keyed: Appliance, owner: TestPerson, what: str
+) -> None:
+    """Between the password and the key: nothing is signed, and it is told why."""
+    request = keyed.new_request(owner, pdfs.one_page())
+    with keyed.client(owner) as client, ThreadPoolExecutor(1) as pool:
+        with held(keyed):
+            call = pool.submit(sign, client, owner, request)
+            activation = _activation(keyed, request)
+            alter(keyed, ALTERATIONS[what].replace(":id", "?"), activation)
+        problem(call.result(), 503, "ACTIVATION_INVALID")
+        if what == "key version":
+            alter(keyed, "UPDATE credential SET key_version = 1 WHERE key_version = 2")
+
+        (back,) = audited(keyed, request, "request.returned")
+        assert (back["reason"], back["layer"]) == ("ACTIVATION_INVALID", "seal")
+        assert audited(keyed, request, "key.intended") == []
+        again = sign(client, owner, request)
+
+    assert again.status_code == 200, again.text
+    assert read_ledger(keyed, after=request - 1).faults() == []
+
+
+def _activation(appliance: Appliance, request: int) -> str:
+    """The activation of a request, once there is one."""
+    path = appliance.folder / "rubrica.db"
+    found: list[tuple[str]] = []
+
+    def look() -> bool:
+        with contextlib.closing(sqlite3.connect(path, timeout=30)) as connection:
+            found[:] = connection.execute(
+                "SELECT activation FROM activation_item WHERE request = ?", (request,)
+            ).fetchall()
+        return bool(found)
+
+    until(look)
+    return found[0][0]
+
+
+def test_altered_wrapping_is_given_back(keyed: Appliance) -> None:
+    """What the HSM wrapped for one key does not unwrap another's."""
+    one, two = keyed.new_person("Una"), keyed.new_person("Otra")
+    theirs = credential_of(keyed, two).blob_w
+    key = credential_of(keyed, one)
+    alter(keyed, "UPDATE credential SET blob_w = ? WHERE id = ?", theirs, key.id)
+    request = keyed.new_request(one, pdfs.one_page())
+
+    with keyed.client(one) as client:
+        problem(sign(client, one, request), 503, "ACTIVATION_INVALID")
+
+    (back,) = audited(keyed, request, "request.returned")
+    assert back["layer"] == "hsm"
+    alter(keyed, "UPDATE credential SET blob_w = ? WHERE id = ?", key.blob_w, key.id)
+    signed(keyed, one)
+
+
+def test_key_moved_to_somebody_else_does_not_open(keyed: Appliance) -> None:
+    """A thief with a password of their own and the rows of another."""
+    thief, victim = keyed.new_person("Ladrona"), keyed.new_person("Víctima")
+    theirs, ours = credential_of(keyed, victim), credential_of(keyed, thief)
+    columns = ("outer", "blob_w", "spki", "certificate", "chain")
+    for column in columns:
+        # The public key's hash alone is unique; who moves a key moves it too.
+        alter(
+            keyed,
+            f'UPDATE credential SET "{column}" = (SELECT "{column}" FROM credential'  # noqa: S608 (our own names)
+            " WHERE id = ?) WHERE id = ?",
+            theirs.id,
+            ours.id,
+        )
+    request = keyed.new_request(thief, pdfs.one_page())
+
+    with keyed.client(thief) as client:
+        problem(sign(client, thief, request), 503, "ACTIVATION_INVALID")
+
+    (back,) = audited(keyed, request, "request.returned")
+    assert back["layer"] == "outer"
+
+
+# -- the password and the pepper -----------------------------------------------------
+
+
+def test_password_changes_and_the_key_stays(keyed: Appliance) -> None:
+    """204; the old one is wrong from then on, the new one signs."""
+    person = keyed.new_person("Cambia Clave")
+    before = credential_of(keyed, person)
+    new = secrets.token_urlsafe(9)
+    keyed.secrets.add(new)
+    body = {"password": person.signing_password, "nueva": new}
+    with keyed.client(person) as client:
+        wrong = client.post("/credenciales/clave", json={**body, "password": "x" * 9})
+        done = client.post("/credenciales/clave", json=body)
+        request = keyed.new_request(person, pdfs.one_page())
+        old = sign(client, person, request)
+        answer = client.post(
+            "/solicitudes/firmar", json={"solicitudId": request, "password": new}
+        )
+
+    assert problem(wrong, 403, "SIGN_PASSWORD_WRONG")["attemptsLeft"] == 9
+    assert (done.status_code, done.content) == (204, b"")
+    problem(old, 403, "SIGN_PASSWORD_WRONG")
+    assert answer.status_code == 200, answer.text
+    assert credential_of(keyed, person).certificate == before.certificate
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"password": "12345678"},
+        {"password": "12345678", "nueva": "1234567"},
+        {"password": "12345678", "nueva": "12345678"},
+        {"password": "12345678", "nueva": 12345678},
+        {"password": "12345678", "nueva": "123456789", "otra": 1},
+    ],
+)
+def test_change_that_is_none_is_refused(
+    keyed: Appliance, owner: TestPerson, body: dict[str, object]
+) -> None:
+    """400 by the field, and no attempt is counted."""
+    with keyed.client(owner) as client:
+        answer = client.post("/credenciales/clave", json=body)
+
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["field"] in {"password", "nueva", "otra"}
+
+
+def test_change_needs_a_signer(keyed: Appliance) -> None:
+    """No bearer, no change."""
+    answer = httpx.post(
+        f"{keyed.base_url}/credenciales/clave",
+        json={"password": "12345678", "nueva": "123456789"},
+    )
+
+    problem(answer, 401, "TOKEN_MISSING")
+
+
+def test_pepper_is_renewed_at_the_next_signature(keyed: Appliance) -> None:
+    """A second pepper: who signs is under it from then on, without noticing."""
+    person = keyed.new_person("Pimienta")
+    pepper = keyed.folder / "secrets" / "pepper"
+    before = pepper.read_text()
+    done = keyed.rubrica("secrets", "rotate", "pepper")
+    assert done.returncode == 0, done.stderr
+    signed(keyed, person)
+    signed(keyed, person)
+
+    async def version(front: ServiceRegistry) -> int:
+        async with front.core.store.read() as transaction:
+            secret = await PersonStore(transaction).signing_secret(person.id)
+        assert secret is not None
+        return secret.pepper_version
+
+    assert keyed.do(version) == 2
+    # Without the second pepper nobody can check what is kept under it.
+    after = pepper.read_text()
+    pepper.write_text(before)
+    request = keyed.new_request(person, pdfs.one_page())
+    with keyed.client(person) as client:
+        problem(sign(client, person, request), 503, "STORE_UNAVAILABLE")
+    pepper.write_text(after)
+
+
+# -- enrolment -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("point", "mode"),
+    [
+        (KEY_MADE, "resident"),
+        (CERTIFIED, "wrapped"),
+        pytest.param(KEY_MADE, "wrapped", marks=pytest.mark.long),
+        pytest.param(CERTIFIED, "resident", marks=pytest.mark.long),
+        pytest.param(ISSUED, "wrapped", marks=pytest.mark.long),
+        pytest.param(ISSUED, "resident", marks=pytest.mark.long),
+    ],
+)
+def test_killed_enrolment_ends_in_one_key_that_works(
+    keyed: Appliance, point: str, mode: str
+) -> None:
+    """Another worker, or the next start, makes it; what was left is swept."""
+    with contextlib.ExitStack() as stack:
+        if mode == "wrapped":
+            appliance = keyed
+        else:
+            appliance = stack.enter_context(harmed(hsm=f'key_mode = "{mode}"'))
+        crash = order_crash(appliance, point)
+        person = appliance.new_person("Muerta Y Viva")
+
+        signed(appliance, person)
+        assert not crash.exists()
+
+
+def test_enrolment_is_asked_for_again_by_command(keyed: Appliance) -> None:
+    """`rubrica person issue`, with the password; and `--forgotten`, with a new one."""
+    person = keyed.new_person("Olvida Todo")
+    file = keyed.folder / "typed"
+    file.write_text("una clave nueva de firma\n")
+    asked = ("person", "issue", "--cuil", person.cuil, "--password-file", str(file))
+    before = credential_of(keyed, person)
+
+    has = keyed.rubrica(*asked)
+    forgotten = keyed.rubrica(*asked, "--forgotten")
+
+    assert "ALREADY_EXISTS" in has.stderr
+    assert forgotten.returncode == 0, forgotten.stderr
+    after = credential_of(keyed, person)
+    assert after.id != before.id
+    assert after.vouched_by is VouchedBy.DEMO
+    signed(keyed, _with_password(person, "una clave nueva de firma"))
+
+
+def _with_password(person: TestPerson, password: str) -> TestPerson:
+    """Them, having changed it."""
+    return replace(person, signing_password=password)
+
+
+def test_no_secret_stands_anywhere(keyed: Appliance) -> None:
+    """After all of the above: not in the log, nor in the record or its journal."""
+    kept = b"".join(
+        path.read_bytes() for path in keyed.folder.glob("rubrica.*") if path.is_file()
+    )
+
+    for secret in keyed.secrets:
+        assert secret.encode() not in kept

@@ -1,0 +1,571 @@
+"""A backup that is made while people sign, and what is made of it after a loss.
+
+Source: docs/backup.md.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from stat import S_IMODE
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from appliance.bootstrap import open_core
+from appliance.core.installation_store import RESTORED, InstallationStore
+from appliance.documents.local.folder_mark import mark_in
+from appliance.domain.clock import SystemClock
+from appliance.domain.generation import Generation
+from appliance.domain.vocab import RequestState
+from appliance.operations.backup.archive import writing
+from appliance.operations.backup.names import RECORD, BackupName, installation_id
+from tests.support.appliance.backups import Site, copied, site_with_backups
+from tests.support.appliance.ledger import read_ledger
+from tests.support.documents import pdfs
+from tests.support.documents.validators import pdfsig, pyhanko_valid
+from tests.support.faults.fault_injection import execute, until
+from tests.support.faults.retrying_callers import Crowd
+from tests.support.faults.small_disk import small_disk
+from tests.support.processes.event_loops import run_apart
+from tests.support.services.postgres import PostgresServer
+
+_LAST: Final = "rubrica_backup_last_success_timestamp_seconds"
+WORK = Path("/var/tmp")  # noqa: S108 (where `rubrica backup` works)
+SHUT = 0o077
+"""Bits of who may not look into secrets."""
+
+
+@pytest.fixture(scope="module")
+def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One with a signed document, to be copied: it was stopped."""
+    with site_with_backups(tmp_path_factory.mktemp("sqlite"), "sqlite") as made:
+        made.sign()
+        made.appliance.stop()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def on_postgresql(
+    postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """The same on PostgreSQL."""
+    name = postgres_server.create_database()
+    places = tmp_path_factory.mktemp("postgresql")
+    with site_with_backups(places, postgres_server.url(name)) as made:
+        made.sign()
+        made.appliance.stop()
+        yield made
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    """The test's own, with a signed document, which is lost in it; not started."""
+    origin: Site = request.getfixturevalue(f"on_{request.param}")
+    if request.param == "sqlite":
+        with copied(origin, tmp_path, "sqlite") as made:
+            yield made
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    database = origin.appliance.settings.database.url
+    name = server.create_database(urlsplit(database).path.strip("/"))
+    with copied(origin, tmp_path, server.url(name)) as made:
+        yield made
+    server.drop_database(name)
+
+
+@pytest.fixture(scope="module")
+def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One that no test loses."""
+    with site_with_backups(tmp_path_factory.mktemp("backups"), "sqlite") as made:
+        yield made
+
+
+@pytest.fixture
+def empty(steady: Site) -> Site:
+    """The same, without a backup."""
+    for path in (*steady.files("record"), *steady.files("secrets")):
+        path.unlink()
+    return steady
+
+
+def test_what_is_lost_comes_back_and_signs_on(site: Site) -> None:
+    """Made amid signatures: documents valid, keys usable, the audit whole."""
+    appliance = site.appliance
+    appliance.start()
+    first, signed = site.sign()
+    crowd = Crowd(appliance, [site.person], pdfs.one_page(), at_least=20)
+    with crowd.calling():
+        site.back_up_all()
+    secrets = {p: p.read_bytes() for p in (appliance.folder / "secrets").iterdir()}
+    site.lose()
+
+    told = site.restore_all()
+
+    assert told.returncode == 0, told.stdout + told.stderr
+    for path, content in secrets.items():
+        assert path.read_bytes() == content
+        assert S_IMODE(path.stat().st_mode) & SHUT == 0
+    site.go_on()
+    assert site.signed(first) == signed
+    # What was being signed at that moment is given back to its signer, or signed.
+    until(lambda: not read_ledger(appliance).with_state(RequestState.IN_PROGRESS))
+    _, later = site.sign()
+    assert pdfsig(later)[0].valid
+    assert pyhanko_valid(later, appliance.roots)
+    assert appliance.rubrica("audit", "verify").returncode == 0
+    ledger = read_ledger(appliance)
+    assert len(ledger.with_state(RequestState.SIGNED)) > 1
+    # Documents that were signed after the dump: their requests wait again.
+    assert [f for f in ledger.faults() if "belong to nothing" not in f] == []
+
+
+def test_restore_that_is_cut_off_is_begun_again(site: Site) -> None:
+    """A damaged file brings no database; the whole one then keeps what is the same."""
+    site.appliance.start()
+    request, signed = site.sign()
+    site.back_up_all()
+    site.lose()
+    (whole,) = site.files("record")
+    kept = whole.read_bytes()
+
+    whole.write_bytes(kept[:-1000])
+    cut = site.restore_all()
+    whole.write_bytes(kept)
+    again = site.restore_all()
+
+    assert cut.returncode == 78
+    assert "Traceback" not in cut.stderr
+    assert again.returncode == 0, again.stderr
+    assert "0 kept" not in again.stdout.splitlines()[1]
+    site.go_on()
+    assert site.signed(request) == signed
+
+
+def test_restore_overwrites_nothing(site: Site) -> None:
+    """A database that holds something, and another key than the backup's, stay."""
+    site.back_up_all()
+    before = read_ledger(site.appliance).newest
+
+    full = site.restore()
+
+    assert full.returncode == 78
+    assert read_ledger(site.appliance).newest == before
+    site.lose()
+    pepper = site.appliance.folder / "secrets/pepper"
+    pepper.parent.mkdir(mode=0o700)
+    other = os.urandom(32).hex()
+    pepper.write_text(other)
+    refused = site.restore_all()
+    assert refused.returncode == 78
+    assert str(pepper) in refused.stderr
+    assert pepper.read_text() == other
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_documents_that_are_missing_are_named(site: Site) -> None:
+    """A document that was gone before the backup: status 1, and which it is."""
+    ledger = read_ledger(site.appliance)
+    (row,) = ledger.rows["signed_document"]
+    gone = ledger.path(row.integrator, row.sha256)
+    gone.unlink()
+    site.back_up_all()
+    site.lose()
+
+    told = site.restore_all()
+
+    assert told.returncode == 1
+    assert f"MISSING  {row.integrator}/{row.sha256}.pdf" in told.stdout
+
+
+def name_of_year(site: Site, year: int) -> str:
+    """What a backup of the record of a year's first moment is called."""
+    whose = installation_id(mark_in(site.appliance.settings.documents_dir))
+    assert whose is not None
+    return BackupName(RECORD, whose, datetime(year, 1, 1, tzinfo=UTC)).file
+
+
+def test_backups_beyond_those_to_keep_go(empty: Site) -> None:
+    """The newest stay; what is no backup, or another installation's, is not touched."""
+    note = empty.places / "record" / "rubrica-note.txt"
+    note.write_text("mine")
+    other = BackupName(RECORD, "0" * 12, datetime(2020, 1, 1, tzinfo=UTC)).file
+    names = name_of_year(empty, 2020), name_of_year(empty, 2021)
+    for name in (*names, other):
+        (empty.places / "record" / name).write_bytes(b"x")
+
+    done = empty.back_up("--keep", "2")
+
+    assert done.returncode == 0, done.stderr
+    left = [path.name for path in empty.files("record")]
+    assert names[0] not in left
+    assert names[1] in left
+    assert note.name in left
+    assert other in left
+    assert len(left) == 4
+
+
+def test_secrets_place_that_is_away_keeps_no_record_too_many(empty: Site) -> None:
+    """One that is full, say: each day would leave a record more than are to stay."""
+    name = name_of_year(empty, 2020)
+    (empty.places / "record" / name).write_bytes(b"x")
+    secrets = empty.places / "secrets"
+
+    with small_disk(secrets, 4_096) as mounted:
+        if not mounted:
+            pytest.skip("this user mounts no disk")
+        done = empty.back_up("--keep", "1", "--secrets-to", str(secrets))
+
+    assert done.returncode == 78, done.stderr
+    assert "no space left" in done.stderr
+    (left,) = empty.files("record")
+    assert left.name != name
+
+
+def wait_for_the_next_second() -> None:
+    """A backup has the second of its making in its name."""
+    made = int(time.time())
+    until(lambda: int(time.time()) > made)
+
+
+def test_file_says_what_a_timer_does(empty: Site) -> None:
+    """The options are left out; the database and the figures then say when it was."""
+    config = empty.places / "backup.toml"
+    config.write_text(
+        f'to = "{empty.places}/record"\nsecrets_to = "{empty.places}/secrets"\n'
+        f'recipients = ["{empty.recipient}"]\nkeep = 1\n'
+    )
+    began = time.time()
+
+    for _ in range(2):
+        done = empty.appliance.rubrica("backup", "--config", str(config))
+        assert done.returncode == 0, done.stderr
+        wait_for_the_next_second()
+
+    assert len(empty.files("record")) == len(empty.files("secrets")) == 1
+    figure = re.compile(rf"^{_LAST}{{.*}} (\S+)$", re.MULTILINE)
+
+    def told() -> list[str]:
+        return figure.findall(httpx.get(empty.appliance.metrics_url).text)
+
+    until(lambda: any(float(each) >= began - 1 for each in told()))
+
+
+def test_newest_stays_whatever_the_clock_was(empty: Site) -> None:
+    """One of a time when the clock was wrong is not the newest for good."""
+    names = name_of_year(empty, 2020), name_of_year(empty, 2999)
+    for name in names:
+        (empty.places / "record" / name).write_bytes(b"x")
+
+    done = empty.back_up("--keep", "1")
+
+    assert done.returncode == 0, done.stderr
+    (left,) = empty.files("record")
+    assert left.name not in names
+
+
+def test_folder_that_is_away_is_no_backup(empty: Site) -> None:
+    """It would be one without documents, for which a whole one is removed."""
+    whole = empty.places / "record" / name_of_year(empty, 2020)
+    whole.write_bytes(b"x")
+    folder = empty.appliance.settings.documents_dir
+    away = folder.rename(folder.with_name("away"))
+    try:
+        folder.mkdir()
+        done = empty.back_up("--keep", "1")
+    finally:
+        folder.rmdir()
+        away.rename(folder)
+
+    assert done.returncode == 78
+    assert str(folder) in done.stderr
+    assert empty.files("record") == [whole]
+
+
+def test_secret_that_is_not_there_is_no_backup(empty: Site) -> None:
+    """As where the place that it is in is not mounted: nothing works without it."""
+    key = empty.appliance.settings.secrets.pepper_file
+    away = key.rename(key.with_name("away"))
+    try:
+        done = empty.back_up("--secrets-to", str(empty.places / "secrets"))
+    finally:
+        away.rename(key)
+
+    assert done.returncode == 78
+    assert f"secrets.pepper_file: {key}" in done.stderr
+    assert empty.files("secrets") == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_backup_that_is_told_to_stop_leaves_nothing(
+    empty: Site, how: signal.Signals
+) -> None:
+    """Neither half a file, nor the dump in clear; as where its terminal goes."""
+    held = empty.places / "record"
+    pipe = empty.places / "recipients"
+    os.mkfifo(pipe)
+    before = set(WORK.glob("rubrica-backup-*"))
+    command = (*empty.appliance.command, "backup", "--to", str(held))
+    running = subprocess.Popen((*command, "--recipients-file", str(pipe)))
+    try:
+        # age waits for who may read it, with the dump lying there.
+        until(lambda: any(held.glob(".new-*")))
+        until(lambda: set(WORK.glob("rubrica-backup-*")) > before)
+        dumps = set(WORK.glob("rubrica-backup-*")) - before
+        running.send_signal(how)
+        assert running.wait(60) == 130
+    finally:
+        running.kill()
+        pipe.unlink()
+
+    assert empty.files("record") == []
+    # Another test's may be among them, which ends by itself.
+    until(lambda: not any(dump.exists() for dump in dumps))
+
+
+def test_what_a_killed_backup_left_goes_with_the_next(empty: Site) -> None:
+    """A day later; what is a running one's stays, and what is no backup's."""
+    folder = empty.places / "record"
+    names = ".new-0123456789abcdef", ".new-fedcba9876543210", ".new-note"
+    dead, running, note = (folder / name for name in names)
+    dump = WORK / f"rubrica-backup-{os.urandom(4).hex()}"
+    dump.mkdir()
+    (dump / "database").write_bytes(b"x")
+    for path in (dead, running, note):
+        path.write_bytes(b"x")
+    for path in (dead, note, dump):
+        os.utime(path, (0, 0))
+    try:
+        done = empty.back_up()
+        assert done.returncode == 0, done.stderr
+        assert [dead.exists(), running.exists(), note.exists()] == [False, True, True]
+        assert not dump.exists()
+    finally:
+        shutil.rmtree(dump, ignore_errors=True)
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_restore_refuses_what_another_database_left(site: Site) -> None:
+    """Its log, which SQLite would write over the pages of the one brought back."""
+    site.back_up_all()
+    log = site.appliance.settings.data_dir / "rubrica.db-wal"
+    site.lose()
+    log.write_bytes(b"pages of another database")
+
+    refused = site.restore_all()
+
+    assert refused.returncode == 78
+    assert f"{log}: is there already" in refused.stderr
+    assert not log.with_name("rubrica.db").exists()
+    log.unlink()
+    assert site.restore_all().returncode == 0
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_secrets_of_another_installation_are_refused(site: Site) -> None:
+    """Before anything is changed: given to it, and where they lie already."""
+    site.back_up_all()
+    settings = site.appliance.settings
+    keys = settings.secrets.pepper_file, settings.document_key_file
+    for key in keys:
+        key.write_text(os.urandom(32).hex())
+    wait_for_the_next_second()
+    site.back_up_all()
+    record, _ = site.files("record")
+    own, others = site.files("secrets")
+    lost = site.lose()
+    folder = site.appliance.folder
+
+    def restore(*secrets: str) -> "subprocess.CompletedProcess[str]":
+        key = ("--identity", str(site.places / "key"))
+        given = ("--backup", str(record), *key, *secrets)
+        return site.appliance.rubrica("restore", *given)
+
+    refused = restore("--secrets", str(others))
+
+    assert refused.returncode == 78
+    assert f"{others}, of " in refused.stderr
+    assert "pepper_file, document_key_file differ" in refused.stderr
+    assert not any(folder.iterdir())
+    shutil.copy(lost / site.appliance.settings_file.name, site.appliance.settings_file)
+    for key in keys:
+        key.parent.mkdir(exist_ok=True)
+        shutil.copy(lost / key.relative_to(folder), key)
+    before = sorted(folder.rglob("*"))
+    refused = restore()
+    assert refused.returncode == 78
+    assert "what is there" in refused.stderr
+    assert sorted(folder.rglob("*")) == before
+    for key in keys:
+        key.unlink()
+    assert restore("--secrets", str(own)).returncode == 0
+
+
+@pytest.mark.parametrize("site", ["postgresql"], indirect=True)
+def test_restore_that_is_killed_at_its_end_is_ended(site: Site) -> None:
+    """The tables are there, and the record does not say yet that it was restored."""
+    site.back_up_all()
+    site.lose()
+    assert site.restore_all().returncode == 0
+    assert generation_of(site) == RESTORED
+    execute(
+        site.appliance,
+        "DELETE FROM installation WHERE name = 'generation'",
+        "CREATE TABLE rubrica_restoring ()",
+    )
+
+    again = site.restore_all()
+
+    assert again.returncode == 0, again.stderr
+    assert generation_of(site) == RESTORED
+    assert site.restore_all().returncode == 78
+
+
+def generation_of(site: Site) -> Generation:
+    """The take-over that the record is of."""
+
+    async def read() -> Generation:
+        settings = site.appliance.settings
+        async with (
+            open_core(settings, SystemClock(), "operator") as core,
+            core.store.read() as transaction,
+        ):
+            return await InstallationStore(transaction).generation()
+
+    return run_apart(read())
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_restore_leaves_a_running_installation_alone(site: Site) -> None:
+    """No token or key comes to lie beside those in use."""
+    site.appliance.start()
+    site.back_up_all()
+    tokens = site.appliance.folder / "hsm"
+    gone = next(tokens.rglob("*.object"))
+    kept = gone.read_bytes()
+    gone.unlink()
+
+    refused = site.restore_all()
+
+    assert refused.returncode == 78
+    assert not gone.exists()
+    gone.write_bytes(kept)
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_restored_documents_are_for_whom_their_folder_is_for(site: Site) -> None:
+    """Roles are users of a group, and documents are theirs to read."""
+    site.back_up_all()
+    folder = site.appliance.settings.documents_dir
+    site.lose()
+    folder.mkdir(parents=True)
+    os.chown(folder, 0, 4321)
+    folder.chmod(0o2770)
+
+    told = site.restore_all()
+
+    assert told.returncode == 0, told.stderr
+    shelves = [each for each in folder.rglob("*") if each.is_dir()]
+    assert shelves
+    assert {S_IMODE(path.stat().st_mode) for path in shelves} == {0o2770}
+    found = [*shelves, *folder.glob("*/*/*.pdf")]
+    assert {path.stat().st_gid for path in found} == {4321}
+    for path in (site.appliance.folder / "secrets", *folder.parent.glob("tokens")):
+        assert S_IMODE(path.stat().st_mode) & SHUT == 0
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_file_that_says_odd_things_of_itself_is_refused(site: Site) -> None:
+    """One sentence: anybody who knows the public key can make such a file."""
+    site.back_up_all()
+    database = site.appliance.settings.data_dir / "rubrica.db"
+    settings = site.appliance.settings_file.read_bytes()
+    site.lose()
+    (record,) = site.files("record")
+    record.unlink()
+    about = {"kind": "record", "tables": "newest", "made": "x"}
+    with writing(record, [f"--recipient={site.recipient}"]) as archive:
+        archive.add_bytes("about.json", json.dumps(about).encode())
+        archive.add_bytes("settings.toml", settings)
+        archive.add_bytes("contents.json", json.dumps(archive.tally.told()).encode())
+
+    refused = site.restore_all()
+
+    assert refused.returncode == 78, refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert not database.exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ("nowhere", "--to"),
+        ("nobody", "--recipient"),
+        ("bad recipient", "age1nonsense"),
+        ("no folder", "is no folder"),
+        ("one place", "another place"),
+        ("no room", "No space left"),
+    ],
+)
+def test_backup_that_cannot_be_made_leaves_nothing(
+    empty: Site, wrong: str, word: str
+) -> None:
+    """One sentence, status 78, and no file that could be taken for a backup."""
+    to = empty.places / "record"
+    options = {
+        "nowhere": ("--recipient", empty.recipient),
+        "nobody": (),
+        "bad recipient": ("--recipient", "age1nonsense"),
+        "no folder": ("--recipient", empty.recipient, "--secrets-to", "/nowhere"),
+        "one place": ("--recipient", empty.recipient, "--secrets-to", str(to)),
+        "no room": ("--recipient", empty.recipient),
+    }[wrong]
+    if wrong == "no room":
+        mounted = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(to)]
+        subprocess.run(mounted, check=True)
+
+    try:
+        where = () if wrong == "nowhere" else ("--to", str(to))
+        done = empty.appliance.rubrica("backup", *where, *options)
+        left = empty.files("record")
+    finally:
+        if wrong == "no room":
+            subprocess.run(["umount", str(to)], check=True)
+
+    assert done.returncode == 78, done.stderr
+    assert word.lower() in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+    assert left == []
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_nothing_of_a_backup_can_be_read_without_the_key(site: Site) -> None:
+    """Neither file shows a secret, and another's key opens none."""
+    site.back_up_all()
+    secret = (site.appliance.folder / "secrets/pepper").read_bytes().strip()
+
+    for path in (*site.files("record"), *site.files("secrets")):
+        assert S_IMODE(path.stat().st_mode) & SHUT == 0
+        assert secret not in path.read_bytes()
+        assert bytes.fromhex(secret.decode()) not in path.read_bytes()
+    subprocess.run(
+        ["age-keygen", "-o", str(site.places / "other")],
+        check=True,
+        capture_output=True,
+    )
+    (site.places / "key").unlink()
+    (site.places / "other").rename(site.places / "key")
+    site.lose()
+    refused = site.restore_all()
+    assert refused.returncode == 78
+    assert "no identity matched" in refused.stderr
+    assert list(site.appliance.folder.iterdir()) == []

@@ -1,0 +1,74 @@
+"""The demo integrator's site of a test, beside a service that plays the appliance."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from embed.demo.config import read_config
+from embed.demo.host import DemoHost
+from tests.support.browsers.host_page import POLL_S
+from tests.support.faces.fake_frame import API_KEY, INTEGRATOR, FakeService
+from tests.support.processes.scratch import free_port
+
+CUIL = "20-26756539-3"
+EMAIL = "bruno@demo.example"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSite:
+    """A running demo site and the service that it talks to."""
+
+    url: str
+    service: FakeService
+    key_file: Path
+    config_file: Path
+
+
+@contextmanager
+def demo_site(folder: Path, **play: Any) -> Iterator[DemoSite]:
+    """Run the demo site on 127.0.0.1 and a played service on localhost.
+
+    Args:
+        folder: private; configuration and key go there.
+        **play: how the service behaves, see `FakeService`; `frame_src` overrides
+            the frame's address in the site's configuration, `sample` is a PDF.
+    """
+    listen = f"127.0.0.1:{free_port()}"
+    frame_src = play.pop("frame_src", None)
+    sample: bytes | None = play.pop("sample", None)
+    with FakeService(f"http://{listen}", **play) as service:
+        key_file = folder / "demo-api-key"
+        key_file.write_text(f"{API_KEY}\n")
+        if sample is not None:
+            (folder / "contrato.pdf").write_bytes(sample)
+        config_file = folder / "demo-host.json"
+        config_file.write_text(
+            json.dumps(
+                {
+                    "listen": listen,
+                    "web_url": service.web_url,
+                    "iframe_url": frame_src or service.iframe_url,
+                    "integrator_id": INTEGRATOR,
+                    "api_key_file": key_file.name,
+                    "event_prefix": service.play["prefix"],
+                    "download_origins": [service.web_url],
+                    "sample": "contrato.pdf" if sample is not None else None,
+                    "user": {"cuil": CUIL, "email": EMAIL, "name": "Bruno Díaz"},
+                }
+            )
+        )
+        server = DemoHost(read_config(config_file), quiet=True)
+        thread = threading.Thread(
+            target=server.serve_forever, args=(POLL_S,), daemon=True
+        )
+        thread.start()
+        try:
+            yield DemoSite(f"http://{listen}/", service, key_file, config_file)
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()

@@ -1,0 +1,201 @@
+"""What independent validators say of a signed PDF."""
+
+import io
+import subprocess
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from asn1crypto import cms, x509
+from cryptography import x509 as crypto_x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from pyhanko.pdf_utils.reader import PdfFileReader
+from pyhanko.sign.ades.report import AdESPassed
+from pyhanko.sign.validation import (
+    PdfSignatureStatus,
+    SignatureCoverageLevel,
+    async_validate_pdf_signature,
+    validate_pdf_signature,
+)
+from pyhanko.sign.validation.ades import ades_lta_validation
+from pyhanko.sign.validation.dss import DocumentSecurityStore
+from pyhanko.sign.validation.policy_decl import (
+    PdfSignatureValidationSpec,
+    RevinfoOnlineFetchingRule,
+    RevocationInfoGatheringSpec,
+    SignatureValidationSpec,
+)
+from pyhanko_certvalidator import ValidationContext
+from pyhanko_certvalidator.context import CertValidationPolicySpec
+from pyhanko_certvalidator.ltv.types import ValidationTimingInfo
+from pyhanko_certvalidator.policy_decl import (
+    CertRevTrustPolicy,
+    RevocationCheckingPolicy,
+    RevocationCheckingRule,
+)
+from pyhanko_certvalidator.registry import SimpleTrustManager
+
+from tests.support.documents.pdf_samples import SIGNED_AT, SoftwareSigner
+from tests.support.processes.event_loops import run_apart
+from worker.pades.timestamp_token import read_token
+
+
+def read_pdf(pdf: bytes) -> PdfFileReader:
+    """Open a PDF for reading, with the empty password if need be."""
+    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
+    if reader.encrypted:
+        reader.decrypt("")
+    return reader
+
+
+def validate(pdf: bytes, signer: SoftwareSigner) -> list[PdfSignatureStatus]:
+    """PyHanko's status of each signature, with the signer's CA as root."""
+    context = ValidationContext(
+        trust_roots=[x509.Certificate.load(signer.chain[-1])], moment=SIGNED_AT
+    )
+    return [
+        validate_pdf_signature(signature, context)
+        for signature in read_pdf(pdf).embedded_regular_signatures
+    ]
+
+
+def run_pdfsig(pdf: bytes, folder: Path) -> str:
+    """The words of pdfsig; its exit status says nothing."""
+    path = folder / "signed.pdf"
+    path.write_bytes(pdf)
+    done = subprocess.run(
+        ["pdfsig", path], check=False, capture_output=True, text=True, timeout=60
+    )
+    return done.stdout
+
+
+def assert_valid(pdf: bytes, signer: SoftwareSigner, folder: Path) -> None:
+    """The last signature is valid and total for pyHanko and pdfsig."""
+    status = validate(pdf, signer)[-1]
+    assert status.bottom_line, status.pretty_print_details()
+    assert status.coverage is SignatureCoverageLevel.ENTIRE_FILE
+    words = run_pdfsig(pdf, folder).rsplit("Signature #", maxsplit=1)[-1]
+    assert "\n  - Signature Validation: Signature is Valid." in words
+    assert "\n  - Total document signed" in words
+
+
+def lta_failures(pdf: bytes, root: bytes, at: datetime) -> list[str]:
+    """What pyHanko's validation with evidence finds wrong, with no network.
+
+    Revocation data has to be there for every certificate but roots: of the newest
+    timestamp's still in date, of all others by what stamped it.
+
+    Args:
+        pdf: the whole file.
+        root: the one trusted certificate, DER.
+        at: the time of the check.
+
+    Source: ETSI EN 319 102-1, 5.6.3.
+    """
+    policy = CertValidationPolicySpec(
+        trust_manager=SimpleTrustManager.build([x509.Certificate.load(root)]),
+        revinfo_policy=CertRevTrustPolicy(
+            RevocationCheckingPolicy(
+                RevocationCheckingRule.CRL_OR_OCSP_REQUIRED,
+                RevocationCheckingRule.CRL_OR_OCSP_REQUIRED,
+            ),
+        ),
+    )
+    spec = PdfSignatureValidationSpec(
+        SignatureValidationSpec(
+            policy,
+            RevocationInfoGatheringSpec(RevinfoOnlineFetchingRule.LOCAL_ONLY),
+        )
+    )
+    failures = []
+    for signature in read_pdf(pdf).embedded_regular_signatures:
+        result = run_apart(
+            ades_lta_validation(
+                signature,
+                spec,
+                timing_info=ValidationTimingInfo(
+                    at, at, point_in_time_validation=False
+                ),
+            )
+        )
+        if result.ades_subindic is not AdESPassed.OK:
+            failures.append(
+                f"{signature.field_name}: {result.ades_subindic} {result.failure_msg}"
+            )
+    return failures
+
+
+def lt_failures(
+    pdf: bytes, root: bytes, at: datetime, *, stamped: bool = True
+) -> list[str]:
+    """What pyHanko finds wrong by the data that the file carries and no other.
+
+    Args:
+        pdf: the whole file, not yet stamped as a whole.
+        root: the one trusted certificate, DER.
+        at: the time for which it is checked, soon after the signatures.
+        stamped: whether each signature has a timestamp of its own.
+    """
+    reader = read_pdf(pdf)
+    context = DocumentSecurityStore.read_dss(reader).as_validation_context(
+        {
+            "trust_roots": [x509.Certificate.load(root)],
+            "allow_fetching": False,
+            "revocation_mode": "require",
+            "moment": at,
+        }
+    )
+    statuses = [
+        run_apart(async_validate_pdf_signature(signature, context, context))
+        for signature in reader.embedded_regular_signatures
+    ]
+    return [
+        status.pretty_print_details()
+        for status in statuses
+        if not status.bottom_line
+        or (
+            stamped
+            and (
+                status.timestamp_validity is None
+                or not status.timestamp_validity.trusted
+            )
+        )
+    ]
+
+
+def openssl_accepts(
+    pdf: bytes, folder: Path, chain: Sequence[bytes], at: datetime | None = None
+) -> list[str]:
+    """What `openssl ts -verify` says of each document timestamp, oldest first.
+
+    Args:
+        pdf: the whole file.
+        folder: for its files.
+        chain: the TSA's issuers, the trusted root last, DER.
+        at: the time of the check; None: of each timestamp, what it says itself.
+    """
+    *between, root = (
+        crypto_x509.load_der_x509_certificate(each).public_bytes(Encoding.PEM)
+        for each in chain
+    )
+    (folder / "root.pem").write_bytes(root)
+    (folder / "between.pem").write_bytes(b"".join(between))
+    said = []
+    for signature in read_pdf(pdf).embedded_timestamp_signatures:
+        start, length, end, rest = signature.byte_range
+        (folder / "covered").write_bytes(
+            pdf[start : start + length] + pdf[end : end + rest]
+        )
+        token = cms.ContentInfo.load(signature.pkcs7_content).dump()
+        moment = at or read_token(token).at
+        (folder / "token").write_bytes(token)
+        done = subprocess.run(
+            [
+                *("openssl", "ts", "-verify", "-data", "covered", "-in", "token"),
+                *("-token_in", "-CAfile", "root.pem", "-untrusted", "between.pem"),
+                *("-attime", str(int(moment.timestamp()))),
+            ],
+            check=False, capture_output=True, text=True, cwd=folder, timeout=60,
+        )  # fmt: skip
+        said.append(done.stdout.strip() or done.stderr.strip())
+    return said

@@ -1,0 +1,347 @@
+"""The console over real services on a fresh database, without browsers.
+
+    async with open_site(folder) as site:
+        await site.sign_in()
+        answer = await site.get("/admin/")
+        answer = await site.post("/admin/integrators", code="acme", name="ACME")
+
+Workers and the sandbox are not there: what they would have done is put into the
+record, and PDFs are looked at by a fake.
+"""
+
+import hashlib
+import re
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any, Final
+
+import pyotp
+from cryptography.hazmat.primitives.serialization import Encoding
+from jinja2.bccache import Bucket, BytecodeCache
+from quart import Quart
+from werkzeug.datastructures import FileStorage
+
+from admin_ui.app import create_console
+from admin_ui.session import COOKIE
+from appliance.appearance.content import Stamping
+from appliance.appearance.samples import StampSamples
+from appliance.bootstrap import AdminServiceRegistry, open_admin
+from appliance.core.secrets.password_hashing import HashSlots
+from appliance.domain.appearance.details import Logo, LogoPicture
+from appliance.domain.appearance.stamp import StampLayout
+from appliance.domain.documents import (
+    Damage,
+    FindingKind,
+    Inspection,
+    PageBox,
+    RepairedCopy,
+)
+from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.identity.console_login import ConsoleLogin
+from appliance.integrators.logos import Logos
+from appliance.keys.health import Health
+from appliance.people.person_store import PersonStore
+from appliance.requests.intake import Intake, IntakeOrder
+from tests.support.factories.cached_hashes import KeptHashes
+from tests.support.factories.fake_sandbox import PlayedSandbox
+from tests.support.factories.fakes import NOON, MovingClock
+from tests.support.factories.held_credential import hold
+from tests.support.factories.integrator_services import Desk, desk_settings, open_desk
+from tests.support.pki.outside_ca import OutsideCa
+
+ADMIN_URL: Final = "http://127.0.0.1:8082"
+NAME: Final = "marta"
+PASSWORD: Final = "una clave muy larga"
+PDF: Final = b"%PDF-1.7\n%fake\n%%EOF\n"
+BAD_PDF: Final = b"%PDF-1.7\n%bad\n%%EOF\n"
+DAMAGED_PDF = b"%PDF-damaged"
+ACTOR: Final = "console:test"
+_CSRF: Final = re.compile(r'name="csrf" value="([0-9a-f]+)"')
+
+
+class _Compiled(BytecodeCache):
+    """Templates that were compiled for an earlier console of this process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Give what is kept."""
+        if code := self._kept.get(bucket.key):
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled."""
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED: Final = _Compiled()
+
+
+class FakeInspector(PlayedSandbox):
+    """Describes every PDF alike, refuses one, and repairs another."""
+
+    async def inspect(self, pdf: bytes) -> Inspection:
+        """One page, one finding."""
+        if pdf in {BAD_PDF, DAMAGED_PDF}:
+            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED)
+        page = PageBox(0, 0, 595.28, 841.89, 0)
+        return Inspection(len(pdf), (page,), (FindingKind.JAVASCRIPT,), 0, None)
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """One file can be."""
+        if pdf != DAMAGED_PDF:
+            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
+        return RepairedCopy(b"%PDF-repaired", (Damage.STREAMS, Damage.SURROUNDINGS))
+
+    async def render(
+        self,
+        pdf: bytes,
+        page: int,
+        stamp: StampLayout | None,
+        dpi: int,
+        picture: LogoPicture | None = None,
+    ) -> bytes:
+        """Draw one page."""
+        del pdf, picture
+        return b"\x89PNG page %d at %d: %r" % (page, dpi, stamp is not None)
+
+    async def picture(self, content: bytes) -> LogoPicture:
+        """A picture of two pixels, of anything but a PDF."""
+        if content.startswith(b"%PDF"):
+            raise ApplianceError(ErrorCode.PICTURE_UNUSABLE)
+        rows = hashlib.sha256(content).digest()[:6]
+        logo = Logo(hashlib.sha256(rows).hexdigest(), 2, 1)
+        return LogoPicture(logo, zlib.compress(rows))
+
+
+@dataclass
+class Answer:
+    """What the console answered."""
+
+    status: int
+    headers: Any
+    text: str = field(repr=False)
+
+    @property
+    def location(self) -> str:
+        """Where it sends the browser."""
+        return str(self.headers.get("Location", ""))
+
+    def fault_of(self, name: str) -> str:
+        """What is said of a field; empty for nothing."""
+        found = re.search(
+            rf'<p class="fault" id="e-{name}">(?:<svg.*?</svg>)?(.*?)</p>',
+            self.text,
+            re.DOTALL,
+        )
+        return found[1].strip() if found else ""
+
+
+@dataclass
+class Site:
+    """A browser without scripts at a console, and the services behind."""
+
+    app: Quart
+    front: AdminServiceRegistry
+    desk: Desk
+    totp: pyotp.TOTP
+    clock: MovingClock
+    cookies: dict[str, str] = field(default_factory=dict)
+    csrf: str = ""
+
+    # -- what a browser does -----------------------------------------------
+
+    async def get(self, path: str, **headers: str) -> Answer:
+        """Look at a page."""
+        return await self.send("GET", path, headers=headers)
+
+    async def post(self, path: str, /, **fields: str) -> Answer:
+        """Send a form as the console's own page does."""
+        return await self.send_form(path, {"csrf": self.csrf, **fields})
+
+    async def send_form(
+        self,
+        path: str,
+        fields: dict[str, str],
+        files: dict[str, FileStorage] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """Send a form; headers override those of the console's own pages."""
+        own = {"Origin": ADMIN_URL, "Sec-Fetch-Site": "same-origin"}
+        merged = {**own, **(headers or {})}
+        sent = {name: value for name, value in merged.items() if value}
+        return await self.send(
+            "POST", path, headers=sent, form=fields, files=files or {}
+        )
+
+    async def upload(self, path: str, content: bytes, name: str, **f: str) -> Answer:
+        """Send a form with a file."""
+        from io import BytesIO  # noqa: PLC0415 (only here)
+
+        file = FileStorage(BytesIO(content), name, "file", "application/pdf")
+        return await self.send_form(path, {"csrf": self.csrf, **f}, {"file": file})
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: dict[str, str] | None = None,
+        **body: Any,
+    ) -> Answer:
+        """Send any request with this browser's cookies."""
+        headers = headers or {}
+        client = self.app.test_client(use_cookies=False)
+        if self.cookies:
+            pairs = (f"{name}={value}" for name, value in self.cookies.items())
+            headers = {**headers, "Cookie": "; ".join(pairs)}
+        if not body.get("files"):
+            body.pop("files", None)
+        response = await client.open(path, method=method, headers=headers, **body)
+        for line in response.headers.getlist("Set-Cookie"):
+            for name, morsel in SimpleCookie(line).items():
+                self.cookies[name] = morsel.value
+                if not morsel.value:
+                    del self.cookies[name]
+        # A page, or a file of any bytes.
+        raw: Any = await response.get_data()
+        text = raw.decode(errors="replace")
+        found = _CSRF.search(text)
+        if found:
+            self.csrf = found[1]
+        return Answer(response.status_code, response.headers, text)
+
+    def code(self) -> str:
+        """A code that was not used yet; the clock goes on by a step."""
+        self.clock.forward(30)
+        return self.totp.at(self.clock.now())
+
+    async def sign_in(self) -> Answer:
+        """Sign in, and read the token of the forms."""
+        answer = await self.post(
+            "/admin/login", name=NAME, password=PASSWORD, code=self.code()
+        )
+        assert answer.status == 303, answer.text
+        assert COOKIE in self.cookies
+        return await self.get("/admin/")
+
+    async def rows_of(self, actor: str) -> int:
+        """How many audit rows somebody left."""
+        async with self.desk.store.read() as transaction:
+            writers = await transaction.audit.writers()
+            rows = [r for w in writers for r in await transaction.audit.of_writer(w)]
+        return sum(row.event.actor == actor for row in rows)
+
+    # -- what is there ------------------------------------------------------
+
+    async def person(
+        self,
+        cuil: str = "20055361682",
+        name: str = "Ana María Núñez",
+        *,
+        enrolled: bool = True,
+    ) -> PersonId:
+        """Somebody invited, or enrolled with a certificate."""
+        made = await self.desk.invitations.invite(
+            ACTOR, cuil, name, f"{cuil}@demo.example", VouchedBy.DEMO
+        )
+        self.clock.forward(1)
+        if enrolled:
+            await self.enrol(made.person, cuil, name)
+        return made.person
+
+    async def enrol(self, person: PersonId, cuil: str, name: str) -> None:
+        """Do what the person and the worker would."""
+        async with self.desk.store.write() as transaction:
+            await PersonStore(transaction).move(
+                person, PersonState.INVITED, PersonState.ACTIVE
+            )
+        await hold(self.desk.store, person, cuil, self.clock.now(), name=name)
+
+    async def request(
+        self, cuil: str, name: str = "contrato.pdf", code: str = "acme"
+    ) -> int:
+        """A document for somebody to sign."""
+        order = IntakeOrder(code, cuil, name, None, "operador", ACTOR)
+        self.clock.forward(1)
+        return await self.front.intake.create_request(order, PDF)
+
+
+def _users(desk: Desk) -> ConsoleLogin:
+    """The desk's console, which need not hash everybody's password anew."""
+    hashes = KeptHashes(HashSlots())
+    return ConsoleLogin(
+        desk.store, desk.lookup, desk.sealer, desk.clock, hashes, desk.settings
+    )
+
+
+@asynccontextmanager
+async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
+    """Build a console with one administrator, whose clock the test moves."""
+    names = {
+        "data_key_file": b"d",
+        "document_key_file": b"k",
+        "lookup_key_file": b"l",
+        "pepper_file": b"p",
+    }
+    for name, letter in names.items():
+        (folder / name).write_text((letter * 32).hex())
+        (folder / name).chmod(0o600)
+    settings = desk_settings(
+        folder,
+        url,
+        secrets={name: str(folder / name) for name in names},
+        web={"admin_url": ADMIN_URL},
+        auth={"login_per_minute_address": 1000, "login_per_minute_account": 100},
+    )
+    async with open_desk(folder, url) as desk:
+        made = await _users(desk).create_user("operator", NAME, PASSWORD)
+        totp = pyotp.parse_uri(made.totp_uri)
+        assert isinstance(totp, pyotp.TOTP)
+        async with open_admin(settings, desk.clock) as opened:
+            core, inspector = opened.core, FakeInspector()
+            front = replace(
+                opened,
+                intake=Intake(
+                    core.store,
+                    core.documents,
+                    inspector,
+                    desk.clock,
+                    settings.documents,
+                ),
+                health=Health(
+                    core.store,
+                    inspector,
+                    desk.clock,
+                    core.tables,
+                    core.clock_check,
+                    core.documents.check,
+                ),
+                logos=Logos(core.store, inspector, desk.clock),
+                stamp_samples=StampSamples(
+                    core.store,
+                    inspector,
+                    desk.clock,
+                    Stamping(settings.stamp, settings.verify_url),
+                ),
+            )
+            app = create_console(front)
+            app.jinja_env.bytecode_cache = _COMPILED
+            yield Site(app, front, desk, totp, desk.clock)
+
+
+def write_pki(site: Site) -> OutsideCa:
+    """Put the files of an internal CA where `hsm init` would."""
+    ca = OutsideCa(NOON, "Rúbrica CA interna")
+    settings = site.front.settings
+    settings.root_file.parent.mkdir(parents=True)
+    settings.root_file.write_bytes(ca.root.public_bytes(Encoding.PEM))
+    settings.ca_file.write_bytes(ca.issuing.public_bytes(Encoding.PEM))
+    return ca

@@ -1,0 +1,104 @@
+"""*Salud* as somebody reads it, and figures as roles hand them over.
+
+hand_over(site, "signing", sample("rubrica_redis_connected", 0))
+assert "Atención" in (await told(site, "ground"))["Redis h"]
+"""
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+from admin_ui import figures
+from appliance.core.metrics_file import FORMAT
+from tests.support.faces.console import Site
+
+Sample = tuple[str, dict[str, str], float]
+HOST = "h"
+"""Of the processes that `hand_over` plays."""
+
+
+def sample(name: str, value: float, **labels: str) -> Sample:
+    """A figure, as it stands in a file.
+
+    Args:
+        name: of the sample.
+        value: of it.
+        labels: all that its family has.
+    """
+    return name, labels, value
+
+
+def hand_over(
+    site: Site,
+    role: str,
+    *samples: Sample,
+    number: int = 1,
+    host: str | None = HOST,
+    version: str = "1.2.3",
+) -> Path:
+    """Write what a process of a role would; the path of its file.
+
+    Args:
+        site: whose console reads it.
+        role: of the process.
+        samples: its figures, beside its version.
+        number: among its kind.
+        host: as it says; None of an earlier version, which did not.
+        version: that it says it is.
+    """
+    path = site.front.settings.metrics_dir / role / f"{number}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    built = sample("rubrica_build_info", 1, version=version)
+    content = {"format": FORMAT, "samples": [built, *samples]}
+    path.write_text(json.dumps(content | ({"host": host} if host else {})))
+    return path
+
+
+async def page(site: Site, **headers: str) -> str:
+    """The page of now: what was read a moment ago is read again."""
+    fresh = figures.HostFigures(site.front.settings.metrics_dir)
+    site.app.extensions[figures.KEY] = fresh
+    answer = await site.get("/admin/health", **headers)
+    assert answer.status == 200, answer.text
+    return unescape(answer.text)
+
+
+def section(text: str, name: str) -> str:
+    """One section of the page; empty where it is not there.
+
+    Args:
+        text: of the page.
+        name: of its heading.
+    """
+    found = re.search(
+        rf'<section class="stack" aria-labelledby="{name}">.*?</section>',
+        text,
+        re.DOTALL,
+    )
+    return found[0] if found else ""
+
+
+def plain(html: str) -> str:
+    """What is read of it.
+
+    Args:
+        html: of a page.
+    """
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+async def told(site: Site, name: str, **headers: str) -> dict[str, str]:
+    """The rows of a section, by their heading.
+
+    Args:
+        site: whose page it is.
+        name: of the section's heading.
+        headers: of the browser.
+    """
+    rows = re.findall(
+        r'<th scope="row">(.*?)</th>(.*?)</tr>',
+        section(await page(site, **headers), name),
+        re.DOTALL,
+    )
+    return {plain(head): plain(row) for head, row in rows}

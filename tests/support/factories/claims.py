@@ -1,0 +1,35 @@
+"""Claims of activations, as workers on one host make them."""
+
+from datetime import timedelta
+
+from appliance.domain.activation import Claim, IntentRow, LeasePolicy
+from appliance.domain.vocab import IntentState
+from appliance.signing.activations.activation_queue import ActivationQueue
+from tests.support.factories.core import HOST, CoreParts
+
+TERMS = LeasePolicy(
+    host=HOST,
+    lease=timedelta(seconds=10),
+    key=timedelta(seconds=60),
+    finish=timedelta(seconds=600),
+    attempts=10,
+    suspect=5,
+)
+
+
+async def claim(core: CoreParts, owner: str = "signing/h/1/p") -> Claim | None:
+    """Claim in a transaction of its own."""
+    async with core.store.write() as transaction:
+        return await ActivationQueue(transaction).claim_next(owner, core.now, TERMS)
+
+
+async def claimed(core: CoreParts, owner: str = "signing/h/1/p") -> Claim:
+    """Claim something that is there."""
+    found = await claim(core, owner)
+    assert found is not None
+    return found
+
+
+def ended(intents: list[IntentRow]) -> list[tuple[int, int, IntentState]]:
+    """Attempt, item and state of each intent."""
+    return [(intent.attempt, intent.item, intent.state) for intent in intents]

@@ -1,0 +1,574 @@
+"""The record on both databases, a clock to be moved, and rows to start from.
+
+    async def test_…(core: CoreParts) -> None:
+        signer = await core.add_signer()
+        request = await core.add_request(signer.person)
+
+`core` runs a test on SQLite and on PostgreSQL, each time on a fresh database.
+"""
+
+import hashlib
+import itertools
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from appliance.core.database.engines import open_engines
+from appliance.core.database.migrate import migrate
+from appliance.core.database.tables import signature_request
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentStore
+from appliance.domain.activation import (
+    Activation,
+    ActivationDocument,
+    IntentRow,
+    Seal,
+    SignatureValue,
+    epoch_at,
+)
+from appliance.domain.audit import AuditRow, first_break
+from appliance.domain.documents import Inspection, PageBox
+from appliance.domain.identity import (
+    Credential,
+    Integrator,
+    NewPerson,
+    Person,
+    SigningSecret,
+)
+from appliance.domain.ids import (
+    ActivationId,
+    CredentialId,
+    DocumentId,
+    IntegratorId,
+    PersonId,
+    RequestId,
+    new_id,
+)
+from appliance.domain.keys import KeyAlgorithm, KeyMode
+from appliance.domain.requests.new_request import NewRequest, StoredDocument
+from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
+from appliance.domain.signing_command import SignParameters
+from appliance.domain.vocab import (
+    ActivationState,
+    CredentialState,
+    PersonState,
+    RequestState,
+    VouchedBy,
+)
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.signing_password import SigningPasswords
+from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
+from appliance.settings import Settings, SigningSettings
+from appliance.signing.activations.activation_store import ActivationStore
+from appliance.signing.claims import Claims
+from tests.support.factories.fakes import (
+    NOON,
+    FakeCompletionNotifier,
+    FakeWorkNotifier,
+    MovingClock,
+)
+from tests.support.factories.migrated_folder import lay_tables
+from tests.support.processes.event_loops import run_apart
+from tests.support.services.postgres import PostgresServer
+from tests.support.services.reused_database import EmptiedDatabase
+
+PASSWORD = b"una clave de firma"
+A4 = PageBox(0, 0, 595.28, 841.89, 0)
+MADE = SignatureValue(b"increment", 3, 4, b"attributes", b"signature")
+DIGEST = "d1" * 32
+CERTIFICATE = b"certificate"
+"""Of every credential made here."""
+HOST = "h"
+"""Host of the workers here, and what activations are sealed to."""
+
+
+def prepared(document: ActivationDocument, digest: str = DIGEST) -> ActivationDocument:
+    """A document whose digest is known, as it is before the key is used."""
+    return replace(document, digest=digest)
+
+
+def keyed(document: ActivationDocument) -> ActivationDocument:
+    """A document that the key was used for."""
+    return replace(document, digest=DIGEST, signature=MADE)
+
+
+def core_settings(folder: Path, url: str = "sqlite", **tables: Any) -> Settings:
+    """Settings of a trial in a folder."""
+    token = {"label": "x", "pin_file": "pin"}
+    names = ("pepper_file", "data_key_file", "lookup_key_file")
+    return Settings.model_validate(
+        {
+            "data_dir": str(folder),
+            "run_dir": str(folder),
+            "hsm": {"firma": token, "pki": token},
+            "secrets": dict.fromkeys(names, "secret"),
+            "database": {"url": url},
+            **tables,
+        }
+    )
+
+
+def cheap_secret(password: bytes = PASSWORD) -> SigningSecret:
+    """A signing secret that nothing is derived from."""
+    digest = hashlib.sha256(password).hexdigest()
+    return SigningSecret(b"s" * 16, {"t": 1, "m": 8, "p": 1, "v": 19}, 1, digest)
+
+
+def new_credential(person: PersonId, **changes: Any) -> Credential:
+    """A resident key in force, whose `outer` nothing opens."""
+    new: dict[str, Any] = {
+        "id": CredentialId(new_id()),
+        "person": person,
+        "key_mode": KeyMode.RESIDENT,
+        "algorithm": KeyAlgorithm.RSA_2048,
+        "key_version": 1,
+        "spki": new_id().encode(),
+        "outer": b"outer",
+        "master": None,
+        "blob_w": None,
+        "method_w": None,
+        "method_k": None,
+        "key_token": "firma",
+        "cka_id": b"\x01",
+        "certificate": CERTIFICATE,
+        "chain": (b"issuer", b"root"),
+        "not_before": NOON - timedelta(days=1),
+        "not_after": NOON + timedelta(days=365),
+        "vouched_by": VouchedBy.DEMO,
+        "state": CredentialState.ACTIVE,
+        **changes,
+    }
+    return Credential(**new)
+
+
+@dataclass
+class CoreParts:
+    """The record and what tests steer it by."""
+
+    settings: Settings
+    clock: MovingClock
+    store: Database
+    completion_notifier: FakeCompletionNotifier = field(
+        default_factory=FakeCompletionNotifier
+    )
+    work_notifier: FakeWorkNotifier = field(default_factory=FakeWorkNotifier)
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+    _integrator: IntegratorId | None = None
+    _others: list[Database] = field(default_factory=list)
+
+    @property
+    def now(self) -> datetime:
+        """The time it is."""
+        return self.clock.now()
+
+    def other_store(self) -> Database:
+        """The same record as another process has it; closed with this one."""
+        store = Database(open_engines(self.settings), self.clock, "other")
+        self._others.append(store)
+        return store
+
+    async def close(self) -> None:
+        """Close every store."""
+        for store in (self.store, *self._others):
+            await store.close()
+
+    def claiming(self, slot: str = "signing/h/1", **options: Any) -> Claims:
+        """A signing worker's transactions, or with `outside` the chores worker's."""
+        outside = options.pop("outside", False)
+        return Claims(
+            options.pop("store", self.store),
+            self.completion_notifier,
+            self.clock,
+            SigningSettings(**options),
+            slot,
+            new_id(),
+            outside=outside,
+        )
+
+    # -- rows ------------------------------------------------------------------
+
+    async def integrator(self) -> IntegratorId:
+        """The one integrator, made when it is first asked for."""
+        if self._integrator is None:
+            self._integrator = await self.add_integrator("demo")
+        return self._integrator
+
+    async def add_integrator(self, code: str) -> IntegratorId:
+        """One more integrator."""
+        new = Integrator(IntegratorId(new_id()), code, code.title())
+        async with self.store.write() as transaction:
+            await PersonStore(transaction).add_integrator(new)
+        return new.id
+
+    async def add_signer(
+        self,
+        secret: SigningSecret | None = None,
+        *,
+        state: PersonState = PersonState.ACTIVE,
+        credential: bool = True,
+        login_phc: str = "-",
+        cuil: str | None = None,
+    ) -> Signer:
+        """A person, with a credential that works."""
+        number = next(self._numbers)
+        person = PersonId(new_id())
+        new = NewPerson(
+            person=Person(person, cuil or f"20{number:09d}", "Ana Pérez", state, "es"),
+            email_sealed=b"-",
+            email_index=f"{number:064d}",
+            vouched_by=VouchedBy.DEMO,
+            login_phc=login_phc,
+            totp_sealed=b"-",
+            signing=secret or cheap_secret(),
+        )
+        async with self.store.write() as transaction:
+            await PersonStore(transaction).add(new)
+        if credential:
+            await self.add_credential(person)
+        return Signer(person, f"person:{person}", ("pwd", "otp"), self.now)
+
+    async def add_credential(self, person: PersonId, **changes: Any) -> CredentialId:
+        """A credential of a person, in the place of an earlier one."""
+        made = new_credential(person, **changes)
+        async with self.store.write() as transaction:
+            await CredentialStore(transaction).add(made)
+        return made.id
+
+    async def add_request(self, person: PersonId, **changes: Any) -> RequestId:
+        """A document, and the request to sign it.
+
+        Args:
+            person: who is to sign.
+            changes: `sha256` of the document, `integrator`, `pages`,
+                `signatures`, `docmdp`, `expires`, `repair`; or the whole
+                `inspection`.
+        """
+        number = next(self._numbers)
+        integrator = changes.get("integrator") or await self.integrator()
+        inspection = changes.get("inspection") or Inspection(
+            size_bytes=1000,
+            pages=changes.get("pages", (A4, A4)),
+            findings=(),
+            signatures=changes.get("signatures", 0),
+            docmdp=changes.get("docmdp"),
+        )
+        sha256 = changes.get("sha256", f"{number:064x}")
+        repair = changes.get("repair")
+        document = StoredDocument(
+            DocumentId(new_id()), integrator, sha256, inspection, repair
+        )
+        async with self.store.write() as transaction:
+            kept = await DocumentStore(transaction).add(document, self.now)
+            return await RequestStore(transaction).add(
+                NewRequest(
+                    person=person,
+                    integrator=integrator,
+                    document=kept.id,
+                    name="contrato.pdf",
+                    origin="operador",
+                    created=self.now,
+                    expires=changes.get("expires"),
+                )
+            )
+
+    async def add_process(
+        self, people: Sequence[PersonId], **changes: Any
+    ) -> list[RequestId]:
+        """A document that people sign in turn; their requests."""
+        first, *others = people
+        requests = [await self.add_request(first, **changes)]
+        async with self.store.write() as transaction:
+            view = await RequestStore(transaction).get(requests[0])
+            assert view is not None
+            document = await DocumentStore(transaction).add(
+                StoredDocument(
+                    DocumentId(new_id()), view.integrator, view.sha256, view.inspection
+                ),
+                self.now,
+            )
+            for person in others:
+                new = NewRequest(
+                    person=person,
+                    integrator=view.integrator,
+                    document=document.id,
+                    name=view.document_name,
+                    origin=view.origin,
+                    created=view.created,
+                    expires=view.expires,
+                )
+                requests.append(
+                    await RequestStore(transaction).follow(requests[-1], new)
+                )
+        return requests
+
+    async def add_activation(
+        self,
+        signer: Signer,
+        items: int = 1,
+        claim_s: float = 60,
+        hosts: Sequence[str] = (HOST,),
+    ) -> ActivationId:
+        """An activation over that many fresh requests, all `en_proceso`."""
+        requests = [await self.add_request(signer.person) for _ in range(items)]
+        return await self.begin(signer, requests, claim_s, hosts)
+
+    async def begin(
+        self,
+        signer: Signer,
+        requests: Sequence[RequestId],
+        claim_s: float = 60,
+        hosts: Sequence[str] = (HOST,),
+    ) -> ActivationId:
+        """An activation over requests that are `pendiente`, sealed to hosts."""
+        activation = ActivationId(new_id())
+        params = SignParameters()
+        async with self.store.write() as transaction:
+            credential = await CredentialStore(transaction).active(signer.person)
+            assert credential is not None
+            views = [
+                await RequestStore(transaction).get(request) for request in requests
+            ]
+            begun = await ActivationStore(transaction).begin(
+                Activation(
+                    id=activation,
+                    person=signer.person,
+                    credential=credential.id,
+                    factors=("pwd", "otp", "sign-pwd"),
+                    created=self.now,
+                    claim_by=self.now + timedelta(seconds=claim_s),
+                    documents=tuple(
+                        ActivationDocument(
+                            seq, view.id, view.sha256, params, params.sha256(view.id)
+                        )
+                        for seq, view in enumerate(views)
+                        if view is not None
+                    ),
+                ),
+                [Seal(host, epoch_at(self.now), b"sealed") for host in hosts],
+            )
+            assert begun == len(requests)
+        return activation
+
+    async def begin_one(
+        self,
+        transaction: Transaction,
+        person: PersonId,
+        request: RequestId,
+        name: str,
+    ) -> int:
+        """Begin an activation of that name over one request, in whatever state.
+
+        Returns:
+            How many requests it moved.
+        """
+        credential = await CredentialStore(transaction).active(person)
+        assert credential is not None
+        params, sha256 = SignParameters(), "ab" * 32
+        new = Activation(
+            id=ActivationId(name),
+            person=person,
+            credential=credential.id,
+            factors=(),
+            created=self.now,
+            claim_by=self.now,
+            documents=(ActivationDocument(0, request, sha256, params, sha256),),
+        )
+        return await ActivationStore(transaction).begin(new, ())
+
+    # -- how things stand ------------------------------------------------------
+
+    async def view(self, request: RequestId) -> RequestView:
+        """A request as it stands."""
+        async with self.store.read() as transaction:
+            view = await RequestStore(transaction).get(request)
+        assert view is not None
+        return view
+
+    async def request_states(
+        self, requests: Sequence[RequestId]
+    ) -> list[tuple[RequestState, str]]:
+        """State and reason of each."""
+        views = [await self.view(request) for request in requests]
+        return [(view.state, view.reason) for view in views]
+
+    async def activation_state(
+        self, activation: ActivationId
+    ) -> tuple[ActivationState, str]:
+        """State and reason of an activation."""
+        async with self.store.read() as transaction:
+            return await ActivationStore(transaction).state(activation)
+
+    async def intents(self, activation: ActivationId) -> list[IntentRow]:
+        """Every intended use of a key under an activation."""
+        async with self.store.read() as transaction:
+            return await ActivationStore(transaction).intents(activation)
+
+    async def audit(self) -> list[AuditRow]:
+        """The rows of every writer, each chain verified."""
+        rows = []
+        async with self.store.read() as transaction:
+            for writer in await transaction.audit.writers():
+                own = await transaction.audit.of_writer(writer)
+                assert first_break(own) is None
+                rows += own
+        return rows
+
+    async def audited(self) -> list[str]:
+        """Every audited event, in order for one writer."""
+        return [row.event.event.value for row in await self.audit()]
+
+
+def signed_view(view: RequestView) -> SignedDocumentView:
+    """A signed document of a request."""
+    return SignedDocumentView(
+        request=view.id,
+        integrator=view.integrator,
+        file_name=view.document_name,
+        sha256="cd" * 32,
+        size_bytes=2000,
+        level="B-B",
+    )
+
+
+@asynccontextmanager
+async def open_core_parts(settings: Settings) -> AsyncIterator[CoreParts]:
+    """The record over a database that is migrated already."""
+    clock = MovingClock()
+    parts = CoreParts(settings, clock, Database(open_engines(settings), clock, "test"))
+    try:
+        yield parts
+    finally:
+        await parts.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The setting `database.url` of a fresh, empty database, of each kind."""
+    if request.param == "sqlite":
+        return "sqlite"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture(scope="session")
+def migrated_database(
+    postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Name of a PostgreSQL database that is migrated; to be copied."""
+    name = postgres_server.create_database()
+    settings = core_settings(
+        tmp_path_factory.mktemp("unused"), postgres_server.url(name)
+    )
+    run_apart(migrate(settings))
+    yield name
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture
+def migrated_url(
+    postgres_server: PostgresServer, migrated_database: str
+) -> Iterator[str]:
+    """URL of a fresh copy of the migrated PostgreSQL database."""
+    name = postgres_server.create_database(migrated_database)
+    yield postgres_server.url(name)
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def emptied_databases(
+    postgres_server: PostgresServer,
+) -> Iterator[list[EmptiedDatabase]]:
+    """Migrated databases that no test uses at the moment; who takes one returns it."""
+    kept: list[EmptiedDatabase] = []
+    yield kept
+    for database in kept:
+        database.close()
+        postgres_server.drop_database(database.name)
+
+
+@pytest.fixture
+def emptied_url(
+    postgres_server: PostgresServer,
+    migrated_database: str,
+    emptied_databases: list[EmptiedDatabase],
+) -> Iterator[str]:
+    """URL of a migrated PostgreSQL database as migrations leave it, used before."""
+    if emptied_databases:
+        database = emptied_databases.pop()
+    else:
+        name = postgres_server.create_database(migrated_database)
+        database = EmptiedDatabase(postgres_server.url(name))
+    yield database.url
+    if database.empty():
+        emptied_databases.append(database)
+    else:
+        database.close()
+        postgres_server.drop_database(database.name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def each_url(request: pytest.FixtureRequest) -> str:
+    """The setting `database.url` of a fresh database, of each kind.
+
+    PostgreSQL comes migrated; SQLite's file is laid by who opens it (`lay_tables`).
+    """
+    if request.param == "sqlite":
+        return "sqlite"
+    url: str = request.getfixturevalue("emptied_url")
+    return url
+
+
+@pytest.fixture
+async def sqlite_core(tmp_path: Path) -> AsyncIterator[CoreParts]:
+    """A fresh record on SQLite, for tests that are not about the database."""
+    settings = core_settings(tmp_path)
+    await lay_tables(settings)
+    async with open_core_parts(settings) as parts:
+        yield parts
+
+
+@pytest.fixture
+async def postgres_core(tmp_path: Path, emptied_url: str) -> AsyncIterator[CoreParts]:
+    """A fresh record on PostgreSQL."""
+    async with open_core_parts(core_settings(tmp_path, emptied_url)) as parts:
+        yield parts
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def core(request: pytest.FixtureRequest) -> CoreParts:
+    """A fresh record on each database."""
+    name = "sqlite_core" if request.param == "sqlite" else "postgres_core"
+    parts: CoreParts = request.getfixturevalue(name)
+    return parts
+
+
+async def cheap_password_secret(
+    passwords: SigningPasswords, password: bytes = PASSWORD
+) -> SigningSecret:
+    """What is kept of a password, derived as ever but in a millisecond."""
+    blank = SigningSecret(b"s" * 16, {"t": 1, "m": 8, "p": 1, "v": 19}, 1, "")
+    found = await passwords.check(password, blank)
+    return replace(blank, verifier_sha256=found.verifier_sha256)
+
+
+async def begin_request(
+    transaction: Transaction, request: RequestId, params_sha256: str
+) -> None:
+    """Have a request be `en_proceso` by an activation that nobody sees."""
+    await transaction.connection.execute(
+        update(signature_request)
+        .where(signature_request.c.id == request)
+        .values(
+            state=RequestState.IN_PROGRESS.value,
+            reason="",
+            params_sha256=params_sha256,
+            activation=new_id(),
+        )
+    )

@@ -1,0 +1,177 @@
+"""A face's part of signing, over real storage, the worker's part played by hand.
+
+async with open_front(core) as front:
+    request = await front.new_request()
+    outcome = await front.signed(front.command(request))
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from appliance.core.background import Shielded
+from appliance.core.secrets.password_hashing import HashSlots
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.identity import SigningSecret
+from appliance.domain.ids import ActivationId, RequestId
+from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
+from appliance.domain.secrets import KeyRing
+from appliance.domain.signing_command import SignParameters
+from appliance.keys.password_attempt_store import PasswordAttemptStore
+from appliance.keys.signing_password import SigningPasswords
+from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
+from appliance.people.person_store import PersonStore
+from appliance.settings import SigningSettings
+from appliance.signing.claims import Publication
+from appliance.signing.sign import Signing
+from tests.support.factories.core import (
+    CERTIFICATE,
+    PASSWORD,
+    CoreParts,
+    cheap_password_secret,
+    keyed,
+    prepared,
+    signed_view,
+)
+from tests.support.factories.signing_host import SigningHost, signing_front
+
+WRONG = b"otra palabra"
+RED = SignParameters(font_color="RED")
+
+
+@dataclass
+class ServiceRegistry:
+    """A face's part of signing, and a worker to be told what to do."""
+
+    core: CoreParts
+    signing: Signing
+    hashing: HashSlots
+    signer: Signer
+    secret: SigningSecret
+    host: SigningHost
+    shielded: Shielded
+    _tasks: list[asyncio.Task[SignOutcome]] = field(default_factory=list)
+
+    def command(
+        self,
+        request: RequestId,
+        params: SignParameters | None = None,
+        password: bytes = PASSWORD,
+        *,
+        if_match: str | None = None,
+        key: str | None = None,
+    ) -> SignCommand:
+        """A call of firmar."""
+        return SignCommand(request, params or SignParameters(), password, if_match, key)
+
+    async def new_request(self, **changes: object) -> RequestId:
+        """A request of this front's person."""
+        return await self.core.add_request(self.signer.person, **changes)
+
+    async def sign(
+        self, command: SignCommand, document: bytes | None = None
+    ) -> SignOutcome:
+        """Sign, to the end."""
+        return await self.signing.sign(command, self.signer, document)
+
+    async def code(
+        self, command: SignCommand, document: bytes | None = None
+    ) -> ErrorCode | None:
+        """How a call is refused."""
+        try:
+            await self.sign(command, document)
+        except ApplianceError as exc:
+            return exc.code
+        return None
+
+    def start(self, command: SignCommand) -> asyncio.Task[SignOutcome]:
+        """Begin a call and go on."""
+        return asyncio.create_task(self.sign(command))
+
+    async def notified(self, times: int = 1) -> ActivationId:
+        """Wait until it was notified that often; the last activation."""
+        async with asyncio.timeout(10):
+            await self.core.work_notifier.heard(times)
+        return self.core.work_notifier.notified[-1]
+
+    async def work_off(self) -> None:
+        """A worker claims what there is and signs it."""
+        worker = self.core.claiming()
+        while (work := await worker.claim_next()) is not None:
+            for item in work.claim.documents:
+                await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+                await worker.record_signatures(work.claim, [keyed(item)])
+                view = await self.core.view(item.request)
+                await worker.publish(work.claim, [Publication(item, signed_view(view))])
+            await worker.announce(work.claim)
+
+    async def hand_back(self, code: ErrorCode) -> None:
+        """A worker claims what there is and gives it back."""
+        worker = self.core.claiming()
+        work = await worker.claim_next()
+        assert work is not None
+        await worker.returned(work.claim, list(work.claim.documents), code)
+
+    async def signed(self, command: SignCommand) -> SignOutcome:
+        """Sign, a worker doing its part."""
+        before = len(self.core.work_notifier.notified)
+        call = self.start(command)
+        await self.notified(before + 1)
+        await self.work_off()
+        return await call
+
+    async def checking(self) -> None:
+        """Wait until a check of the password is going on."""
+        running = 0
+        while not running:
+            await asyncio.sleep(0.01)
+            async with self.core.store.read() as transaction:
+                running = await PasswordAttemptStore(transaction).running(
+                    self.signer.person, self.core.now - timedelta(seconds=60)
+                )
+
+    async def counted(self) -> int:
+        """Wrong passwords that were counted."""
+        async with self.core.store.read() as transaction:
+            secret = await PersonStore(transaction).signing_secret(self.signer.person)
+        assert secret is not None
+        return secret.counted
+
+    async def activations(self) -> list[str]:
+        """Every activation that was ever made, by the audit."""
+        return [
+            str(row.event.activation)
+            for row in await self.core.audit()
+            if row.event.event.value == "activation.created"
+        ]
+
+
+async def beat(core: CoreParts, slot: str = "signing/h/1", hsm: str = "ready") -> None:
+    """A worker says that it is alive."""
+    async with core.store.write() as transaction:
+        await WorkerStore(transaction).beat(WorkerStatus(slot, "p", core.now, hsm, ""))
+
+
+@asynccontextmanager
+async def open_front(
+    core: CoreParts, **settings: float
+) -> AsyncIterator[ServiceRegistry]:
+    """With a person who can sign, and a worker alive."""
+    hashing = HashSlots(1)
+    passwords = SigningPasswords(KeyRing.of(b"p" * 32), hashing)
+    secret = await cheap_password_secret(passwords)
+    signer = await core.add_signer(secret)
+    limits = SigningSettings.model_validate({"wait_s": 10, **settings})
+    shielded = Shielded()
+    host = SigningHost(core.settings.data_dir)
+    async with core.store.write() as transaction:
+        await ActivationKeyStore(transaction).publish(host.key(core.now))
+    signing = signing_front(core, host, passwords, limits, shielded)
+    await beat(core)
+    try:
+        yield ServiceRegistry(core, signing, hashing, signer, secret, host, shielded)
+    finally:
+        await shielded.close()

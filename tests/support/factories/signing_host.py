@@ -1,0 +1,142 @@
+"""A signing host that fronts can seal to, without an HSM.
+
+host = SigningHost(folder)
+await host.beat(store, clock.now())
+hosts = host.hosts(store, clock)
+"""
+
+import hashlib
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from appliance.appearance.content import Stamping
+from appliance.core.background import Shielded
+from appliance.core.secrets.password_hashing import Passwords
+from appliance.core.unit_of_work import Database
+from appliance.domain.activation import ActivationKey, epoch_at, key_statement
+from appliance.domain.clock import Clock
+from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.keys import KeyAlgorithm
+from appliance.keys.password_attempts import PasswordAttempts
+from appliance.keys.signing_hosts import SigningHosts
+from appliance.keys.signing_password import SigningPasswords
+from appliance.keys.worker_identities import PinnedIdentities
+from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
+from appliance.pki.issuance import Issuance
+from appliance.pki.revocation import Revocations
+from appliance.settings import SigningSettings
+from appliance.signing.sign import Signing
+from tests.support.factories.core import CoreParts
+
+INSTALLATION: Final = "rubrica"
+
+
+class SigningHost:
+    """One host's activation keys, signed by an identity that a file pins.
+
+    Args:
+        folder: where the file of pinned identities goes.
+        name: of the host.
+    """
+
+    def __init__(self, folder: Path, name: str = "h") -> None:
+        self.name = name
+        self.identity = ec.generate_private_key(ec.SECP256R1())
+        self.private = X25519PrivateKey.generate()
+        self.pins = folder / "worker-identity.pem"
+        self.pins.write_bytes(
+            self.identity.public_key().public_bytes(
+                Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
+            )
+        )
+
+    def key(
+        self,
+        now: datetime,
+        *,
+        epoch: int | None = None,
+        identity: ec.EllipticCurvePrivateKey | None = None,
+    ) -> ActivationKey:
+        """What the host publishes for an epoch, the present one by default."""
+        signer = identity or self.identity
+        number = epoch_at(now) if epoch is None else epoch
+        public = self.private.public_key().public_bytes_raw()
+        statement = key_statement(INSTALLATION, self.name, number, public)
+        spki = signer.public_key().public_bytes(
+            Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+        )
+        return ActivationKey(
+            host=self.name,
+            epoch=number,
+            public=public,
+            identity=hashlib.sha256(spki).hexdigest(),
+            signature=signer.sign(statement, ec.ECDSA(SHA256())),
+            made=now,
+        )
+
+    async def beat(self, store: Database, now: datetime, hsm: str = "ready") -> None:
+        """Say that a worker of it is alive, its key published."""
+        status = WorkerStatus(f"signing/{self.name}/1", "p", now, hsm, "")
+        async with store.write() as transaction:
+            await WorkerStore(transaction).beat(status)
+            await ActivationKeyStore(transaction).publish(self.key(now))
+
+    def hosts(self, store: Database, clock: Clock) -> SigningHosts:
+        """What a front asks for hosts, pinning this one's identity."""
+        return SigningHosts(store, PinnedIdentities(self.pins), clock, INSTALLATION)
+
+    @property
+    def private_bytes(self) -> bytes:
+        """The private half of its key."""
+        return self.private.private_bytes_raw()
+
+
+def signing_front(
+    core: CoreParts,
+    host: SigningHost,
+    passwords: SigningPasswords,
+    limits: SigningSettings,
+    shielded: Shielded,
+) -> Signing:
+    """What asks for signatures, sealing to one host."""
+    return Signing(
+        core.store,
+        PasswordAttempts(core.store, passwords, core.clock, limits, INSTALLATION),
+        host.hosts(core.store, core.clock),
+        Stamping(core.settings.stamp, core.settings.verify_url),
+        core.work_notifier,
+        core.completion_notifier,
+        core.clock,
+        limits,
+        shielded,
+    )
+
+
+def issuing(
+    store: Database,
+    clock: Clock,
+    hosts: SigningHosts,
+    passwords: SigningPasswords,
+    logins: Passwords,
+) -> Issuance:
+    """What asks for keys and certificates, sealing to those hosts."""
+    attempts = PasswordAttempts(
+        store, passwords, clock, SigningSettings(), INSTALLATION
+    )
+    return Issuance(
+        store,
+        attempts,
+        passwords,
+        logins,
+        hosts,
+        clock,
+        KeyAlgorithm.RSA_2048,
+        Shielded(),
+        Revocations(store, clock),
+    )

@@ -1,0 +1,206 @@
+"""Doing harm to an appliance, and judging what it left.
+
+with harmed(...) as appliance:
+    crowd = Crowd(appliance, people, pdf)
+    with crowd.calling():
+        kill_one(appliance)
+    assert_sound(crowd, before=0)
+"""
+
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from appliance.core.database.engines import open_engines
+from appliance.domain.vocab import IntentState, RequestState
+from hsm_config.profile import load_profile
+from tests.support.appliance.appliance import Appliance
+from tests.support.appliance.ledger import read_intents, read_ledger
+from tests.support.faults.retrying_callers import BROKEN, Crowd
+from tests.support.hsm.pkcs11_shim import Pkcs11Shim
+from tests.support.processes.event_loops import run_apart
+from tests.support.processes.scratch import short_folder
+from worker.failpoints import VARIABLE
+
+LONGEST_S: Final = 25.0
+"""That anybody waits for a signed document, whatever is done meanwhile.
+
+For long tests, which have the machine to themselves; elsewhere callers are patient.
+"""
+_PATIENCE_S: Final = 60.0
+_LOOK_S: Final = 0.1
+"""Between two looks; one may open the record, which takes its time."""
+NO_REDIS: Final = '[redis]\nurl = "redis://127.0.0.1:1/0"'
+"""Settings with an address where nobody listens."""
+
+
+@contextmanager
+def harmed(**options: str) -> Iterator[Appliance]:
+    """An appliance with a folder of crash points."""
+    with short_folder() as folder:
+        crash = folder / "crash"
+        crash.mkdir()
+        environment = {VARIABLE: str(crash)}
+        with Appliance.made(folder, environment=environment, **options) as appliance:
+            yield appliance
+
+
+@contextmanager
+def troubled(**options: str) -> Iterator[tuple[Appliance, Pkcs11Shim]]:
+    """An appliance whose HSM fails as it is told to, and what tells it.
+
+    A call that hangs is ended after 3 s.
+    """
+    with short_folder() as folder:
+        crash, shims = folder / "crash", folder / "shim"
+        crash.mkdir()
+        shims.mkdir()
+        shim = Pkcs11Shim(shims, load_profile("softhsm2").modules[0])
+        hsm = f'module = "{shim.path}"\ncall_limit_s = 3\n{options.pop("hsm", "")}'
+        environment = {VARIABLE: str(crash), **shim.environment}
+        with Appliance.made(
+            folder, environment=environment, hsm=hsm, **options
+        ) as appliance:
+            yield appliance, shim
+
+
+@contextmanager
+def restarted(appliance: Appliance, **sections: str) -> Iterator[None]:
+    """Have it run with other settings for a while."""
+    before = appliance.configure(**sections)
+    try:
+        appliance.stop()
+        appliance.start()
+        yield
+    finally:
+        appliance.stop()
+        appliance.configure(**before)
+        appliance.start()
+
+
+def order_crash(appliance: Appliance, point: str, wish: str = "") -> Path:
+    """Have the next worker that passes a point die there, or freeze."""
+    crash = appliance.folder / "crash"
+    (crash / ".new").write_text(wish, "ascii")
+    # No worker finds it before it is written.
+    return (crash / ".new").rename(crash / point)
+
+
+def kill_one(appliance: Appliance, role: str = "signing") -> None:
+    """End a random process of a role, as nothing can prevent."""
+    if living := appliance.children(role):
+        try:
+            secrets.choice(living).kill()
+        except psutil.NoSuchProcess:
+            return
+
+
+def execute(appliance: Appliance, *statements: str) -> None:
+    """Change the record behind everybody's back, in one transaction."""
+
+    async def run() -> None:
+        engines = open_engines(appliance.settings)
+        try:
+            async with engines.writer.begin() as connection:
+                for statement in statements:
+                    await connection.exec_driver_sql(statement)
+        finally:
+            await engines.dispose()
+
+    run_apart(run())
+
+
+def frozen(appliance: Appliance) -> list[psutil.Process]:
+    """The signing workers that stand still."""
+    return [
+        process
+        for process in appliance.children("signing")
+        if process.status() == psutil.STATUS_STOPPED
+    ]
+
+
+def _may_write(appliance: Appliance) -> bool:
+    """Whether nobody holds SQLite's one lock for writing; PostgreSQL has none."""
+    if appliance.settings.database.url != "sqlite":
+        return True
+    path = appliance.folder / "rubrica.db"
+    with closing(sqlite3.connect(path, timeout=1)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        connection.rollback()
+    return True
+
+
+@contextmanager
+def held(appliance: Appliance) -> Iterator[list[psutil.Process]]:
+    """Signing workers that do not get on with their work."""
+    workers: list[psutil.Process] = appliance.children("signing")
+
+    def stopped() -> bool:
+        for worker in workers:
+            worker.suspend()
+        if _may_write(appliance):
+            return True
+        # One of them was stopped in the midst of writing, which keeps all others out.
+        for worker in workers:
+            worker.resume()
+        return False
+
+    until(stopped)
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            worker.resume()
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; a zombie that nobody has reaped does not."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def until(true: Callable[[], bool], patience_s: float = _PATIENCE_S) -> None:
+    """Wait for something to become true; how long is no matter of the test."""
+    deadline = time.monotonic() + patience_s
+    while not true():
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(_LOOK_S)
+
+
+def newest(appliance: Appliance) -> int:
+    """The last request made so far."""
+    return read_ledger(appliance).newest
+
+
+def interrupted(appliance: Appliance) -> int:
+    """Intents that a dead worker left."""
+    return read_intents(appliance)[IntentState.INTERRUPTED]
+
+
+def assert_sound(crowd: Crowd, *, before: int, longest_s: float | None = None) -> None:
+    """All calls ended with a document, in time, and the ledger is clean.
+
+    Args:
+        crowd: whose calls ended.
+        before: documents of requests up to this one were looked at before.
+        longest_s: that anybody may have waited; None for as long as callers do.
+    """
+    assert all(call.signed for call in crowd.calls), crowd.answers
+    assert crowd.answers.keys() <= {"200", "202", BROKEN}, crowd.answers
+    assert longest_s is None or crowd.longest_wait_s <= longest_s
+    ledger = read_ledger(crowd.appliance, after=before)
+    signed = {row.id for row in ledger.with_state(RequestState.SIGNED)}
+    assert {call.request for call in crowd.calls} <= signed
+    faults = ledger.faults()
+    assert not faults, faults

@@ -1,0 +1,86 @@
+"""A pytest plugin that keeps tests together which share something dear.
+
+What drives a whole appliance by a browser, and what calls it over HTTP, goes to few
+processes, each test after the other: they share appliances and browsers.
+Elsewhere the tests of one file share that file's fixtures. xdist's own groups
+(`--dist loadgroup`) are of no use here: xdist 3.8 writes them into an attribute
+that pytest 9.2 does not read, and hands out each test by itself.
+"""
+
+import tomllib
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+SLOWEST: Final = Path(__file__).resolve().parents[2] / "slowest.toml"
+"""Seconds by group, of those that take long (`tests.tools.slowest` writes it)."""
+
+_WHOLE = {"e2e": "e2e", "faults": "faults", "functional": "functional"}
+"""Groups of the folders of `tests` whose tests stay together, but for these:"""
+_TOGETHER = {
+    "test_frame_flow.py": "ceremonies",
+    "test_frame_signature_state.py": "ceremonies",
+    "test_frame_use.py": "ceremonies",
+    "test_frame_contract.py": "messages",
+    "test_frame_firefox.py": "messages",
+    "test_frame_hosts.py": "messages",
+    "test_frame_appearance.py": "messages",
+    "test_frame_messages.py": "messages",
+    "test_certificate_status.py": "faults",
+    "test_corpus.py": "faults",
+}
+"""Files there that stay with others: one process with all would be the last to end."""
+_APART = frozenset(
+    {
+        "test_hsm_faults.py",
+        "test_key_ownership.py",
+        "test_hsm_member_faults.py",
+        "test_second_hsm_make.py",
+        "test_theft.py",
+    }
+)
+"""Files there that start appliances of their own and share none."""
+
+
+def group_of(node_id: str) -> str:
+    """The group of a test.
+
+    Args:
+        node_id: as pytest has it, from the root folder on.
+    """
+    path = PurePath(node_id.partition("::")[0])
+    whole = [_WHOLE[part] for part in path.parts[:-1] if part in _WHOLE]
+    if not whole or path.name in _APART:
+        return str(path)
+    return _TOGETHER.get(path.name, whole[0])
+
+
+def slowest_first(items: list[pytest.Item]) -> None:
+    """Order tests by how long their group takes; within a group nothing changes."""
+    seconds = tomllib.loads(SLOWEST.read_text("utf-8"))
+    items.sort(key=lambda item: -seconds.get(group_of(item.nodeid), 0))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Begin with the slowest groups, where processes share the tests."""
+    if hasattr(config, "workerinput"):
+        slowest_first(items)
+
+
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Hands out whole groups, in the order of the collection: see `slowest_first`."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
+    """Schedule by our groups, whatever `--dist` says."""
+    config.option.loadscopereorder = False
+    return GroupScheduling(config, log)

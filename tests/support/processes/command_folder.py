@@ -1,0 +1,69 @@
+"""A folder with settings and secrets, and `rubrica` run on it as operators do.
+
+make_place(folder)
+said = CommandPlace(folder).run("secrets", "status")
+"""
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from appliance.core.secrets.key_files import KeyFile
+from tests.support.processes.forked_process import Running
+from tests.support.processes.rubrica import start_rubrica
+
+_SETTINGS: Final = """\
+data_dir = "."
+run_dir = "."
+[database]
+url = "{url}"
+[hsm.firma]
+label = "firma"
+pin_file = "pin"
+[hsm.pki]
+label = "pki"
+pin_file = "pin"
+[secrets]
+pepper_file = "pepper"
+data_key_file = "data-key"
+lookup_key_file = "lookup-key"
+"""
+
+
+@dataclass
+class CommandPlace:
+    """An installation's folder."""
+
+    folder: Path
+
+    def begin(self, *words: str) -> Running:
+        """Start a command."""
+        return start_command(self.folder / "settings.toml", *words)
+
+    def run(self, *words: str, status: int = 0) -> str:
+        """Run a command to its end; what it says."""
+        with self.begin(*words) as process:
+            out, err = process.communicate(timeout=120)
+        assert process.returncode == status, out + err
+        return out
+
+
+def start_command(settings: Path, *words: str) -> Running:
+    """Start `rubrica` with a settings file."""
+    return start_rubrica("--settings", str(settings), *words)
+
+
+def make_place(folder: Path, url: str = "sqlite") -> tuple[KeyFile, KeyFile]:
+    """Write settings and secrets; the data key's file and the lookup key's.
+
+    Args:
+        folder: where they go.
+        url: of the database.
+    """
+    for name in ("pepper", "data-key", "document-key", "lookup-key"):
+        path = folder / name
+        path.write_text(secrets.token_hex(32))
+        path.chmod(0o600)
+    (folder / "settings.toml").write_text(_SETTINGS.format(url=url))
+    return KeyFile(folder / "data-key"), KeyFile(folder / "lookup-key")
