@@ -76,41 +76,46 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def monitored_installation(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Watched]:
     """One installation and one Prometheus for all of it."""
     with watched(tmp_path_factory.mktemp("prometheus")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def person(site: Watched) -> TestPerson:
+def person(monitored_installation: Watched) -> TestPerson:
     """Somebody whom the internal CA certified."""
-    return site.appliance.new_person("Elena Ríos")
+    return monitored_installation.appliance.new_person("Elena Ríos")
 
 
-def test_every_role_is_scraped(site: Watched) -> None:
+def test_every_role_is_scraped(monitored_installation: Watched) -> None:
     """Each process has a version, the listener's own too; all but it are up."""
-    found = site.prometheus.until("rubrica_build_info")
+    found = monitored_installation.prometheus.until("rubrica_build_info")
     assert {(one["role"], one["number"]) for one in found} == _PROCESSES
-    assert site.prometheus.firing() == set()
+    assert monitored_installation.prometheus.firing() == set()
 
 
-def test_workers_that_hang(site: Watched, person: TestPerson) -> None:
+def test_workers_that_hang(monitored_installation: Watched, person: TestPerson) -> None:
     """Signatures wait for one, and CRLs and OCSP answers, which grow old meanwhile.
 
     The first of all faults: how slow signing was is told of the last ten minutes.
     """
-    appliance, fires = site.appliance, site.prometheus.until_firing
+    appliance, fires = (
+        monitored_installation.appliance,
+        monitored_installation.prometheus.until_firing,
+    )
     requests = appliance.new_requests(person, pdfs.one_page(), 5)
     with (
-        site.hurting(
+        monitored_installation.hurting(
             *("RubricaNoSigningWorker", "RubricaQueueWaits", "RubricaSigningSlow"),
             *("RubricaCrlOld", "RubricaOcspOld"),
         ),
         appliance.client(person) as client,
     ):
         assert sign(client, person, requests[0]).status_code == 200
-        site.prometheus.until(f"{_CALLS} > 0")
+        monitored_installation.prometheus.until(f"{_CALLS} > 0")
         with stopped(appliance, "signing-1", "signing-2"):
             slow = at_once([partial(sign, client, person, r) for r in requests[1:]])
             assert {answer.status_code for answer in slow} == {202}
@@ -131,12 +136,17 @@ def test_workers_that_hang(site: Watched, person: TestPerson) -> None:
 # Processes
 
 
-def test_processes_that_are_not_well(site: Watched, tmp_path: Path) -> None:
+def test_processes_that_are_not_well(
+    monitored_installation: Watched, tmp_path: Path
+) -> None:
     """Each in a way of its own; the others are well."""
-    appliance, fires = site.appliance, site.prometheus.until_firing
+    appliance, fires = (
+        monitored_installation.appliance,
+        monitored_installation.prometheus.until_firing,
+    )
     (embed,) = appliance.children("embed")
     with (
-        site.hurting(
+        monitored_installation.hurting(
             *("RubricaRoleDown", "RubricaFiguresRefused", "RubricaVersionsDiffer"),
             *("RubricaDescriptorsRunOut", "RubricaRedisAway"),
         ),
@@ -146,59 +156,72 @@ def test_processes_that_are_not_well(site: Watched, tmp_path: Path) -> None:
             stopped(appliance, "admin"),
             garbage(appliance),
             cramped(embed),
-            left_over(appliance, tmp_path / "older", site.shim.environment),
+            left_over(
+                appliance, tmp_path / "older", monitored_installation.shim.environment
+            ),
         ):
             faults.enter_context(fault)
-        site.redis.kill()
+        monitored_installation.redis.kill()
         fires("RubricaRedisAway", role="signing", number="2")
         fires("RubricaFiguresRefused", role="embed", number="9")
         fires("RubricaDescriptorsRunOut", role="embed")
         fires("RubricaVersionsDiffer")
         fires("RubricaRoleDown", role="admin")
-        assert "RubricaNoSigningWorker" not in site.prometheus.firing()
-        site.redis.start()
+        assert (
+            "RubricaNoSigningWorker" not in monitored_installation.prometheus.firing()
+        )
+        monitored_installation.redis.start()
 
 
-def test_process_that_gets_on_slowly(site: Watched) -> None:
+def test_process_that_gets_on_slowly(monitored_installation: Watched) -> None:
     """It stands still again and again, each time for less than makes it be gone."""
-    file = site.appliance.settings.metrics_dir / "api" / "1.json"
-    with site.hurting("RubricaEventLoopLags"):
-        with stopped(site.appliance, "api"):
+    file = monitored_installation.appliance.settings.metrics_dir / "api" / "1.json"
+    with monitored_installation.hurting("RubricaEventLoopLags"):
+        with stopped(monitored_installation.appliance, "api"):
             # It was about to write again after five seconds.
             until(lambda: time.time() - file.stat().st_mtime > 8)
-        site.prometheus.until('rubrica_event_loop_lag_seconds{role="api"} > 1')
-        with stopped(site.appliance, "api"):
-            site.prometheus.until_firing("RubricaEventLoopLags", role="api")
+        monitored_installation.prometheus.until(
+            'rubrica_event_loop_lag_seconds{role="api"} > 1'
+        )
+        with stopped(monitored_installation.appliance, "api"):
+            monitored_installation.prometheus.until_firing(
+                "RubricaEventLoopLags", role="api"
+            )
 
 
-def test_listener_that_goes(site: Watched) -> None:
+def test_listener_that_goes(monitored_installation: Watched) -> None:
     """Prometheus says so itself."""
-    with site.hurting("RubricaFiguresAway"), stopped(site.appliance, "metrics"):
-        site.prometheus.until_firing("RubricaFiguresAway")
+    with (
+        monitored_installation.hurting("RubricaFiguresAway"),
+        stopped(monitored_installation.appliance, "metrics"),
+    ):
+        monitored_installation.prometheus.until_firing("RubricaFiguresAway")
 
 
 # What others do, and what ends
 
 
-def test_backups_that_fail_for_long(site: Watched, tmp_path: Path) -> None:
+def test_backups_that_fail_for_long(
+    monitored_installation: Watched, tmp_path: Path
+) -> None:
     """The last good one grows old meanwhile; the next good one ends it."""
     with (
-        site.hurting("RubricaBackupOld"),
-        backed_up(site.appliance, tmp_path) as backups,
+        monitored_installation.hurting("RubricaBackupOld"),
+        backed_up(monitored_installation.appliance, tmp_path) as backups,
     ):
         backups.back_up_all()
-        site.prometheus.until(f"time() - max({_LAST_BACKUP}) < 3600")
+        monitored_installation.prometheus.until(f"time() - max({_LAST_BACKUP}) < 3600")
         places = [backups.places / kind for kind in ("record", "secrets")]
         for place in places:
             place.rename(place.with_name(f"{place.name}-away"))
         assert backups.back_up().returncode == EX_CONFIG
         before = (SystemClock().now() - 2 * _DAY).isoformat()
         execute(
-            site.appliance,
+            monitored_installation.appliance,
             f"UPDATE installation SET value = '{before}' WHERE name = 'backup'",  # noqa: S608 (ours)
         )
 
-        site.prometheus.until_firing("RubricaBackupOld")
+        monitored_installation.prometheus.until_firing("RubricaBackupOld")
 
         for place in places:
             place.with_name(f"{place.name}-away").rename(place)
@@ -261,11 +284,15 @@ def published_below(appliance: Appliance, person: TestPerson, tsa: str) -> None:
 
 
 def test_world_outside_that_fails_and_what_ends(
-    site: Watched, person: TestPerson
+    monitored_installation: Watched, person: TestPerson
 ) -> None:
     """A TSA and a CA answer errors; their documents wait, and certificates end."""
-    appliance, world, fires = site.appliance, site.world, site.prometheus.until_firing
-    with site.hurting(
+    appliance, world, fires = (
+        monitored_installation.appliance,
+        monitored_installation.world,
+        monitored_installation.prometheus.until_firing,
+    )
+    with monitored_installation.hurting(
         *("RubricaTsaFails", "RubricaOutsideStatusFails", "RubricaLevelsBehind"),
         *("RubricaSignersEnd", "RubricaCertificateEnds", "RubricaClockOff"),
     ):
@@ -273,7 +300,7 @@ def test_world_outside_that_fails_and_what_ends(
             trust(appliance, world.ca.root, purpose)
         somebody = outsider(appliance, world.ca)
         ending = trust(appliance, ending_root(), "signers")
-        site.set_database_clock("3 seconds")
+        monitored_installation.set_database_clock("3 seconds")
         world.first.mode = Mode.HTTP_ERROR
         world.site.ocsp = world.site.crl = Says.HTTP_ERROR
         published_below(appliance, person, FIRST)
@@ -293,15 +320,15 @@ def test_world_outside_that_fails_and_what_ends(
         fires("RubricaCertificateEnds", kind="anchor")
         fires("RubricaClockOff")
 
-        site.set_database_clock("0")
+        monitored_installation.set_database_clock("0")
         world.first.mode = Mode.GOOD
         world.site.ocsp = world.site.crl = Says.GOOD
         execute(appliance, "UPDATE level_upkeep SET due = now() - interval '1 minute'")
         assert appliance.rubrica("trust", "remove", ending).returncode == 0
-        site.prometheus.until_silent("RubricaLevelsBehind")
+        monitored_installation.prometheus.until_silent("RubricaLevelsBehind")
         revoke(appliance, somebody)
-    site.prometheus.until_silent("RubricaOutsideStatusFails")
-    site.lingering.remove("RubricaOutsideStatusFails")
+    monitored_installation.prometheus.until_silent("RubricaOutsideStatusFails")
+    monitored_installation.lingering.remove("RubricaOutsideStatusFails")
 
 
 def revoke(appliance: Appliance, person: TestPerson) -> None:
@@ -312,122 +339,146 @@ def revoke(appliance: Appliance, person: TestPerson) -> None:
         assert done.status_code == 202, done.text
 
 
-def test_disk_that_is_small(site: Watched) -> None:
+def test_disk_that_is_small(monitored_installation: Watched) -> None:
     """A real disk of 1 GiB under the documents."""
     with (
-        site.hurting("RubricaDiskFull"),
-        small_disk(site.appliance.settings.documents_dir, 1_073_741_824) as made,
+        monitored_installation.hurting("RubricaDiskFull"),
+        small_disk(
+            monitored_installation.appliance.settings.documents_dir, 1_073_741_824
+        ) as made,
     ):
         if not made:
             pytest.skip("mounting a tmpfs needs root")
-        site.prometheus.until_firing("RubricaDiskFull")
+        monitored_installation.prometheus.until_firing("RubricaDiskFull")
 
 
-def test_database_that_goes(site: Watched, person: TestPerson) -> None:
+def test_database_that_goes(
+    monitored_installation: Watched, person: TestPerson
+) -> None:
     """The chores say so, and who calls is told so."""
-    appliance = site.appliance
+    appliance = monitored_installation.appliance
     with (
-        site.hurting("RubricaDatabaseAway", "RubricaServerErrors"),
+        monitored_installation.hurting("RubricaDatabaseAway", "RubricaServerErrors"),
         appliance.client(person) as client,
     ):
-        site.server.stop()
+        monitored_installation.server.stop()
         answers = {client.get("/solicitudes").status_code for _ in range(8)}
         assert answers == {503}
-        site.prometheus.until_firing("RubricaDatabaseAway")
-        site.prometheus.until_firing("RubricaServerErrors", role="api")
-        site.server.start_again()
+        monitored_installation.prometheus.until_firing("RubricaDatabaseAway")
+        monitored_installation.prometheus.until_firing(
+            "RubricaServerErrors", role="api"
+        )
+        monitored_installation.server.start_again()
 
 
 # What signing stands on
 
 
-def test_hsm_that_refuses_to_sign(site: Watched, person: TestPerson) -> None:
+def test_hsm_that_refuses_to_sign(
+    monitored_installation: Watched, person: TestPerson
+) -> None:
     """Each call is one of its faults, and each document has failed."""
     alerts = ("RubricaHsmFaults", "RubricaSignaturesFail")
     with (
-        site.hurting(*alerts, along=_BY_ANSWERS),
-        site.appliance.client(person) as client,
+        monitored_installation.hurting(*alerts, along=_BY_ANSWERS),
+        monitored_installation.appliance.client(person) as client,
     ):
         for _ in range(_MOST_TRIES):
-            request = site.appliance.new_request(person, pdfs.one_page())
+            request = monitored_installation.appliance.new_request(
+                person, pdfs.one_page()
+            )
             # What keeps the session alive signs as well, and may be refused first.
-            with site.shim.fault(
+            with monitored_installation.shim.fault(
                 *("C_Sign", "code", _MECHANISM_INVALID), at="firma", times=2
             ):
                 sign(client, person, request)
-            if site.prometheus.firing() >= set(alerts):
+            if monitored_installation.prometheus.firing() >= set(alerts):
                 break
-        site.prometheus.until_firing("RubricaHsmFaults", token="firma", fault="refused")
-        site.prometheus.until_firing(
+        monitored_installation.prometheus.until_firing(
+            "RubricaHsmFaults", token="firma", fault="refused"
+        )
+        monitored_installation.prometheus.until_firing(
             "RubricaSignaturesFail", outcome="ACTIVATION_INVALID"
         )
 
 
-def test_token_that_goes(site: Watched) -> None:
+def test_token_that_goes(monitored_installation: Watched) -> None:
     """It is told of that token, and is well when that is back."""
     with (
-        site.hurting("RubricaHsmUnavailable"),
-        site.shim.fault("*", "code", _DEVICE_REMOVED, at="firma"),
+        monitored_installation.hurting("RubricaHsmUnavailable"),
+        monitored_installation.shim.fault("*", "code", _DEVICE_REMOVED, at="firma"),
     ):
-        site.prometheus.until_firing("RubricaHsmUnavailable", token="firma")
+        monitored_installation.prometheus.until_firing(
+            "RubricaHsmUnavailable", token="firma"
+        )
 
 
-def test_pin_that_is_refused(site: Watched) -> None:
+def test_pin_that_is_refused(monitored_installation: Watched) -> None:
     """By a worker that starts; with the right one the next start ends it."""
-    with site.hurting("RubricaHsmPinRefused"):
-        with site.shim.fault("C_Login", "code", _PIN_INCORRECT, at="firma"):
-            restart(site, "signing-1")
-            site.prometheus.until_firing("RubricaHsmPinRefused", token="firma")
-        restart(site, "signing-1")
-    site.prometheus.until('rubrica_signing_workers{hsm="ready"} == 2')
+    with monitored_installation.hurting("RubricaHsmPinRefused"):
+        with monitored_installation.shim.fault(
+            "C_Login", "code", _PIN_INCORRECT, at="firma"
+        ):
+            restart(monitored_installation, "signing-1")
+            monitored_installation.prometheus.until_firing(
+                "RubricaHsmPinRefused", token="firma"
+            )
+        restart(monitored_installation, "signing-1")
+    monitored_installation.prometheus.until('rubrica_signing_workers{hsm="ready"} == 2')
 
 
-def restart(site: Watched, role: str) -> None:
+def restart(monitored_installation: Watched, role: str) -> None:
     """Kill a role; a process more of it has handed its figures over afterwards."""
-    (process,) = site.appliance.children(role)
+    (process,) = monitored_installation.appliance.children(role)
     killed_at = time.time()
     process.kill()
     name, _, number = role.partition("-")
     labels = f'role="{name}",number="{number or 1}"'
-    site.prometheus.until(f"{_STARTED}{{{labels}}} > {killed_at:.3f}")
+    monitored_installation.prometheus.until(f"{_STARTED}{{{labels}}} > {killed_at:.3f}")
 
 
-def test_role_that_dies_again_and_again(site: Watched) -> None:
+def test_role_that_dies_again_and_again(monitored_installation: Watched) -> None:
     """Each time it is started anew, and was up in between."""
-    with site.hurting("RubricaRoleRestarts"):
+    with monitored_installation.hurting("RubricaRoleRestarts"):
         for _ in range(4):
-            restart(site, "admin")
-        site.prometheus.until_firing("RubricaRoleRestarts", role="admin")
+            restart(monitored_installation, "admin")
+        monitored_installation.prometheus.until_firing(
+            "RubricaRoleRestarts", role="admin"
+        )
 
 
-def test_sandbox_that_hangs_while_many_ask(site: Watched, person: TestPerson) -> None:
+def test_sandbox_that_hangs_while_many_ask(
+    monitored_installation: Watched, person: TestPerson
+) -> None:
     """Who finds no place to wait is turned away."""
-    request = site.appliance.new_request(person, pdfs.one_page())
+    request = monitored_installation.appliance.new_request(person, pdfs.one_page())
     with (
-        site.hurting("RubricaPoolFull", along=_BY_ANSWERS),
-        site.appliance.client(person) as client,
-        stopped(site.appliance, "sandbox"),
+        monitored_installation.hurting("RubricaPoolFull", along=_BY_ANSWERS),
+        monitored_installation.appliance.client(person) as client,
+        stopped(monitored_installation.appliance, "sandbox"),
     ):
         answers = at_once([partial(drawn, client, request)] * 20)
         turned_away = [a for a in answers if a.json()["code"] == "OVERLOADED"]
         assert len(turned_away) > 5
-        site.prometheus.until_firing("RubricaPoolFull", role="api", pool="sandbox")
+        monitored_installation.prometheus.until_firing(
+            "RubricaPoolFull", role="api", pool="sandbox"
+        )
 
 
 def test_documents_that_take_too_long_to_draw(
-    site: Watched, person: TestPerson
+    monitored_installation: Watched, person: TestPerson
 ) -> None:
     """The sandbox ends each job that has used its time."""
-    request = site.appliance.new_request(person, transparent_groups())
+    request = monitored_installation.appliance.new_request(person, transparent_groups())
     with (
-        site.hurting("RubricaSandboxCuts", along=_BY_ANSWERS),
-        site.appliance.client(person) as client,
+        monitored_installation.hurting("RubricaSandboxCuts", along=_BY_ANSWERS),
+        monitored_installation.appliance.client(person) as client,
     ):
         for _ in range(_MOST_TRIES):
             assert drawn(client, request).is_error
-            if "RubricaSandboxCuts" in site.prometheus.firing():
+            if "RubricaSandboxCuts" in monitored_installation.prometheus.firing():
                 break
-        site.prometheus.until_firing("RubricaSandboxCuts")
+        monitored_installation.prometheus.until_firing("RubricaSandboxCuts")
 
 
 def drawn(client: httpx.Client, request: int) -> httpx.Response:

@@ -58,29 +58,29 @@ def signed_in_order(ledger: Ledger, requests: list[int]) -> list[int]:
     [12, pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(600)])],
 )
 def test_batch_whose_workers_die_is_signed_in_order(
-    on_postgres: Appliance, count: int
+    postgres_appliance: Appliance, count: int
 ) -> None:
     """Each document once, the bad ones named; somebody else waits for none of it."""
-    person, other = on_postgres.new_person(), on_postgres.new_person()
-    good = on_postgres.new_requests(person, pdfs.pages(2), count - BAD)
-    short = on_postgres.new_request(person, pdfs.one_page())
-    strange, alone = on_postgres.new_requests(other, pdfs.one_page(), 2)
+    person, other = postgres_appliance.new_person(), postgres_appliance.new_person()
+    good = postgres_appliance.new_requests(person, pdfs.pages(2), count - BAD)
+    short = postgres_appliance.new_request(person, pdfs.one_page())
+    strange, alone = postgres_appliance.new_requests(other, pdfs.one_page(), 2)
     requests = [*good[:1], short, *good[1:-1], strange, good[-1]]
     body = batch(person, requests, page=2)
     killing, freezing = good[count // 3], good[2 * count // 3]
-    order_crash(on_postgres, f"{AFTER_SIGN}-{killing}", ONCE)
-    order = order_crash(on_postgres, f"{BEFORE_SIGN}-{freezing}", FREEZE)
+    order_crash(postgres_appliance, f"{AFTER_SIGN}-{killing}", ONCE)
+    order = order_crash(postgres_appliance, f"{BEFORE_SIGN}-{freezing}", FREEZE)
 
     with (
-        on_postgres.client(person) as client,
-        on_postgres.client(other) as single,
+        postgres_appliance.client(person) as client,
+        postgres_appliance.client(other) as single,
         ThreadPoolExecutor(1) as pool,
     ):
         call = pool.submit(sign_all, client, body)
-        until(lambda: not order.exists() and bool(frozen(on_postgres)))
+        until(lambda: not order.exists() and bool(frozen(postgres_appliance)))
         # Its worker stands still, the lease holds: nothing of it can go on.
         meanwhile = sign(single, other, alone)
-        for worker in frozen(on_postgres):
+        for worker in frozen(postgres_appliance):
             worker.kill()
         told = call.result()
 
@@ -100,7 +100,7 @@ def test_batch_whose_workers_die_is_signed_in_order(
     }
     assert [*map(_but_link, again["resultados"])] == [*map(_but_link, results)]
     assert mended.json()["status"] == "success"
-    ledger = read_ledger(on_postgres, after=good[0] - 1)
+    ledger = read_ledger(postgres_appliance, after=good[0] - 1)
     assert signed_in_order(ledger, good) == good
     assert signed_in_order(ledger, [alone, freezing]) == [alone, freezing]
     assert ledger.attempts(killing) == [INTERRUPTED, DONE]
@@ -111,12 +111,12 @@ def test_batch_whose_workers_die_is_signed_in_order(
     assert ledger.faults() == []
 
 
-def test_wrong_password_refuses_a_batch(on_postgres: Appliance) -> None:
+def test_wrong_password_refuses_a_batch(postgres_appliance: Appliance) -> None:
     """As one document's; nothing of it is begun."""
-    person = on_postgres.new_person()
-    requests = on_postgres.new_requests(person, pdfs.one_page(), 3)
+    person = postgres_appliance.new_person()
+    requests = postgres_appliance.new_requests(person, pdfs.one_page(), 3)
     body = {**batch(person, requests), "password": "otra palabra cualquiera"}
-    with on_postgres.client(person) as client:
+    with postgres_appliance.client(person) as client:
         refused = problem(client.post(LOTE, json=body), 403, "SIGN_PASSWORD_WRONG")
         told = sign_all(client, batch(person, requests))
 

@@ -50,82 +50,92 @@ def assert_signed_once(appliance: Appliance, requests: list[int]) -> Ledger:
 
 
 async def test_client_that_leaves_changes_nothing(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """Left after 5 to 100 ms: signed or untouched; the repeat gives the document."""
     person = people[0]
-    requests = [on_sqlite.new_request(person, pdfs.one_page()) for _ in range(20)]
-    token = on_sqlite.bearer(person)
+    requests = [
+        sqlite_appliance.new_request(person, pdfs.one_page()) for _ in range(20)
+    ]
+    token = sqlite_appliance.bearer(person)
     headers = {"Authorization": f"Bearer {token}"}
 
     left = 0
     for number, request in enumerate(requests, start=1):
         async with httpx.AsyncClient(
-            base_url=on_sqlite.base_url, headers=headers, timeout=number * 0.005
+            base_url=sqlite_appliance.base_url, headers=headers, timeout=number * 0.005
         ) as client:
             try:
                 await client.post(SIGN, json=body(request, person))
             except httpx.TimeoutException:
                 left += 1
     # Whatever was begun goes on without its caller.
-    until(lambda: not read_ledger(on_sqlite).with_state(RequestState.IN_PROGRESS))
-    signed = {r.id for r in read_ledger(on_sqlite).with_state(RequestState.SIGNED)}
-    answers = await post_all(on_sqlite, token, [body(r, person) for r in requests])
+    until(
+        lambda: not read_ledger(sqlite_appliance).with_state(RequestState.IN_PROGRESS)
+    )
+    signed = {
+        r.id for r in read_ledger(sqlite_appliance).with_state(RequestState.SIGNED)
+    }
+    answers = await post_all(
+        sqlite_appliance, token, [body(r, person) for r in requests]
+    )
 
     assert left > 0
     assert signed.intersection(requests)
     assert [status for status, _ in answers] == [200] * len(requests)
-    assert_signed_once(on_sqlite, requests)
+    assert_signed_once(sqlite_appliance, requests)
 
 
 async def test_same_command_many_times_at_once_signs_once(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """50 equal calls in parallel, and one after: the same document for all."""
     person = people[1]
-    request = on_sqlite.new_request(person, pdfs.one_page())
-    token = on_sqlite.bearer(person)
+    request = sqlite_appliance.new_request(person, pdfs.one_page())
+    token = sqlite_appliance.bearer(person)
 
-    answers = await post_all(on_sqlite, token, [body(request, person)] * 50)
-    answers += await post_all(on_sqlite, token, [body(request, person)])
+    answers = await post_all(sqlite_appliance, token, [body(request, person)] * 50)
+    answers += await post_all(sqlite_appliance, token, [body(request, person)])
 
     assert Counter(status for status, _ in answers) == {200: 51}
     assert len({answer["sha256"] for _, answer in answers}) == 1
-    assert_signed_once(on_sqlite, [request])
+    assert_signed_once(sqlite_appliance, [request])
 
 
 async def test_different_commands_at_once_sign_one_of_them(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """Whichever came first is signed; the other is told so."""
     person = people[2]
-    request = on_sqlite.new_request(person, pdfs.one_page())
-    token = on_sqlite.bearer(person)
+    request = sqlite_appliance.new_request(person, pdfs.one_page())
+    token = sqlite_appliance.bearer(person)
     one, other = (body(request, person, fontSize=size) for size in (10, 14))
 
-    answers = await post_all(on_sqlite, token, [one, other] * 10)
+    answers = await post_all(sqlite_appliance, token, [one, other] * 10)
 
     told = Counter(answer.get("code", "") for _, answer in answers)
     assert set(told) <= {"", "IN_PROGRESS", "ALREADY_SIGNED"}
     assert told[""] == 10
     assert {s for s, answer in answers if "code" in answer} == {409}
     assert len({answer["sha256"] for s, answer in answers if s == 200}) == 1
-    assert_signed_once(on_sqlite, [request])
+    assert_signed_once(sqlite_appliance, [request])
 
 
 @pytest.mark.parametrize("copies", [1, 20])
 async def test_key_of_a_repeated_call_is_honoured(
-    on_sqlite: Appliance, people: list[TestPerson], copies: int
+    sqlite_appliance: Appliance, people: list[TestPerson], copies: int
 ) -> None:
     """One Idempotency-Key: the same document, and no other content under it."""
     person = people[3]
-    first, second = (on_sqlite.new_request(person, pdfs.one_page()) for _ in range(2))
+    first, second = (
+        sqlite_appliance.new_request(person, pdfs.one_page()) for _ in range(2)
+    )
     headers = {
-        "Authorization": f"Bearer {on_sqlite.bearer(person)}",
+        "Authorization": f"Bearer {sqlite_appliance.bearer(person)}",
         "Idempotency-Key": f"repeat-{first}",
     }
     async with httpx.AsyncClient(
-        base_url=on_sqlite.base_url, headers=headers, timeout=60
+        base_url=sqlite_appliance.base_url, headers=headers, timeout=60
     ) as client:
         same = await asyncio.gather(
             *(client.post(SIGN, json=body(first, person)) for _ in range(copies))
@@ -135,4 +145,4 @@ async def test_key_of_a_repeated_call_is_honoured(
     assert {answer.status_code for answer in same} == {200}
     assert other.status_code == 409
     assert other.json()["code"] == "IDEMKEY_CONFLICT"
-    assert_signed_once(on_sqlite, [first])
+    assert_signed_once(sqlite_appliance, [first])

@@ -28,11 +28,11 @@ _OFF_S: Final = 30.0
 _WELL_S: Final = 30.0
 """Within which all is as it was; a machine that does other things is slow."""
 _ROLES: Final = ("api", "embed", "admin", "signing", "chores", "sandbox", "metrics")
-Place = tuple[Appliance, PostgresServer]
+OutsideDatabase = tuple[Appliance, PostgresServer]
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def outside_database() -> Iterator[OutsideDatabase]:
     """An appliance that is set up and not started, and its own PostgreSQL."""
     with short_folder() as folder, short_folder() as at:
         server = PostgresServer.start(at)
@@ -109,9 +109,11 @@ def assert_signs(appliance: Appliance) -> None:
     assert pyhanko_valid(pdf, appliance.roots)
 
 
-def test_database_that_comes_late_is_waited_for(place: Place) -> None:
+def test_database_that_comes_late_is_waited_for(
+    outside_database: OutsideDatabase,
+) -> None:
     """No role ends, `/readyz` says what is lacking, and all is well soon after it."""
-    appliance, server = place
+    appliance, server = outside_database
     with stopped(server):
         appliance.start(unready=True)
         until(lambda: readiness(appliance).get("database") == "STORE_UNAVAILABLE")
@@ -133,10 +135,11 @@ def test_database_that_comes_late_is_waited_for(place: Place) -> None:
 
 @pytest.mark.parametrize("harm", [stopped, hung])
 def test_database_that_is_away_is_told_and_nothing_ends(
-    place: Place, harm: Callable[[PostgresServer], AbstractContextManager[None]]
+    outside_database: OutsideDatabase,
+    harm: Callable[[PostgresServer], AbstractContextManager[None]],
 ) -> None:
     """503 from every face and no role ends; what was asked for is signed after it."""
-    appliance, server = place
+    appliance, server = outside_database
     appliance.start()
     person = appliance.new_person()
     request = appliance.new_request(person, pdfs.one_page("antes"))

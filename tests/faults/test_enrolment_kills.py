@@ -51,27 +51,29 @@ def open_tasks(appliance: Appliance) -> int:
 @pytest.mark.parametrize("kills", [6, pytest.param(100, marks=pytest.mark.long)])
 @pytest.mark.timeout(1800)
 def test_killed_enrolment_leaves_no_half_key(
-    on_sqlite: Appliance, kills: int, record_property: Callable[[str, object], None]
+    sqlite_appliance: Appliance,
+    kills: int,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Whoever has a key signs with it, and the token holds what it held before.
 
     A task whose every attempt was killed is given up: that person has no key.
     """
-    before, held = newest(on_sqlite), objects(on_sqlite)
+    before, held = newest(sqlite_appliance), objects(sqlite_appliance)
     people = []
     for _ in range(kills):
-        people.append(on_sqlite.new_person(with_key=False))
+        people.append(sqlite_appliance.new_person(with_key=False))
         time.sleep(secrets.randbelow(1000) / 1000)
-        kill_one(on_sqlite)
-    while left := open_tasks(on_sqlite):
-        until(lambda left=left: open_tasks(on_sqlite) < left)  # type: ignore[misc]  # bound now
+        kill_one(sqlite_appliance)
+    while left := open_tasks(sqlite_appliance):
+        until(lambda left=left: open_tasks(sqlite_appliance) < left)  # type: ignore[misc]  # bound now
 
-    able = with_key(on_sqlite, people)
+    able = with_key(sqlite_appliance, people)
     record_property("keys", len(able))
     assert able
-    crowd = Crowd(on_sqlite, able, pdfs.one_page(), at_least=len(able))
+    crowd = Crowd(sqlite_appliance, able, pdfs.one_page(), at_least=len(able))
     with crowd.calling():
         pass
 
     assert_sound(crowd, before=before)
-    assert objects(on_sqlite) == held
+    assert objects(sqlite_appliance) == held

@@ -23,7 +23,7 @@ from tests.support.appliance.ledger import read_ledger
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import until
 from tests.support.hosts.network import can_make_networks
-from tests.support.hosts.several_hosts import Site
+from tests.support.hosts.several_hosts import HostCluster
 from tests.support.hosts.steady_load import PER_S, SteadyLoad
 
 pytestmark = [
@@ -68,45 +68,45 @@ FAIL_OVER: Final = Limits(well_s=25, waited_s=30)
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
+def host_cluster() -> Iterator[HostCluster]:
     """The installation."""
-    with Site.made() as made:
+    with HostCluster.made() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def people(site: Site) -> list[TestPerson]:
+def people(host_cluster: HostCluster) -> list[TestPerson]:
     """Who sign."""
-    return [site.operator.new_person(f"Persona {n}") for n in range(_PEOPLE)]
+    return [host_cluster.operator.new_person(f"Persona {n}") for n in range(_PEOPLE)]
 
 
 @contextmanager
-def cut(site: Site, host: str) -> Iterator[None]:
+def cut(host_cluster: HostCluster, host: str) -> Iterator[None]:
     """Cut a host off, without a word, and plug it in again."""
-    (place,) = [each for each in site.network.hosts if each.name == host]
-    site.network.cut(place)
+    (place,) = [each for each in host_cluster.network.hosts if each.name == host]
+    host_cluster.network.cut(place)
     yield
-    site.network.mend(place)
+    host_cluster.network.mend(place)
 
 
 @contextmanager
-def killed(site: Site, host: str) -> Iterator[None]:
+def killed(host_cluster: HostCluster, host: str) -> Iterator[None]:
     """Kill all that runs on a host, and start it again."""
-    (place,) = [each for each in site.machines if each.host.name == host]
+    (place,) = [each for each in host_cluster.machines if each.host.name == host]
     place.kill()
     yield
     place.start()
 
 
 @contextmanager
-def failed_over(site: Site, host: str) -> Iterator[None]:
+def failed_over(host_cluster: HostCluster, host: str) -> Iterator[None]:
     """Cut the first database off for good; the standby takes writes."""
-    first, second = site.databases
+    first, second = host_cluster.databases
     assert host == first.host.name
-    site.network.cut(first.host)
+    host_cluster.network.cut(first.host)
     first.kill()
     second.promote()
-    site.operator.configure(database=second.url)
+    host_cluster.operator.configure(database=second.url)
     yield
 
 
@@ -129,23 +129,23 @@ def failed_over(site: Site, host: str) -> Iterator[None]:
     ids=lambda value: "" if isinstance(value, Limits) else None,
 )
 def test_host_that_falls_away_loses_nothing(
-    site: Site,
+    host_cluster: HostCluster,
     people: list[TestPerson],
-    harm: Callable[[Site, str], AbstractContextManager[None]],
+    harm: Callable[[HostCluster, str], AbstractContextManager[None]],
     host: str,
     limits: Limits,
 ) -> None:
     """All is signed, once, and all is as it was soon after the host is back."""
-    before = read_ledger(site.operator).newest
-    load = new_load(site, people)
+    before = read_ledger(host_cluster.operator).newest
+    load = new_load(host_cluster, people)
     with load.calling():
         until(lambda: len(load.wishes) >= _BEFORE, _PATIENCE_S)
         slower = max(1.0, load.longest_wait_s / _USUAL_S)
-        with harm(site, host):
+        with harm(host_cluster, host):
             # It is away for so long; a failover is over at once.
             time.sleep(_AWAY_S if harm is not failed_over else 0)
         back = time.monotonic()
-        until(site.is_whole, _PATIENCE_S)
+        until(host_cluster.is_whole, _PATIENCE_S)
         well_s = time.monotonic() - back
         until(lambda: load.waiting <= PER_S, _PATIENCE_S)
         quiet_s = time.monotonic() - back
@@ -153,25 +153,29 @@ def test_host_that_falls_away_loses_nothing(
 
     name = f"{host} {getattr(harm, '__name__', '')} ({slower:.1f} times as slow)"
     tell(load, name, well_s, quiet_s)
-    assert_nothing_lost(site, load, before)
+    assert_nothing_lost(host_cluster, load, before)
     assert well_s < limits.well_s * slower
     assert load.longest_wait_s < limits.waited_s * slower
 
 
-def new_load(site: Site, people: list[TestPerson]) -> SteadyLoad:
+def new_load(host_cluster: HostCluster, people: list[TestPerson]) -> SteadyLoad:
     """Requests for everybody, and who they are."""
     signers = [
-        (person, site.operator.bearer(person), new_requests(site, person))
+        (
+            person,
+            host_cluster.operator.bearer(person),
+            new_requests(host_cluster, person),
+        )
         for person in people
     ]
-    return SteadyLoad(site, signers)
+    return SteadyLoad(host_cluster, signers)
 
 
-def new_requests(site: Site, person: TestPerson) -> list[int]:
+def new_requests(host_cluster: HostCluster, person: TestPerson) -> list[int]:
     """Requests for one of them."""
     for _ in range(_TRIES):
         try:
-            return site.operator.new_requests(person, pdfs.one_page(), _EACH)
+            return host_cluster.operator.new_requests(person, pdfs.one_page(), _EACH)
         except DocumentsAwayError:
             # A look at the bucket's mark took longer than 2 s, on a busy machine.
             continue
@@ -191,11 +195,13 @@ def tell(load: SteadyLoad, harm: str, well_s: float, quiet_s: float) -> None:
     )
 
 
-def assert_nothing_lost(site: Site, load: SteadyLoad, before: int) -> None:
+def assert_nothing_lost(
+    host_cluster: HostCluster, load: SteadyLoad, before: int
+) -> None:
     """Each is signed by one use of its key that counts, and its PDF is valid."""
     assert all(wish.answers[-1] == "200" for wish in load.wishes), load.answers
-    site.copy_documents()
-    ledger = read_ledger(site.operator, after=before)
+    host_cluster.copy_documents()
+    ledger = read_ledger(host_cluster.operator, after=before)
     assert not ledger.with_state(RequestState.FAILED)
     signed = {row.id for row in ledger.with_state(RequestState.SIGNED)}
     for wish in load.wishes:

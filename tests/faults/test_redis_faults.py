@@ -17,50 +17,50 @@ from tests.support.services.redis import RedisServer
 Harm = Callable[[RedisServer], None]
 
 
-def flush(doorbell: RedisServer) -> None:
+def flush(appliance_redis: RedisServer) -> None:
     """Forget everything, again and again."""
     for _ in range(10):
-        doorbell.flush()
+        appliance_redis.flush()
         time.sleep(0.1)
 
 
-def stop_and_start(doorbell: RedisServer) -> None:
+def stop_and_start(appliance_redis: RedisServer) -> None:
     """Be away for two seconds."""
-    doorbell.kill()
+    appliance_redis.kill()
     time.sleep(2)
-    doorbell.start()
+    appliance_redis.start()
 
 
-def hang(doorbell: RedisServer) -> None:
+def hang(appliance_redis: RedisServer) -> None:
     """Answer nothing for three seconds."""
-    doorbell.command("CLIENT", "PAUSE", 3000, "ALL")
+    appliance_redis.command("CLIENT", "PAUSE", 3000, "ALL")
     time.sleep(3)
 
 
-def run_full(doorbell: RedisServer) -> None:
+def run_full(appliance_redis: RedisServer) -> None:
     """Refuse every write for want of memory."""
-    doorbell.command("CONFIG", "SET", "maxmemory", "1mb")
+    appliance_redis.command("CONFIG", "SET", "maxmemory", "1mb")
     time.sleep(2)
-    doorbell.command("CONFIG", "SET", "maxmemory", "0")
+    appliance_redis.command("CONFIG", "SET", "maxmemory", "0")
 
 
-def be_read_only(doorbell: RedisServer) -> None:
+def be_read_only(appliance_redis: RedisServer) -> None:
     """Be a replica, which takes no write."""
-    doorbell.command("REPLICAOF", "127.0.0.1", "1")
+    appliance_redis.command("REPLICAOF", "127.0.0.1", "1")
     time.sleep(2)
-    doorbell.command("REPLICAOF", "NO", "ONE")
+    appliance_redis.command("REPLICAOF", "NO", "ONE")
 
 
-def be_spoilt(doorbell: RedisServer) -> None:
+def be_spoilt(appliance_redis: RedisServer) -> None:
     """Hold what no arq wrote, under arq's own names."""
-    doorbell.command("PUBLISH", "rubrica:bell", b"\xff\x00")
-    doorbell.command("PUBLISH", "rubrica:news", b"\xff\x00")
-    doorbell.command("SET", "arq:job:spoilt", b"\x80\x04not JSON")
+    appliance_redis.command("PUBLISH", "rubrica:bell", b"\xff\x00")
+    appliance_redis.command("PUBLISH", "rubrica:news", b"\xff\x00")
+    appliance_redis.command("SET", "arq:job:spoilt", b"\x80\x04not JSON")
     for job in ("spoilt", "absent", b"\xff\xfe"):
-        doorbell.command("ZADD", "rubrica:ring", 1, job)
+        appliance_redis.command("ZADD", "rubrica:ring", 1, job)
     time.sleep(1)
-    doorbell.command("DEL", "rubrica:ring")
-    doorbell.command("SET", "rubrica:ring", "of another type")
+    appliance_redis.command("DEL", "rubrica:ring")
+    appliance_redis.command("SET", "rubrica:ring", "of another type")
     time.sleep(1)
 
 
@@ -68,36 +68,39 @@ def be_spoilt(doorbell: RedisServer) -> None:
     "harm", [flush, stop_and_start, hang, run_full, be_read_only, be_spoilt]
 )
 def test_doorbell_fault_loses_nothing(
-    on_sqlite: Appliance, people: list[TestPerson], doorbell: RedisServer, harm: Harm
+    sqlite_appliance: Appliance,
+    people: list[TestPerson],
+    appliance_redis: RedisServer,
+    harm: Harm,
 ) -> None:
     """Every call ends with its document, and no call sees an error."""
-    before = newest(on_sqlite)
-    crowd = Crowd(on_sqlite, people, pdfs.one_page(), concurrency=8, at_least=16)
+    before = newest(sqlite_appliance)
+    crowd = Crowd(sqlite_appliance, people, pdfs.one_page(), concurrency=8, at_least=16)
     with crowd.calling():
         time.sleep(0.2)
-        harm(doorbell)
+        harm(appliance_redis)
 
     assert_sound(crowd, before=before)
 
 
-def listeners(doorbell: RedisServer) -> object:
+def listeners(appliance_redis: RedisServer) -> object:
     """How many hear each of the two channels."""
-    return doorbell.command("PUBSUB", "NUMSUB", "rubrica:bell", "rubrica:news")
+    return appliance_redis.command("PUBSUB", "NUMSUB", "rubrica:bell", "rubrica:news")
 
 
 def test_doorbell_is_heard_again_after_a_fault(
-    on_sqlite: Appliance, people: list[TestPerson], doorbell: RedisServer
+    sqlite_appliance: Appliance, people: list[TestPerson], appliance_redis: RedisServer
 ) -> None:
     """Workers and fronts listen again, and take from the ring what is put there."""
-    heard = listeners(doorbell)
-    be_spoilt(doorbell)
-    doorbell.kill()
-    doorbell.start()
-    until(lambda: listeners(doorbell) == heard)
-    before = newest(on_sqlite)
-    crowd = Crowd(on_sqlite, people, pdfs.one_page(), concurrency=1, at_least=8)
+    heard = listeners(appliance_redis)
+    be_spoilt(appliance_redis)
+    appliance_redis.kill()
+    appliance_redis.start()
+    until(lambda: listeners(appliance_redis) == heard)
+    before = newest(sqlite_appliance)
+    crowd = Crowd(sqlite_appliance, people, pdfs.one_page(), concurrency=1, at_least=8)
     with crowd.calling():
         pass
 
     assert_sound(crowd, before=before)
-    until(lambda: doorbell.command("ZCARD", "rubrica:ring") == 0)
+    until(lambda: appliance_redis.command("ZCARD", "rubrica:ring") == 0)

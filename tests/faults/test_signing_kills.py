@@ -90,19 +90,19 @@ def sign_over_a_crash(either: Appliance, person: TestPerson, point: str) -> floa
 
 
 def test_kills_lose_nothing_short(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """40 calls by several people, workers killed, keys used and not stored."""
-    lose_nothing_short(on_sqlite, people)
+    lose_nothing_short(sqlite_appliance, people)
 
 
 @pytest.mark.long
 def test_kills_lose_nothing_short_without_redis(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """The same with Redis stopped throughout: slower, not less."""
-    with restarted(on_sqlite, more=NO_REDIS):
-        lose_nothing_short(on_sqlite, people)
+    with restarted(sqlite_appliance, more=NO_REDIS):
+        lose_nothing_short(sqlite_appliance, people)
 
 
 def lose_nothing_short(appliance: Appliance, people: list[TestPerson]) -> None:
@@ -158,16 +158,18 @@ def test_kills_lose_nothing_long(
 @pytest.mark.parametrize(
     "point", [AFTER_SIGN, pytest.param(FILE_WRITTEN, marks=pytest.mark.long)]
 )
-def test_thawed_worker_changes_nothing(on_postgres: Appliance, point: str) -> None:
+def test_thawed_worker_changes_nothing(
+    postgres_appliance: Appliance, point: str
+) -> None:
     """A worker frozen past its lease writes late, and nothing of it counts.
 
     On PostgreSQL: one frozen in the midst of a write would keep SQLite's only
     lock, and everybody waiting.
     """
-    person = on_postgres.new_person()
-    request = on_postgres.new_request(person, pdfs.one_page())
-    order_crash(on_postgres, point, FREEZE)
-    with on_postgres.client(person) as client:
+    person = postgres_appliance.new_person()
+    request = postgres_appliance.new_request(person, pdfs.one_page())
+    order_crash(postgres_appliance, point, FREEZE)
+    with postgres_appliance.client(person) as client:
         answer = client.post(
             "/solicitudes/firmar",
             json={"solicitudId": request, "password": person.signing_password},
@@ -176,13 +178,16 @@ def test_thawed_worker_changes_nothing(on_postgres: Appliance, point: str) -> No
         assert answer.status_code == 200, answer.text
         (frozen,) = [
             worker
-            for worker in on_postgres.children("signing")
+            for worker in postgres_appliance.children("signing")
             if worker.status() == psutil.STATUS_STOPPED
         ]
-        fenced_off = on_postgres.log.read_text().count("worker.fenced_off")
+        fenced_off = postgres_appliance.log.read_text().count("worker.fenced_off")
         frozen.send_signal(signal.SIGCONT)
         until(
-            lambda: on_postgres.log.read_text().count("worker.fenced_off") > fenced_off
+            lambda: (
+                postgres_appliance.log.read_text().count("worker.fenced_off")
+                > fenced_off
+            )
         )
         again = client.post(
             "/solicitudes/firmar",
@@ -191,30 +196,30 @@ def test_thawed_worker_changes_nothing(on_postgres: Appliance, point: str) -> No
 
     assert again.json()["sha256"] == answer.json()["sha256"]
     assert frozen.is_running()
-    ledger = read_ledger(on_postgres, after=request - 1)
+    ledger = read_ledger(postgres_appliance, after=request - 1)
     lost = point == AFTER_SIGN
     assert ledger.attempts(request) == ([INTERRUPTED, DONE] if lost else [DONE])
     assert ledger.faults() == []
 
 
 def test_request_that_kills_workers_stalls_nobody(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """Five workers die of one document: it is `fallida`, and all else is signed."""
     victim, others = people[0], people[1:]
-    before = newest(on_sqlite)
-    poisonous = on_sqlite.new_request(victim, pdfs.one_page())
-    poison = order_crash(on_sqlite, f"{BEFORE_SIGN}-{poisonous}")
+    before = newest(sqlite_appliance)
+    poisonous = sqlite_appliance.new_request(victim, pdfs.one_page())
+    poison = order_crash(sqlite_appliance, f"{BEFORE_SIGN}-{poisonous}")
     body = {"solicitudId": poisonous, "password": victim.signing_password}
-    crowd = Crowd(on_sqlite, others, pdfs.one_page(), at_least=20)
-    with on_sqlite.client(victim) as client, crowd.calling():
+    crowd = Crowd(sqlite_appliance, others, pdfs.one_page(), at_least=20)
+    with sqlite_appliance.client(victim) as client, crowd.calling():
         answer = client.post("/solicitudes/firmar", json=body)
         while answer.status_code == 202:
             answer = client.post("/solicitudes/firmar", json=body)
     poison.unlink()
 
     assert answer.json()["code"] == "SIGNING_FAILED", answer.text
-    ledger = read_ledger(on_sqlite, after=before)
+    ledger = read_ledger(sqlite_appliance, after=before)
     assert [row.id for row in ledger.with_state(RequestState.FAILED)] == [poisonous]
     assert ledger.attempts(poisonous) == [INTERRUPTED] * 5
     assert_sound(crowd, before=before)
@@ -222,42 +227,42 @@ def test_request_that_kills_workers_stalls_nobody(
 
 @pytest.mark.parametrize("role", ["api", "chores"])
 def test_kill_of_another_role_loses_nothing(
-    on_sqlite: Appliance, people: list[TestPerson], role: str
+    sqlite_appliance: Appliance, people: list[TestPerson], role: str
 ) -> None:
     """Front and chores are back at once, and each call is answered."""
-    before = newest(on_sqlite)
-    crowd = Crowd(on_sqlite, people, pdfs.one_page(), at_least=20)
+    before = newest(sqlite_appliance)
+    crowd = Crowd(sqlite_appliance, people, pdfs.one_page(), at_least=20)
     with crowd.calling():
         for _ in range(2):
             time.sleep(0.3)
-            kill_one(on_sqlite, role)
+            kill_one(sqlite_appliance, role)
 
     assert_sound(crowd, before=before)
 
 
-def test_kill_of_redis_loses_nothing(on_postgres: Appliance) -> None:
+def test_kill_of_redis_loses_nothing(postgres_appliance: Appliance) -> None:
     """The doorbell is back at once, empty, and each call is answered."""
-    before = newest(on_postgres)
-    people = [on_postgres.new_person() for _ in range(2)]
-    crowd = Crowd(on_postgres, people, pdfs.one_page(), at_least=20)
+    before = newest(postgres_appliance)
+    people = [postgres_appliance.new_person() for _ in range(2)]
+    crowd = Crowd(postgres_appliance, people, pdfs.one_page(), at_least=20)
     with crowd.calling():
         for _ in range(2):
             time.sleep(0.3)
-            kill_one(on_postgres, "redis")
+            kill_one(postgres_appliance, "redis")
 
     assert_sound(crowd, before=before)
 
 
 def test_kill_of_the_sandbox_is_mended(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """Documents come in again at once."""
-    before = newest(on_sqlite)
-    kill_one(on_sqlite, "sandbox")
-    until(lambda: bool(on_sqlite.children("sandbox")))
-    on_sqlite.wait_ready()
+    before = newest(sqlite_appliance)
+    kill_one(sqlite_appliance, "sandbox")
+    until(lambda: bool(sqlite_appliance.children("sandbox")))
+    sqlite_appliance.wait_ready()
 
-    crowd = Crowd(on_sqlite, people, pdfs.one_page(), at_least=4)
+    crowd = Crowd(sqlite_appliance, people, pdfs.one_page(), at_least=4)
     with crowd.calling():
         pass
 
@@ -265,33 +270,37 @@ def test_kill_of_the_sandbox_is_mended(
 
 
 def test_kill_of_the_supervisor_loses_nothing(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """Its children end with it, and a new start at once takes over."""
-    before = newest(on_sqlite)
-    children = psutil.Process(on_sqlite.pid).children()
-    crowd = Crowd(on_sqlite, people, pdfs.one_page(), at_least=20)
+    before = newest(sqlite_appliance)
+    children = psutil.Process(sqlite_appliance.pid).children()
+    crowd = Crowd(sqlite_appliance, people, pdfs.one_page(), at_least=20)
     with crowd.calling():
         time.sleep(0.3)
-        on_sqlite.kill()
-        on_sqlite.start()
+        sqlite_appliance.kill()
+        sqlite_appliance.start()
         assert not [child for child in children if is_alive(child)]
 
     assert_sound(crowd, before=before)
 
 
 def test_restart_in_the_midst_keeps_all(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """Stopped and started under calls: what was signed is there, the rest ends."""
-    before = newest(on_sqlite)
-    kept = {row.id for row in read_ledger(on_sqlite).with_state(RequestState.SIGNED)}
-    crowd = Crowd(on_sqlite, people, pdfs.one_page(), at_least=20)
+    before = newest(sqlite_appliance)
+    kept = {
+        row.id for row in read_ledger(sqlite_appliance).with_state(RequestState.SIGNED)
+    }
+    crowd = Crowd(sqlite_appliance, people, pdfs.one_page(), at_least=20)
     with crowd.calling():
         time.sleep(0.3)
-        assert on_sqlite.stop() == 0
-        on_sqlite.start()
+        assert sqlite_appliance.stop() == 0
+        sqlite_appliance.start()
 
     assert_sound(crowd, before=before)
-    after = {row.id for row in read_ledger(on_sqlite).with_state(RequestState.SIGNED)}
+    after = {
+        row.id for row in read_ledger(sqlite_appliance).with_state(RequestState.SIGNED)
+    }
     assert kept < after

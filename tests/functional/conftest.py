@@ -25,13 +25,13 @@ def client(appliance: Appliance, signer: TestPerson) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture(scope="session")
-def other(appliance: Appliance) -> TestPerson:
+def other_signer(appliance: Appliance) -> TestPerson:
     """Somebody else who can sign."""
     return appliance.new_person("Juan Carlos Peña")
 
 
 @pytest.fixture(scope="session")
-def tight() -> Iterator[Appliance]:
+def limited_appliance() -> Iterator[Appliance]:
     """A second appliance: open to other origins' pages, stamps; limits are low."""
     with (
         short_folder() as folder,
@@ -48,6 +48,6 @@ def tight() -> Iterator[Appliance]:
 
 
 @pytest.fixture(scope="session")
-def tight_signer(tight: Appliance) -> TestPerson:
+def limited_signer(limited_appliance: Appliance) -> TestPerson:
     """Somebody who can sign there."""
-    return tight.new_person()
+    return limited_appliance.new_person()

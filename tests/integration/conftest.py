@@ -12,17 +12,17 @@ from embed.assets import Assets, load_assets
 from hsm_config.pkcs11 import objects
 from tests.support.documents.pdf_samples import SoftwareSigner, make_signer
 from tests.support.faces.api_caller import Caller
-from tests.support.faces.api_services import Parts, open_parts
+from tests.support.faces.api_services import ApiServices, open_api_services
 from tests.support.faces.frame_role import Frame, open_frame
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.document_storage import (
     KINDS,
-    BucketPlace,
-    DocumentPlace,
-    FolderPlace,
+    BucketStorage,
+    DocumentStorage,
+    FolderStorage,
 )
 from tests.support.factories.fakes import request_view
-from tests.support.factories.signing_front import ServiceRegistry, open_front
+from tests.support.factories.signing_front import SigningFront, open_front
 from tests.support.hsm.hsm_installation import KEY, HsmInstallation
 from tests.support.processes.scratch import short_folder
 from tests.support.services.s3 import S3Server
@@ -30,48 +30,48 @@ from worker.pades.appearance.fonts import StampFonts, load_fonts
 
 
 @pytest.fixture
-async def front(core: CoreParts) -> AsyncIterator[ServiceRegistry]:
+async def front(core: CoreFixture) -> AsyncIterator[SigningFront]:
     """A face that signs, on each database."""
     async with open_front(core) as opened:
         yield opened
 
 
 @pytest.fixture
-async def sqlite_front(sqlite_core: CoreParts) -> AsyncIterator[ServiceRegistry]:
+async def sqlite_front(sqlite_core: CoreFixture) -> AsyncIterator[SigningFront]:
     """A face that signs, on SQLite."""
     async with open_front(sqlite_core) as opened:
         yield opened
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """The core of a face; signing is played."""
-    async with open_parts(tmp_path) as made:
+    async with open_api_services(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-async def person(parts: Parts) -> PersonId:
+async def person(api_services: ApiServices) -> PersonId:
     """A signer with requests in every state that is told."""
-    who, _ = await parts.add_person()
-    await parts.add_requests(who, 11)
+    who, _ = await api_services.add_person()
+    await api_services.add_requests(who, 11)
     states = [
         (7, RequestState.PENDING),
         (8, RequestState.IN_PROGRESS),
         (9, RequestState.SIGNED),
         (10, RequestState.REJECTED),
     ]
-    parts.requests.views = [
+    api_services.requests.views = [
         request_view(number, who, state) for number, state in states
     ]
-    parts.requests.views.append(request_view(70, "somebody else"))
+    api_services.requests.views.append(request_view(70, "somebody else"))
     return who
 
 
 @pytest.fixture
-async def caller(parts: Parts, person: PersonId) -> Caller:
+async def caller(api_services: ApiServices, person: PersonId) -> Caller:
     """Calls the API as `person`, signed in."""
-    return Caller(parts, await parts.bearer(person))
+    return Caller(api_services, await api_services.bearer(person))
 
 
 @pytest.fixture(scope="session")
@@ -100,13 +100,13 @@ async def frame(tmp_path: Path, assets: Assets) -> AsyncIterator[Frame]:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> HsmInstallation:
+def initialised_hsm(tmp_path: Path) -> HsmInstallation:
     """An installation after `hsm init`, of the test's own."""
     return HsmInstallation.ready(tmp_path)
 
 
 @pytest.fixture(scope="session")
-def keyed_template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
+def hsm_with_key_template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """An installation with a user's `KEY`, to copy."""
     installation = HsmInstallation.ready(tmp_path_factory.mktemp("keyed"))
     with installation.raw(KEY.token) as session:
@@ -115,9 +115,11 @@ def keyed_template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
 
 
 @pytest.fixture
-def keyed(keyed_template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
+def hsm_with_key(
+    hsm_with_key_template: HsmInstallation, tmp_path: Path
+) -> HsmInstallation:
     """An installation with a user's `KEY`, of the test's own."""
-    return keyed_template.copy(tmp_path)
+    return hsm_with_key_template.copy(tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -128,9 +130,9 @@ def s3_server() -> Iterator[S3Server]:
 
 
 @pytest.fixture(params=KINDS)
-def document_place(request: pytest.FixtureRequest, tmp_path: Path) -> DocumentPlace:
+def document_storage(request: pytest.FixtureRequest, tmp_path: Path) -> DocumentStorage:
     """An empty place of documents, of each kind."""
     if request.param == "folder":
-        return FolderPlace(tmp_path / "deep" / "documents")
+        return FolderStorage(tmp_path / "deep" / "documents")
     server: S3Server = request.getfixturevalue("s3_server")
-    return BucketPlace(server.settings(f"{server.new_bucket()}/a/prefix"))
+    return BucketStorage(server.settings(f"{server.new_bucket()}/a/prefix"))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.hosts.earlier_installation import leave
-from tests.support.hosts.earlier_tree import Tree, TreeSite, commit
+from tests.support.hosts.earlier_tree import Tree, TreeInstallation, commit
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in ("tree", "data", "places"):
         (folder / name).mkdir(mode=0o700, parents=True)
     tree = Tree.committed(folder / "tree", options.commit)
-    site = TreeSite(folder / "data")
+    site = TreeInstallation(folder / "data")
     with site.running(tree):
         leave(site, tree, folder / "places")
     return 0

@@ -58,8 +58,8 @@ from embed.machine import TABLE
 from embed.protocol import MESSAGES, PROTOCOL_VERSION
 from hsm_config.pkcs11 import master_keys, objects, templates
 from hsm_config.provisioning import generation, tsa_keys
-from tests.support.faces.api_services import open_parts
-from tests.support.faces.console import open_site
+from tests.support.faces.api_services import open_api_services
+from tests.support.faces.console import open_console
 from tests.support.faces.frame_role import open_frame
 from tests.support.processes.event_loops import run_apart
 from worker import failpoints as crash_points
@@ -236,9 +236,9 @@ async def _routes() -> dict[str, list[str]]:
         folders = [
             Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(3)
         ]
-        parts = await stack.enter_async_context(open_parts(folders[0]))
+        parts = await stack.enter_async_context(open_api_services(folders[0]))
         embed = await stack.enter_async_context(open_frame(folders[1], load_assets()))
-        site = await stack.enter_async_context(open_site(folders[2]))
+        site = await stack.enter_async_context(open_console(folders[2]))
         faces = {"api": create_api(parts), "embed": embed.app, "admin": site.app}
         return {
             face: sorted(

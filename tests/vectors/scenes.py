@@ -50,14 +50,19 @@ from appliance.pki.tsa.authority import Timestamps, TimestampWork
 from appliance.settings import SigningSettings
 from appliance.web import problems
 from embed.assets import load_assets
-from tests.support.faces.api_services import CUIL, LOGIN_PASSWORD, Parts, open_parts
+from tests.support.faces.api_services import (
+    CUIL,
+    LOGIN_PASSWORD,
+    ApiServices,
+    open_api_services,
+)
 from tests.support.faces.frame_role import ORIGINS, Frame, init_of, open_frame
 from tests.support.factories.core import (
     PASSWORD,
-    CoreParts,
+    CoreFixture,
     core_settings,
     new_credential,
-    open_core_parts,
+    open_core,
 )
 from tests.support.factories.fakes import FakeTasks, request_view
 from tests.support.factories.held_credential import hold
@@ -101,19 +106,21 @@ class _Calls:
 
 
 @asynccontextmanager
-async def _signer(folder: Path) -> AsyncIterator[tuple[Parts, PersonId, str]]:
+async def _signer(folder: Path) -> AsyncIterator[tuple[ApiServices, PersonId, str]]:
     """The REST API's parts, and a person with a request in each state that is told."""
-    async with open_parts(folder) as parts:
-        who, seed = await parts.add_person()
-        await parts.add_requests(who, 11)
+    async with open_api_services(folder) as api_services:
+        who, seed = await api_services.add_person()
+        await api_services.add_requests(who, 11)
         states = [
             (7, RequestState.PENDING),
             (8, RequestState.IN_PROGRESS),
             (9, RequestState.SIGNED),
             (10, RequestState.REJECTED),
         ]
-        parts.requests.views = [request_view(n, who, state) for n, state in states]
-        yield parts, who, seed
+        api_services.requests.views = [
+            request_view(n, who, state) for n, state in states
+        ]
+        yield api_services, who, seed
 
 
 async def sign_in(folder: Path) -> Answers:
@@ -267,13 +274,16 @@ _FAILURES: Final[tuple[ApplianceError, ...]] = (
 
 async def sessions(folder: Path) -> Answers:
     """The session endpoint, and the faces' small answers."""
-    async with open_parts(folder) as parts:
+    async with open_api_services(folder) as api_services:
         owner = Integrators(
-            parts.store, parts.lookup, parts.clock, parts.settings.environment
+            api_services.store,
+            api_services.lookup,
+            api_services.clock,
+            api_services.settings.environment,
         )
         await owner.create("operator", "acme", "ACME")
         key = (await owner.create_key("operator", "acme", "k")).secret
-        call = _Calls(create_api(parts).test_client(use_cookies=False))
+        call = _Calls(create_api(api_services).test_client(use_cookies=False))
         call.randoms.know(key.split("_")[2], "key id")
         path = "/api/integration/session/new"
         good = {"X_Api_Key": key}
@@ -295,7 +305,7 @@ async def sessions(folder: Path) -> Answers:
         )
         await call("alive", "GET", "/healthz")
         await call("ready", "GET", "/readyz")
-        parts.health.checks = {"database": "STORE_UNAVAILABLE", "hsm": "ok"}
+        api_services.health.checks = {"database": "STORE_UNAVAILABLE", "hsm": "ok"}
         await call("not ready", "GET", "/readyz")
         await call("home", "GET", "/", Accept="application/json")
         await call("no code", "GET", f"/verificar/{'0' * 26}", **_ACCEPTS_JSON)
@@ -320,10 +330,10 @@ async def frame(folder: Path) -> Answers:
     """The frame's page and its API, until the document is placed."""
     async with open_frame(folder, load_assets()) as role:
         call = _Calls(role.client)
-        call.randoms.know(role.desk.key.split("_")[2], "key id")
-        token = await role.desk.token()
-        page = await role.desk.desk.sessions.page(token, None)
-        someone = await role.desk.add_person()
+        call.randoms.know(role.services.key.split("_")[2], "key id")
+        token = await role.services.token()
+        page = await role.services.services.sessions.page(token, None)
+        someone = await role.services.add_person()
         user = {"cuil": "20-26756539-3", "email": someone.email}
         init = init_of(token, userData=user)
         body = {"page": page.session_public_id, "init": init}
@@ -350,7 +360,9 @@ async def frame(folder: Path) -> Answers:
         await call("its bytes", "GET", f"{api}/document")
         await call("a page of it", "GET", f"{api}/page/1")
         await call("a page too far", "GET", f"{api}/page/4")
-        await call("the code", "POST", f"{api}/otp", {"code": role.desk.code(someone)})
+        await call(
+            "the code", "POST", f"{api}/otp", {"code": role.services.code(someone)}
+        )
         await call("requests", "GET", f"{api}/requests")
         place = {"corner": "bottomLeft", "page": 1}
         await call("placed", "POST", f"{api}/place", place)
@@ -378,11 +390,11 @@ async def _pages(role: Frame, call: _Calls, token: str) -> None:
 
 async def credentials(folder: Path) -> Answers:
     """A person's certificates, and what they may ask for them."""
-    async with open_parts(folder) as parts:
-        who, _ = await parts.add_person()
-        held = await hold(parts.store, who, CUIL, parts.clock.now())
-        client = create_api(parts).test_client(use_cookies=False)
-        call = _Calls(client, await parts.bearer(who))
+    async with open_api_services(folder) as api_services:
+        who, _ = await api_services.add_person()
+        held = await hold(api_services.store, who, CUIL, api_services.clock.now())
+        client = create_api(api_services).test_client(use_cookies=False)
+        call = _Calls(client, await api_services.bearer(who))
         await call("list", "GET", "/credenciales")
         (element,) = call.answers["list"]["body"]
         serial = f"{held.certificate.serial_number:x}"
@@ -402,7 +414,7 @@ async def record_of_signing(folder: Path) -> Answers:
     """What stands recorded after signatures, refusals, and a wrong password."""
     settings = core_settings(folder)
     await lay_tables(settings)
-    async with open_core_parts(settings) as core, open_front(core) as front:
+    async with open_core(settings) as core, open_front(core) as front:
         first, second, third = [await front.new_request() for _ in range(3)]
         params = SignParameters(reason="Conforme", x=10, y=20)
         await front.signed(front.command(first, params, key="k"))
@@ -421,7 +433,7 @@ async def record_of_tasks(folder: Path) -> Answers:
     """What each kind of HSM task is recorded as, for whichever worker takes it."""
     settings = core_settings(folder)
     await lay_tables(settings)
-    async with open_core_parts(settings) as core, open_front(core) as front:
+    async with open_core(settings) as core, open_front(core) as front:
         store, clock, person = core.store, core.clock, front.signer.person
         async with store.read() as transaction:
             held = await CredentialStore(transaction).active(person)
@@ -463,7 +475,7 @@ async def record_of_tasks(folder: Path) -> Answers:
         }
 
 
-async def _worked_off(core: CoreParts, person: PersonId) -> None:
+async def _worked_off(core: CoreFixture, person: PersonId) -> None:
     """Have a worker answer what it can without an HSM, and give the rest up."""
     store, clock, slot = core.store, core.clock, "signing/h/1"
     tasks = HsmTasks(store, clock, slot, "p")

@@ -12,7 +12,7 @@ from tests.support.appliance.administrators import (
 )
 from tests.support.appliance.appliance import Appliance
 from tests.support.browsers.browsers import Opener
-from tests.support.browsers.page_appearance import LOADED_AT, Look
+from tests.support.browsers.page_appearance import LOADED_AT, PageAppearance
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def tour(town: Town) -> list[Stop]:
     ]
 
 
-async def send(look: Look, name: str, /, **fields: str) -> None:
+async def send(look: PageAppearance, name: str, /, **fields: str) -> None:
     """Fill fields, send the form, and look at what comes."""
     for field_name, value in fields.items():
         await look.page.locator(f"#f-{field_name}").fill(value)
@@ -118,7 +118,7 @@ async def test_every_page_is_sound(
 ) -> None:
     """No fault of accessibility, nothing blocked by the policy, nothing cut off."""
     page = await open_page(LOADED_AT)
-    look = Look(page, open_page, "console")
+    look = PageAppearance(page, open_page, "console")
     await page.goto(administrator.url("/admin/login"))
     await look.at("login")
     await send(look, "login-wrong", name="nadie", password="x", code="1")
@@ -136,7 +136,7 @@ async def test_every_answer_to_a_form_is_sound(
 ) -> None:
     """The same of what is shown once, and of forms with something wrong in them."""
     page = await open_page(LOADED_AT)
-    look = Look(page, open_page, "console")
+    look = PageAppearance(page, open_page, "console")
     here = f"/admin/integrators/{town.code}"
     await administrator.sign_in(page)
     signer = f"/admin/people/{town.signer}"

@@ -16,8 +16,8 @@ from tests.support.browsers.browsers import (
     tab_to,
     until,
 )
-from tests.support.browsers.demo_site import EMAIL, DemoSite, demo_site
-from tests.support.browsers.page_appearance import LOADED_AT, Look
+from tests.support.browsers.demo_site import EMAIL, DemoSite, running_demo_site
+from tests.support.browsers.page_appearance import LOADED_AT, PageAppearance
 from tests.support.documents.pdfs import one_page
 from tests.support.faces.fake_frame import API_KEY
 
@@ -28,7 +28,7 @@ class StartSite(Protocol):
     """Starts a demo site for a test."""
 
     def __call__(self, **play: Any) -> DemoSite:
-        """Start it; `play` as in `demo_site`."""
+        """Start it; `play` as in `running_demo_site`."""
 
 
 @pytest.fixture
@@ -37,27 +37,27 @@ def start_site(tmp_path: Path) -> Iterator[StartSite]:
     with ExitStack() as stack:
 
         def start(**play: Any) -> DemoSite:
-            site: AbstractContextManager[DemoSite] = demo_site(tmp_path, **play)
+            site: AbstractContextManager[DemoSite] = running_demo_site(tmp_path, **play)
             return stack.enter_context(site)
 
         yield start
 
 
-async def visit(page: Page, site: DemoSite) -> None:
+async def visit(page: Page, demo_site: DemoSite) -> None:
     """Open the page, and wait until its script has taken it up."""
-    await page.goto(site.url)
+    await page.goto(demo_site.url)
     await expect(page.locator("form:not([inert])")).to_be_visible()
 
 
-async def fill(page: Page, site: DemoSite, content: bytes = PDF) -> None:
+async def fill(page: Page, demo_site: DemoSite, content: bytes = PDF) -> None:
     """Open the page and give it a document."""
-    await visit(page, site)
+    await visit(page, demo_site)
     await choose_file(page.locator("#file"), "acta ñ.pdf", content)
 
 
-async def begin(page: Page, site: DemoSite) -> Frame:
+async def begin(page: Page, demo_site: DemoSite) -> Frame:
     """Give the page a document and open the frame; the frame, once connected."""
-    await fill(page, site)
+    await fill(page, demo_site)
     await page.click("#open")
     await expect(done(page, "ack")).to_be_visible()
     return frame_of(page)
@@ -412,7 +412,7 @@ async def test_every_state_is_accessible_in_every_look(
     """Form, errors, connected, signed and failed: axe finds nothing."""
     page = await open_page(LOADED_AT)
     site = start_site(sample=PDF)
-    looks = Look(page, open_page, "demo")
+    looks = PageAppearance(page, open_page, "demo")
 
     async def look(name: str) -> None:
         await looks.at(name, *page.frames)

@@ -9,7 +9,7 @@ from tests.support.browsers import ceremony
 from tests.support.browsers.browsers import Opener
 from tests.support.browsers.ceremony import at, go
 from tests.support.browsers.frame_host import FrameSite, file_of
-from tests.support.browsers.page_appearance import EACH_FITS, LOADED_AT, Look
+from tests.support.browsers.page_appearance import EACH_FITS, LOADED_AT, PageAppearance
 from tests.support.documents.field_pdfs import Field, with_fields
 
 AGREEMENT = with_fields(
@@ -22,10 +22,10 @@ AGREEMENT = with_fields(
 """With fields that can be signed, one that cannot, and one on no page."""
 
 
-async def begin(open_page: Opener) -> Look:
+async def begin(open_page: Opener) -> PageAppearance:
     """A page that is looked at in every size."""
     page = await open_page(LOADED_AT)
-    return Look(page, open_page, "frame", full=False, fits=EACH_FITS)
+    return PageAppearance(page, open_page, "frame", full=False, fits=EACH_FITS)
 
 
 async def test_ceremony_is_accessible_in_every_look(
@@ -73,7 +73,7 @@ async def test_ceremony_is_accessible_in_every_look(
     assert looks.faults == []
 
 
-async def _sign_slowly(looks: Look, frame: Frame, person: TestPerson) -> None:
+async def _sign_slowly(looks: PageAppearance, frame: Frame, person: TestPerson) -> None:
     """Sign, with time to look at it, and with the answer lost on the way."""
     signed, seen = asyncio.Event(), asyncio.Event()
 

@@ -46,7 +46,11 @@ from tests.support.pki.timestamps import openssl
 from tests.support.processes.installed_copy import Installed
 from tests.support.processes.plain_http import NO_TLS
 from tests.support.processes.scratch import short_folder
-from tests.support.services.outside_services import FIRST, Abroad, abroad
+from tests.support.services.outside_services import (
+    FIRST,
+    OutsideServices,
+    running_outside_services,
+)
 
 _LONGEST_S: Final = 120.0
 _ASKING: Final = tuple(
@@ -60,14 +64,14 @@ _CHANGING: Final = re.compile(r"/(language|logout|download|original|signed)")
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[Abroad]:
+def world() -> Iterator[OutsideServices]:
     """TSAs and a CA outside."""
-    with abroad() as opened:
+    with running_outside_services() as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def appliance(world: Abroad) -> Iterator[AppliancePerUser]:
+def appliance(world: OutsideServices) -> Iterator[AppliancePerUser]:
     """Roles that were started one by one, and their files taken away."""
     with SeparateUsers.made() as cluster, short_folder() as folder:
         installed = Installed.made(folder)
@@ -264,7 +268,7 @@ async def test_frame_signs_and_rejects(
 
 
 def test_chores_raise_levels_and_end_what_lapses(
-    appliance: AppliancePerUser, world: Abroad, signer: TestPerson
+    appliance: AppliancePerUser, world: OutsideServices, signer: TestPerson
 ) -> None:
     """What goes outside, and what is due by itself, is done by `chores`."""
     root = appliance.folder / "outside-root.pem"

@@ -18,7 +18,7 @@ from tests.support.browsers.browsers import (
     is_focused,
     press_on,
 )
-from tests.support.browsers.page_appearance import LOADED_AT, Look
+from tests.support.browsers.page_appearance import LOADED_AT, PageAppearance
 
 LOGIN, SIGNING = "clave de ingreso ñ", "clave de firma ñ"
 
@@ -66,7 +66,9 @@ async def test_page_reaches_the_lower_edge_of_a_telephone(
 async def test_pages_are_sound(open_page: Opener, appliance: Appliance) -> None:
     """Home, the code's form, a wrong code, what is not there, the enrolment."""
     page = await open_page(LOADED_AT)
-    look = Look(page, open_page, "public", sizes={**SIZES, "narrow": (320, 640)})
+    look = PageAppearance(
+        page, open_page, "public", sizes={**SIZES, "narrow": (320, 640)}
+    )
     link = _invite(appliance)
     stops = {
         "home": "/",

@@ -6,7 +6,7 @@ from appliance.bootstrap import ServiceRegistry
 from appliance.domain.vocab import CredentialState
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.browsers.browsers import SCHEMES, Opener, axe, press_on, tab_to
-from tests.support.browsers.page_appearance import LOADED_AT, Look
+from tests.support.browsers.page_appearance import LOADED_AT, PageAppearance
 
 
 async def _fits(page: Page) -> bool:
@@ -37,7 +37,7 @@ def _pin(appliance: Appliance, person: TestPerson) -> str:
 async def test_page_is_sound(open_page: Opener, appliance: Appliance) -> None:
     """Empty, with everything wrong in it, and with a wrong PIN."""
     page = await open_page(LOADED_AT)
-    look = Look(page, open_page, "revocar")
+    look = PageAppearance(page, open_page, "revocar")
     await page.goto(f"{appliance.base_url}/revocar")
     await expect(page.get_by_role("heading", level=1)).to_have_text(
         "Revocá tu certificado"

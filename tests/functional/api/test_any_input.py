@@ -62,11 +62,11 @@ PARAMETERS = st.fixed_dictionaries(
 
 
 @pytest.fixture(scope="module")
-def foreign(appliance: Appliance, other: TestPerson) -> Iterator[int]:
+def foreign(appliance: Appliance, other_signer: TestPerson) -> Iterator[int]:
     """A request of somebody else, which nothing here may move."""
-    request = appliance.new_request(other, pdfs.one_page())
+    request = appliance.new_request(other_signer, pdfs.one_page())
     yield request
-    with appliance.client(other) as client:
+    with appliance.client(other_signer) as client:
         assert client.get(f"/solicitudes/{request}").json()["estado"] == "pendiente"
 
 
@@ -181,9 +181,9 @@ def test_any_batch_number(client: httpx.Client, lote: str) -> None:
 
 @settings(max_examples=25)
 @given(code=TEXT.filter(lambda text: text not in {"", ".", ".."}))
-def test_any_code_to_verify(tight: Appliance, code: str) -> None:
+def test_any_code_to_verify(limited_appliance: Appliance, code: str) -> None:
     """`/verificar/…`: a page that knows nothing, until there are too many."""
-    with tight.client() as anyone:
+    with limited_appliance.client() as anyone:
         answer = anyone.get(f"/verificar/{quote(code[:80], safe='')}")
 
     assert answer.status_code in {404, 429}
@@ -211,9 +211,9 @@ def _question() -> bytes:
         st.binary(max_size=2),
     )
 )
-def test_any_question_to_the_tsa(tight: Appliance, content: bytes) -> None:
+def test_any_question_to_the_tsa(limited_appliance: Appliance, content: bytes) -> None:
     """`/tsa`: an answer of RFC 3161, or a refusal of ours."""
-    with tight.client() as anyone:
+    with limited_appliance.client() as anyone:
         headers = {"Content-Type": "application/timestamp-query"}
         answer = anyone.post("/tsa", content=content, headers=headers)
 

@@ -162,20 +162,22 @@ def test_no_cors_without_a_listed_origin(anyone: httpx.Client) -> None:
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_listed_origin_may_call(tight: Appliance, tight_signer: TestPerson) -> None:
+def test_listed_origin_may_call(
+    limited_appliance: Appliance, limited_signer: TestPerson
+) -> None:
     """A preflight without a bearer, then the call, with what the page may read.
 
     Source: decisions "CORS".
     """
     preflight = httpx.options(
-        f"{tight.base_url}/solicitudes/firmar",
+        f"{limited_appliance.base_url}/solicitudes/firmar",
         headers={
             "Origin": ORIGIN,
             "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers": "authorization, content-type, if-match",
         },
     )
-    with tight.client(tight_signer) as client:
+    with limited_appliance.client(limited_signer) as client:
         call = client.get("/solicitudes", headers={"Origin": ORIGIN})
 
     assert preflight.status_code == 204
@@ -190,10 +192,12 @@ def test_listed_origin_may_call(tight: Appliance, tight_signer: TestPerson) -> N
     assert "Link" in call.headers["Access-Control-Expose-Headers"]
 
 
-def test_listed_origin_reads_errors_too(tight: Appliance) -> None:
+def test_listed_origin_reads_errors_too(limited_appliance: Appliance) -> None:
     """A refusal, of us or of the framework, is readable where the call is."""
     for path in ("/solicitudes", "/solicitudes/7", "/auth/login", "/solicitudes/x"):
-        answer = httpx.get(f"{tight.base_url}{path}", headers={"Origin": ORIGIN})
+        answer = httpx.get(
+            f"{limited_appliance.base_url}{path}", headers={"Origin": ORIGIN}
+        )
 
         assert answer.status_code in {401, 404, 405}
         assert answer.headers["Access-Control-Allow-Origin"] == ORIGIN
@@ -203,20 +207,22 @@ def test_listed_origin_reads_errors_too(tight: Appliance) -> None:
     "origin",
     ["https://evil.example", f"{ORIGIN}.evil.example", f"{ORIGIN}:443", "null", "*"],
 )
-def test_other_origin_gets_nothing(tight: Appliance, origin: str) -> None:
+def test_other_origin_gets_nothing(limited_appliance: Appliance, origin: str) -> None:
     """An origin is listed exactly or not at all."""
     headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-    url = f"{tight.base_url}/solicitudes/firmar"
+    url = f"{limited_appliance.base_url}/solicitudes/firmar"
 
     for answer in (httpx.options(url, headers=headers), httpx.get(url)):
         names = [name for name in answer.headers if name.startswith("access-control")]
         assert names == []
 
 
-def test_no_cors_outside_its_addresses(tight: Appliance) -> None:
+def test_no_cors_outside_its_addresses(limited_appliance: Appliance) -> None:
     """Keys and health are no business of other origins' pages."""
     for path in ("/healthz", "/readyz", "/.well-known/jwks.json"):
-        answer = httpx.get(f"{tight.base_url}{path}", headers={"Origin": ORIGIN})
+        answer = httpx.get(
+            f"{limited_appliance.base_url}{path}", headers={"Origin": ORIGIN}
+        )
 
         assert answer.status_code == 200
         assert "Access-Control-Allow-Origin" not in answer.headers

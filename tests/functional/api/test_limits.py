@@ -27,16 +27,16 @@ def _call(client: httpx.Client, file: bytes, options: object) -> httpx.Response:
 
 
 def test_document_over_limit_refused(
-    tight: Appliance, tight_signer: TestPerson
+    limited_appliance: Appliance, limited_signer: TestPerson
 ) -> None:
     """One byte over the limit is refused by name; the limit itself is looked at.
 
     Source: decisions "Limits".
     """
-    request = tight.new_request(tight_signer, pdfs.one_page())
-    options = command(tight_signer, request)
+    request = limited_appliance.new_request(limited_signer, pdfs.one_page())
+    options = command(limited_signer, request)
 
-    with tight.client(tight_signer) as client:
+    with limited_appliance.client(limited_signer) as client:
         over = _call(client, b"x" * (LIMIT + 1), options)
         far_over = _call(client, b"x" * (LIMIT * 100), options)
         at = _call(client, b"x" * LIMIT, options)
@@ -47,23 +47,23 @@ def test_document_over_limit_refused(
 
 
 def test_document_over_limit_is_not_taken_in(
-    tight: Appliance, tight_signer: TestPerson
+    limited_appliance: Appliance, limited_signer: TestPerson
 ) -> None:
     """Nor does it get in through an operator's hands."""
     with pytest.raises(Exception, match="DOCUMENT_TOO_LARGE"):
-        tight.new_request(tight_signer, pdfs.one_page() + b" " * LIMIT)
+        limited_appliance.new_request(limited_signer, pdfs.one_page() + b" " * LIMIT)
 
 
-def test_body_that_stalls_is_given_up(tight: Appliance) -> None:
+def test_body_that_stalls_is_given_up(limited_appliance: Appliance) -> None:
     """A body that stops coming is answered 408 after `web.body_timeout_s`."""
     start = head(
-        tight,
+        limited_appliance,
         "POST /auth/login HTTP/1.1",
         "Content-Type: application/json",
         "Content-Length: 50",
     )
 
-    (answer,) = raw(tight, start, b'{"usuario":')
+    (answer,) = raw(limited_appliance, start, b'{"usuario":')
 
     assert (answer.status, answer.code) == (408, "BODY_TIMEOUT")
 
@@ -88,22 +88,22 @@ def test_answer_before_the_body_is_read(appliance: Appliance) -> None:
 
 
 def test_full_disk_is_507_before_the_key_is_used(
-    tight: Appliance, tight_signer: TestPerson
+    limited_appliance: Appliance, limited_signer: TestPerson
 ) -> None:
     """The request waits for its signer, who succeeds when there is room again.
 
     Source: reliability F19.
     """
-    with small_disk(tight.settings.documents_dir, 4_194_304) as made:
+    with small_disk(limited_appliance.settings.documents_dir, 4_194_304) as made:
         if not made:
             pytest.skip("mounting a tmpfs needs root")
-        request = tight.new_request(tight_signer, pdfs.one_page())
-        filler = fill(tight.settings.documents_dir)
-        with tight.client(tight_signer) as client:
-            refused = _settled(client, command(tight_signer, request))
-            intents = tight.intents(request)
+        request = limited_appliance.new_request(limited_signer, pdfs.one_page())
+        filler = fill(limited_appliance.settings.documents_dir)
+        with limited_appliance.client(limited_signer) as client:
+            refused = _settled(client, command(limited_signer, request))
+            intents = limited_appliance.intents(request)
             filler.unlink()
-            signed = _settled(client, command(tight_signer, request))
+            signed = _settled(client, command(limited_signer, request))
             pdf = client.get(signed.json()["documentoFirmado"])
 
     assert problem(refused, 507, "STORAGE_FULL")["category"] == "retry"

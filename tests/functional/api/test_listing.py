@@ -75,12 +75,15 @@ def test_list_needs_no_body(reader: httpx.Client) -> None:
 
 
 def test_list_shows_only_own_requests(
-    appliance: Appliance, reader: httpx.Client, other: TestPerson, mine: list[int]
+    appliance: Appliance,
+    reader: httpx.Client,
+    other_signer: TestPerson,
+    mine: list[int],
 ) -> None:
     """Another person's request is in their list and in nobody else's."""
-    theirs = appliance.new_request(other, pdfs.one_page())
+    theirs = appliance.new_request(other_signer, pdfs.one_page())
 
-    with appliance.client(other) as client:
+    with appliance.client(other_signer) as client:
         others = [each["solicitudId"] for each in client.get("/solicitudes").json()]
     own = [each["solicitudId"] for each in reader.get("/solicitudes").json()]
 
@@ -96,11 +99,11 @@ def test_list_is_newest_first(reader: httpx.Client, mine: list[int]) -> None:
     assert listed == mine[::-1]
 
 
-def test_list_filters_by_estado(appliance: Appliance, other: TestPerson) -> None:
+def test_list_filters_by_estado(appliance: Appliance, other_signer: TestPerson) -> None:
     """`estado` picks one state, also one that is not listed by itself."""
-    request = appliance.new_request(other, pdfs.one_page())
-    with appliance.client(other) as client:
-        assert sign(client, other, request).status_code == 200
+    request = appliance.new_request(other_signer, pdfs.one_page())
+    with appliance.client(other_signer) as client:
+        assert sign(client, other_signer, request).status_code == 200
 
         signed = client.get("/solicitudes", params={"estado": "firmada"}).json()
         pending = client.get("/solicitudes", params={"estado": "pendiente"}).json()
@@ -167,12 +170,12 @@ def test_unknown_query_parameter_is_named(reader: httpx.Client, name: str) -> No
 
 
 def test_detail_tells_what_will_be_signed(
-    appliance: Appliance, other: TestPerson
+    appliance: Appliance, other_signer: TestPerson
 ) -> None:
     """Pages, sizes, digest and what the inspection found, in words."""
-    request = appliance.new_request(other, pdfs.javascript(), "con programa.pdf")
+    request = appliance.new_request(other_signer, pdfs.javascript(), "con programa.pdf")
 
-    with appliance.client(other) as client:
+    with appliance.client(other_signer) as client:
         answer = client.get(f"/solicitudes/{request}")
         english = client.get(
             f"/solicitudes/{request}", headers={"Accept-Language": "en"}
@@ -189,10 +192,13 @@ def test_detail_tells_what_will_be_signed(
 
 
 def test_request_of_others_is_as_absent(
-    appliance: Appliance, reader: httpx.Client, lister: TestPerson, other: TestPerson
+    appliance: Appliance,
+    reader: httpx.Client,
+    lister: TestPerson,
+    other_signer: TestPerson,
 ) -> None:
     """Every address of another person's request answers as for no request."""
-    theirs = appliance.new_request(other, pdfs.one_page())
+    theirs = appliance.new_request(other_signer, pdfs.one_page())
 
     for wanted in (theirs, 999_999_999):
         body = command(lister, wanted)

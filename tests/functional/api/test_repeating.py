@@ -160,24 +160,24 @@ def test_if_match_of_the_document_seen_signs(
 
 
 def test_work_that_outlasts_the_call_is_202(
-    tight: Appliance, tight_signer: TestPerson
+    limited_appliance: Appliance, limited_signer: TestPerson
 ) -> None:
     """While no worker works: 202 and where to look; then the same call gives it.
 
     Source: decisions "answer".
     """
-    request = tight.new_request(tight_signer, pdfs.one_page())
-    with tight.client(tight_signer) as client:
-        with held(tight):
-            answer = sign(client, tight_signer, request)
+    request = limited_appliance.new_request(limited_signer, pdfs.one_page())
+    with limited_appliance.client(limited_signer) as client:
+        with held(limited_appliance):
+            answer = sign(client, limited_signer, request)
             listed = client.get("/solicitudes").json()
-            moved = sign(client, tight_signer, request, fontSize=20)
+            moved = sign(client, limited_signer, request, fontSize=20)
             rejected = client.post(
                 f"/solicitudes/{request}/rechazar", json={"motivo": "tarde"}
             )
         later = answer
         while later.status_code == 202:
-            later = sign(client, tight_signer, request)
+            later = sign(client, limited_signer, request)
 
     assert answer.status_code == 202
     assert answer.json() == {"status": "en_proceso", "solicitudId": request}
@@ -191,16 +191,16 @@ def test_work_that_outlasts_the_call_is_202(
 
 @pytest.mark.parametrize("form", ["json", "multipart"])
 def test_pdf_that_outlasts_the_call_is_503(
-    tight: Appliance, tight_signer: TestPerson, form: str
+    limited_appliance: Appliance, limited_signer: TestPerson, form: str
 ) -> None:
     """Who asked for a PDF gets one or an error, never JSON to be saved as a PDF.
 
     Source: decisions "PDF in the answer".
     """
     document = pdfs.one_page()
-    request = tight.new_request(tight_signer, document)
-    body = command(tight_signer, request)
-    with tight.client(tight_signer) as client:
+    request = limited_appliance.new_request(limited_signer, document)
+    body = command(limited_signer, request)
+    with limited_appliance.client(limited_signer) as client:
 
         def ask() -> httpx.Response:
             if form == "json":
@@ -212,7 +212,7 @@ def test_pdf_that_outlasts_the_call_is_503(
             ]
             return client.post(SIGN, files=parts)
 
-        with held(tight):
+        with held(limited_appliance):
             answer = ask()
         later = answer
         while later.status_code == 503:

@@ -112,12 +112,12 @@ def _logs(*appliances: Appliance) -> Iterator[str]:
         yield from appliance.log.read_text("utf-8", "replace").splitlines()
 
 
-def test_nothing_was_a_500(appliance: Appliance, tight: Appliance) -> None:
+def test_nothing_was_a_500(appliance: Appliance, limited_appliance: Appliance) -> None:
     """No input of the whole run was answered by 500, and no role fell over.
 
     Source: decisions "errors".
     """
-    lines = list(_logs(appliance, tight))
+    lines = list(_logs(appliance, limited_appliance))
 
     answered = [line for line in lines if re.search(r"\bstatus=\d{3}\b", line)]
     assert answered

@@ -36,14 +36,14 @@ LEFT_OPEN = {"issue15557.pdf"}
     "step", [6, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"]
 )
 def test_corpus_is_signed_and_valid_or_refused_by_name(
-    on_sqlite: Appliance, people: list[TestPerson], tmp_path: Path, step: int
+    sqlite_appliance: Appliance, people: list[TestPerson], tmp_path: Path, step: int
 ) -> None:
     """Each file both ways valid for pyHanko and pdfsig, or refused by a code.
 
     Every sixth by default: the engine signs all of them in test_signing_corpus.
     """
     files = {name: FILES[name] for name in list(FILES)[::step]}
-    lines = sign_corpus(on_sqlite, people[0], files, drawn_every=8)
+    lines = sign_corpus(sqlite_appliance, people[0], files, drawn_every=8)
 
     (tmp_path / "corpus.md").write_text("\n".join(table(lines)))
     odd = [line for line in lines if not (line.signed or line.refused)]
@@ -52,30 +52,30 @@ def test_corpus_is_signed_and_valid_or_refused_by_name(
     assert all(line.refused.startswith("PDF_") for line in lines if line.refused)
     assert {line.name for line in lines if line.refused} <= REFUSED
     # Each document was looked at just now; the record and the files were not.
-    newest = read_ledger(on_sqlite).newest
-    assert read_ledger(on_sqlite, after=newest).faults() == []
+    newest = read_ledger(sqlite_appliance).newest
+    assert read_ledger(sqlite_appliance, after=newest).faults() == []
 
 
 @pytest.mark.long
 def test_whole_corpus_looks_as_before_but_for_the_stamp(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """Every page of every file that is signed, B-LT, both ways."""
     if not FILES:
         pytest.skip("the shared corpus does not stand beside the project")
-    lines = sign_corpus(on_sqlite, people[0], FILES)
+    lines = sign_corpus(sqlite_appliance, people[0], FILES)
 
     different = {line.name for line in lines if LOOKS in line.invisible + line.visible}
     assert different <= LEFT_OPEN
 
 
 def test_damaged_and_encrypted_files_are_signed(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """As repaired copies, told as such, or as they are; each looks as it came."""
     files = made()
 
-    lines = sign_corpus(on_sqlite, people[0], files)
+    lines = sign_corpus(sqlite_appliance, people[0], files)
 
     assert [_in_short(line) for line in lines] == [
         (name, GOOD, GOOD, name in DAMAGED) for name in files

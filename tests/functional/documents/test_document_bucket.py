@@ -16,8 +16,11 @@ from appliance.documents.local.folder_mark import FILE
 from appliance.domain.ids import IntegratorId
 from appliance.domain.vocab import RequestState
 from tests.support.appliance.appliance import Appliance
-from tests.support.appliance.backups import Site, backed_up
-from tests.support.appliance.bucket_appliance import BucketSite, bucket_site
+from tests.support.appliance.backups import RestorableAppliance, backed_up
+from tests.support.appliance.bucket_appliance import (
+    BucketAppliance,
+    running_bucket_appliance,
+)
 from tests.support.appliance.http_calls import problem, signed_pdf
 from tests.support.appliance.ledger import read_ledger
 from tests.support.documents import pdfs
@@ -30,19 +33,22 @@ CUT_S = 30
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[BucketSite]:
+def bucket_appliance() -> Iterator[BucketAppliance]:
     """One that no test loses; leases are short."""
-    with bucket_site(signing="lease_s = 2") as made:
+    with running_bucket_appliance(signing="lease_s = 2") as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def lost(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[BucketSite, Site]]:
+) -> Iterator[tuple[BucketAppliance, RestorableAppliance]]:
     """One with backups, which tests lose: the last of them for good."""
     places = tmp_path_factory.mktemp("places")
-    with bucket_site() as bucket, backed_up(bucket.appliance, places) as backups:
+    with (
+        running_bucket_appliance() as bucket,
+        backed_up(bucket.appliance, places) as backups,
+    ):
         yield bucket, backups
 
 
@@ -59,9 +65,12 @@ def assert_valid(appliance: Appliance, pdf: bytes) -> None:
     assert pyhanko_valid(pdf, appliance.roots)
 
 
-def test_documents_are_signed_in_a_bucket(site: BucketSite) -> None:
+def test_documents_are_signed_in_a_bucket(bucket_appliance: BucketAppliance) -> None:
     """By the API; what lies there is encrypted, and another host reads it as well."""
-    appliance, person = site.appliance, site.appliance.new_person()
+    appliance, person = (
+        bucket_appliance.appliance,
+        bucket_appliance.appliance.new_person(),
+    )
     pdf = pdfs.one_page("balde")
     request = appliance.new_request(person, pdf)
     with appliance.client(person) as client:
@@ -71,9 +80,9 @@ def test_documents_are_signed_in_a_bucket(site: BucketSite) -> None:
 
     assert original == pdf
     assert_valid(appliance, signed)
-    names = [name for name in site.place.names() if name != FILE]
+    names = [name for name in bucket_appliance.place.names() if name != FILE]
     assert len(names) >= 2
-    assert all(site.place.read(name).startswith(MAGIC) for name in names)
+    assert all(bucket_appliance.place.read(name).startswith(MAGIC) for name in names)
     assert list(appliance.settings.documents_dir.rglob("*.pdf")) == []
     (owner,) = {IntegratorId(name.partition("/")[0]) for name in names}
 
@@ -84,23 +93,23 @@ def test_documents_are_signed_in_a_bucket(site: BucketSite) -> None:
     assert SECRET_KEY not in appliance.log.read_text()
 
 
-def test_commands_look_at_the_bucket(site: BucketSite) -> None:
+def test_commands_look_at_the_bucket(bucket_appliance: BucketAppliance) -> None:
     """`check`, `encrypt` and `migrate`; another's is refused with its name."""
-    appliance = site.appliance
+    appliance = bucket_appliance.appliance
     done = appliance.rubrica("documents", "check")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("/rubrica: good\n")
-    assert not any(".probe" in name for name in site.place.names())
+    assert not any(".probe" in name for name in bucket_appliance.place.names())
     assert "0 documents" in appliance.rubrica("documents", "encrypt").stdout
     assert appliance.rubrica("check-config").returncode == 0
 
-    mark = site.place.read(FILE)
-    site.place.write(FILE, b"another's\n")
+    mark = bucket_appliance.place.read(FILE)
+    bucket_appliance.place.write(FILE, b"another's\n")
     refused = appliance.rubrica("migrate")
-    site.place.write(FILE, mark)
+    bucket_appliance.place.write(FILE, mark)
     assert refused.returncode == 78
     assert "another installation's" in refused.stderr
-    with site.link.cut():
+    with bucket_appliance.link.cut():
         for command in ("check", "encrypt", "recover"):
             away = appliance.rubrica("documents", command)
             assert away.returncode == 75, away.stdout
@@ -111,16 +120,18 @@ def test_commands_look_at_the_bucket(site: BucketSite) -> None:
 
 
 @pytest.mark.full
-def test_nothing_is_lost_while_the_link_is_cut(site: BucketSite) -> None:
+def test_nothing_is_lost_while_the_link_is_cut(
+    bucket_appliance: BucketAppliance,
+) -> None:
     """Silently, for half a minute, amid signatures: nothing fails that need not."""
-    appliance = site.appliance
+    appliance = bucket_appliance.appliance
     people = [appliance.new_person() for _ in range(3)]
     before = appliance.new_request(people[0], pdfs.one_page("antes"))
     with appliance.client(people[0]) as client:
         signed = signed_pdf(client, people[0], before)
         crowd = Crowd(appliance, people, pdfs.one_page("corte"), 6, at_least=30)
         with crowd.calling():
-            with site.link.cut():
+            with bucket_appliance.link.cut():
                 ends = time.monotonic() + CUT_S
                 until(lambda: checks(appliance)["documents"] == "DOCUMENTS_AWAY")
                 began = time.monotonic()
@@ -138,7 +149,7 @@ def test_nothing_is_lost_while_the_link_is_cut(site: BucketSite) -> None:
     allowed = {"200", "202", BROKEN}
     assert {each for each in crowd.answers if each[:3] != "503"} <= allowed
     until(lambda: not read_ledger(appliance).with_state(RequestState.IN_PROGRESS))
-    site.copy_to_folder()
+    bucket_appliance.copy_to_folder()
     ledger = read_ledger(appliance)
     assert not ledger.with_state(RequestState.FAILED)
     assert ledger.faults() == []
@@ -147,17 +158,22 @@ def test_nothing_is_lost_while_the_link_is_cut(site: BucketSite) -> None:
 
 def test_folder_becomes_a_bucket(tmp_path: Path) -> None:
     """Its files, copied under their names: what was signed is there; more is signed."""
-    with bucket_site(in_bucket=False) as site:
-        appliance, person = site.appliance, site.appliance.new_person()
+    with running_bucket_appliance(in_bucket=False) as bucket_appliance:
+        appliance, person = (
+            bucket_appliance.appliance,
+            bucket_appliance.appliance.new_person(),
+        )
         first = appliance.new_request(person, pdfs.one_page("carpeta"))
         waiting = appliance.new_request(person, pdfs.one_page("después"))
         with appliance.client(person) as client:
             signed = signed_pdf(client, person, first)
         appliance.stop()
         folder = appliance.settings.documents_dir
-        site.copy_to_bucket(folder)
+        bucket_appliance.copy_to_bucket(folder)
         folder.rename(tmp_path / "away")
-        documents = site.place.settings.model_dump(exclude_unset=True, mode="json")
+        documents = bucket_appliance.place.settings.model_dump(
+            exclude_unset=True, mode="json"
+        )
         appliance.configure(more=f"[documents]\n{lines(documents)}")
         assert appliance.rubrica("migrate").stdout == "current\n"
         appliance.start()
@@ -169,7 +185,9 @@ def test_folder_becomes_a_bucket(tmp_path: Path) -> None:
         assert_valid(appliance, later)
 
 
-def test_drill_looks_at_the_list_of_a_bucket(lost: tuple[BucketSite, Site]) -> None:
+def test_drill_looks_at_the_list_of_a_bucket(
+    lost: tuple[BucketAppliance, RestorableAppliance],
+) -> None:
     """What the record names is in it; the bucket itself is not asked."""
     bucket, site = lost
     site.sign()
@@ -182,7 +200,9 @@ def test_drill_looks_at_the_list_of_a_bucket(lost: tuple[BucketSite, Site]) -> N
     assert "2 listed; they are in a bucket, and are not opened" in done.stdout
 
 
-def test_record_is_restored_beside_its_bucket(lost: tuple[BucketSite, Site]) -> None:
+def test_record_is_restored_beside_its_bucket(
+    lost: tuple[BucketAppliance, RestorableAppliance],
+) -> None:
     """The backup lists the documents; what was signed since is given back."""
     _, site = lost
     appliance, person = site.appliance, site.person
@@ -208,7 +228,9 @@ def test_record_is_restored_beside_its_bucket(lost: tuple[BucketSite, Site]) -> 
     assert_valid(appliance, more)
 
 
-def test_document_that_left_its_bucket_is_named(lost: tuple[BucketSite, Site]) -> None:
+def test_document_that_left_its_bucket_is_named(
+    lost: tuple[BucketAppliance, RestorableAppliance],
+) -> None:
     """By the restore, with status 1; an archive of files is not poured into one."""
     bucket, site = lost
     site.sign()

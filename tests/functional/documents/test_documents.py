@@ -90,7 +90,7 @@ def test_wrong_or_absent_clave_opens_nothing(
 def test_stored_reference_outlives_its_clave(
     appliance: Appliance,
     signer: TestPerson,
-    other: TestPerson,
+    other_signer: TestPerson,
     client: httpx.Client,
     request_id: int,
 ) -> None:
@@ -105,7 +105,7 @@ def test_stored_reference_outlives_its_clave(
 
     problem(httpx.get(stored), 401, "TOKEN_MISSING")
     assert client.get(stored).content == httpx.get(fresh).content
-    with appliance.client(other) as theirs:
+    with appliance.client(other_signer) as theirs:
         problem(theirs.get(stored), 404, "SOLICITUD_NOT_FOUND")
 
 

@@ -19,19 +19,22 @@ from appliance.bootstrap import ServiceRegistry
 from appliance.documents.local.folder_mark import FILE
 from appliance.domain.errors import DocumentsAwayError
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.bucket_appliance import BucketSite, bucket_site
+from tests.support.appliance.bucket_appliance import (
+    BucketAppliance,
+    running_bucket_appliance,
+)
 from tests.support.appliance.http_calls import signed_pdf
 from tests.support.appliance.ledger import read_ledger
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_valid
-from tests.support.factories.document_storage import BucketPlace
+from tests.support.factories.document_storage import BucketStorage
 from tests.support.faults.fault_injection import until
 from tests.support.processes.plain_http import NO_TLS
 from tests.support.processes.scratch import short_folder
 from tests.support.services.s3 import lines
 
 PREFIX: Final = "rubrica"
-"""Of `bucket_site`."""
+"""Of `running_bucket_appliance`."""
 BESIDE: Final = "rubrica2"
 """One that begins as the first one's does."""
 OTHERS: Final = "otra"
@@ -40,14 +43,14 @@ LATER: Final = timedelta(days=1)
 
 
 @pytest.fixture(scope="module")
-def first() -> Iterator[BucketSite]:
+def first() -> Iterator[BucketAppliance]:
     """An installation on the prefix `rubrica`, and its bucket."""
-    with bucket_site() as made:
+    with running_bucket_appliance() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def second(first: BucketSite) -> Iterator[Appliance]:
+def second(first: BucketAppliance) -> Iterator[Appliance]:
     """An installation beside it."""
     with another(first, BESIDE) as made:
         made.set_up()
@@ -56,7 +59,7 @@ def second(first: BucketSite) -> Iterator[Appliance]:
 
 
 @contextmanager
-def another(first: BucketSite, prefix: str) -> Iterator[Appliance]:
+def another(first: BucketAppliance, prefix: str) -> Iterator[Appliance]:
     """Another installation on a prefix of that bucket, neither set up nor started."""
     with short_folder() as folder:
         appliance = Appliance(
@@ -68,12 +71,12 @@ def another(first: BucketSite, prefix: str) -> Iterator[Appliance]:
             appliance.close()
 
 
-def documents(first: BucketSite, prefix: str) -> str:
+def documents(first: BucketAppliance, prefix: str) -> str:
     """Settings for a prefix of that bucket."""
     return f"[documents]\n{lines(first.server.tables(bucket(first, prefix)))}"
 
 
-def bucket(first: BucketSite, prefix: str) -> str:
+def bucket(first: BucketAppliance, prefix: str) -> str:
     """A prefix of that bucket, as the settings name it."""
     of_first = first.place.settings.bucket
     assert of_first is not None
@@ -112,7 +115,7 @@ def clear(appliance: Appliance) -> int:
     return appliance.do(lambda front: front.core.documents.clear(before))
 
 
-def begin_upload(first: BucketSite, prefix: str) -> None:
+def begin_upload(first: BucketAppliance, prefix: str) -> None:
     """Begin an upload below a prefix that nobody goes on with."""
     address = f"{first.server.tables('any')['endpoint']}/{bucket(first, prefix)}"
     begun = httpx.post(f"{address}/part.pdf?uploads", verify=NO_TLS)
@@ -121,17 +124,17 @@ def begin_upload(first: BucketSite, prefix: str) -> None:
 
 def assert_clean(appliance: Appliance) -> None:
     """By its ledger."""
-    place = BucketPlace(appliance.settings.documents)
+    place = BucketStorage(appliance.settings.documents)
     place.copy_to(appliance.settings.documents_dir)
     assert read_ledger(appliance).faults() == []
 
 
 def test_two_installations_have_a_prefix_each(
-    first: BucketSite, second: Appliance
+    first: BucketAppliance, second: Appliance
 ) -> None:
     """The same document in both is two; neither finds, lists or clears the other's."""
     pdf = pdfs.one_page("de los dos")
-    place = BucketPlace(second.settings.documents)
+    place = BucketStorage(second.settings.documents)
     for appliance in (first.appliance, second, second):
         sign_one(appliance, pdf)
 
@@ -151,7 +154,7 @@ def test_two_installations_have_a_prefix_each(
 
 
 def test_second_installation_on_a_prefix_is_refused(
-    first: BucketSite, second: Appliance
+    first: BucketAppliance, second: Appliance
 ) -> None:
     """By `migrate`; none of its roles writes there, and the first one signs on."""
     pdf = pdfs.one_page("de uno solo")
@@ -173,9 +176,9 @@ def test_second_installation_on_a_prefix_is_refused(
         assert_clean(appliance)
 
 
-def test_prefix_is_somebodys_before_its_first_document(first: BucketSite) -> None:
+def test_prefix_is_somebodys_before_its_first_document(first: BucketAppliance) -> None:
     """A new installation does not take it over, and is set up on one of its own."""
-    place = BucketPlace(first.server.settings(bucket(first, OTHERS)))
+    place = BucketStorage(first.server.settings(bucket(first, OTHERS)))
     place.write(FILE, b"somebody's\n")
     with another(first, OTHERS) as new:
         assert new.rubrica("init", "--trial", str(new.folder)).returncode == 0
@@ -198,7 +201,9 @@ def assert_refused(appliance: Appliance) -> None:
     assert "Traceback" not in refused.stderr
 
 
-def assert_keeps_off(first: BucketSite, second: Appliance, person: TestPerson) -> None:
+def assert_keeps_off(
+    first: BucketAppliance, second: Appliance, person: TestPerson
+) -> None:
     """It says that it is not ready, and takes no document in."""
 
     def told() -> str:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.support.hosts.earlier_installation import Left, leave
-from tests.support.hosts.earlier_tree import Tree, TreeSite, commit
+from tests.support.hosts.earlier_tree import Tree, TreeInstallation, commit
 from tests.support.processes.scratch import short_folder
 
 NOW = Tree.present()
@@ -26,7 +26,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
     places = tmp_path_factory.mktemp("places")
     earlier = Tree.committed(tmp_path_factory.mktemp("tree"), commit())
     with short_folder() as folder:
-        site = TreeSite(folder)
+        site = TreeInstallation(folder)
         with site.running(earlier):
             made = leave(site, earlier, places)
         with site.running(NOW):

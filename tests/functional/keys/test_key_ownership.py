@@ -38,16 +38,16 @@ from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE
 
 
 @pytest.fixture(scope="module")
-def keyed() -> Iterator[Appliance]:
+def appliance_with_keys() -> Iterator[Appliance]:
     """On SQLite, with crash points, whose rows a test may alter."""
     with harmed(signing="workers = 2") as appliance:
         yield appliance
 
 
 @pytest.fixture(scope="module")
-def owner(keyed: Appliance) -> TestPerson:
+def owner(appliance_with_keys: Appliance) -> TestPerson:
     """Somebody with a wrapped RSA key."""
-    return keyed.new_person()
+    return appliance_with_keys.new_person()
 
 
 def credential_of(appliance: Appliance, person: TestPerson) -> Credential:
@@ -95,48 +95,48 @@ def audited(appliance: Appliance, request: int, event: str) -> list[dict[str, An
 # -- the modes and kinds -------------------------------------------------------------
 
 
-def test_wrapped_key_signs(keyed: Appliance, owner: TestPerson) -> None:
+def test_wrapped_key_signs(appliance_with_keys: Appliance, owner: TestPerson) -> None:
     """By default: RSA-2048, of which nothing stays on the token."""
-    signed(keyed, owner)
+    signed(appliance_with_keys, owner)
 
-    key = credential_of(keyed, owner)
+    key = credential_of(appliance_with_keys, owner)
     assert (key.key_mode, key.cka_id, key.master) == (KeyMode.WRAPPED, None, 1)
     public = x509.load_der_x509_certificate(key.certificate).public_key()
     assert isinstance(public, rsa.RSAPublicKey)
 
 
-def test_wrapped_curve_key_signs(keyed: Appliance) -> None:
+def test_wrapped_curve_key_signs(appliance_with_keys: Appliance) -> None:
     """P-256, by a setting."""
-    with restarted(keyed, hsm='key_algorithm = "ec-p256"'):
-        person = keyed.new_person("Curva Elíptica")
-        signed(keyed, person)
+    with restarted(appliance_with_keys, hsm='key_algorithm = "ec-p256"'):
+        person = appliance_with_keys.new_person("Curva Elíptica")
+        signed(appliance_with_keys, person)
 
-        key = credential_of(keyed, person)
+        key = credential_of(appliance_with_keys, person)
     public = x509.load_der_x509_certificate(key.certificate).public_key()
     assert isinstance(public, ec.EllipticCurvePublicKey)
     assert key.key_mode is KeyMode.WRAPPED
     # A key made before goes on as it was.
-    signed(keyed, person)
+    signed(appliance_with_keys, person)
 
 
-def test_resident_key_signs_by_its_permit_alone(keyed: Appliance) -> None:
+def test_resident_key_signs_by_its_permit_alone(appliance_with_keys: Appliance) -> None:
     """On the token, by a setting; and not without its owner's password."""
-    with restarted(keyed, hsm='key_mode = "resident"'):
-        person = keyed.new_person("Clave Residente")
-        signed(keyed, person)
-    key = credential_of(keyed, person)
+    with restarted(appliance_with_keys, hsm='key_mode = "resident"'):
+        person = appliance_with_keys.new_person("Clave Residente")
+        signed(appliance_with_keys, person)
+    key = credential_of(appliance_with_keys, person)
     assert (key.key_mode, key.master) == (KeyMode.RESIDENT, None)
 
     alter(
-        keyed,
+        appliance_with_keys,
         'UPDATE credential SET "outer" = ? WHERE id = ?',
         secrets.token_bytes(len(key.outer)),
         key.id,
     )
-    request = keyed.new_request(person, pdfs.one_page())
-    with keyed.client(person) as client:
+    request = appliance_with_keys.new_request(person, pdfs.one_page())
+    with appliance_with_keys.client(person) as client:
         problem(sign(client, person, request), 503, "ACTIVATION_INVALID")
-    (back,) = audited(keyed, request, "request.returned")
+    (back,) = audited(appliance_with_keys, request, "request.returned")
     assert (back["reason"], back["layer"]) == ("ACTIVATION_INVALID", "outer")
 
 
@@ -161,26 +161,31 @@ ALTERATIONS = {
 
 @pytest.mark.parametrize("what", ALTERATIONS)
 def test_altered_row_is_given_back_and_can_be_signed(
-    keyed: Appliance, owner: TestPerson, what: str
+    appliance_with_keys: Appliance, owner: TestPerson, what: str
 ) -> None:
     """Between the password and the key: nothing is signed, and it is told why."""
-    request = keyed.new_request(owner, pdfs.one_page())
-    with keyed.client(owner) as client, ThreadPoolExecutor(1) as pool:
-        with held(keyed):
+    request = appliance_with_keys.new_request(owner, pdfs.one_page())
+    with appliance_with_keys.client(owner) as client, ThreadPoolExecutor(1) as pool:
+        with held(appliance_with_keys):
             call = pool.submit(sign, client, owner, request)
-            activation = _activation(keyed, request)
-            alter(keyed, ALTERATIONS[what].replace(":id", "?"), activation)
+            activation = _activation(appliance_with_keys, request)
+            alter(
+                appliance_with_keys, ALTERATIONS[what].replace(":id", "?"), activation
+            )
         problem(call.result(), 503, "ACTIVATION_INVALID")
         if what == "key version":
-            alter(keyed, "UPDATE credential SET key_version = 1 WHERE key_version = 2")
+            alter(
+                appliance_with_keys,
+                "UPDATE credential SET key_version = 1 WHERE key_version = 2",
+            )
 
-        (back,) = audited(keyed, request, "request.returned")
+        (back,) = audited(appliance_with_keys, request, "request.returned")
         assert (back["reason"], back["layer"]) == ("ACTIVATION_INVALID", "seal")
-        assert audited(keyed, request, "key.intended") == []
+        assert audited(appliance_with_keys, request, "key.intended") == []
         again = sign(client, owner, request)
 
     assert again.status_code == 200, again.text
-    assert read_ledger(keyed, after=request - 1).faults() == []
+    assert read_ledger(appliance_with_keys, after=request - 1).faults() == []
 
 
 def _activation(appliance: Appliance, request: int) -> str:
@@ -199,60 +204,81 @@ def _activation(appliance: Appliance, request: int) -> str:
     return found[0][0]
 
 
-def test_altered_wrapping_is_given_back(keyed: Appliance) -> None:
+def test_altered_wrapping_is_given_back(appliance_with_keys: Appliance) -> None:
     """What the HSM wrapped for one key does not unwrap another's."""
-    one, two = keyed.new_person("Una"), keyed.new_person("Otra")
-    theirs = credential_of(keyed, two).blob_w
-    key = credential_of(keyed, one)
-    alter(keyed, "UPDATE credential SET blob_w = ? WHERE id = ?", theirs, key.id)
-    request = keyed.new_request(one, pdfs.one_page())
+    one, two = (
+        appliance_with_keys.new_person("Una"),
+        appliance_with_keys.new_person("Otra"),
+    )
+    theirs = credential_of(appliance_with_keys, two).blob_w
+    key = credential_of(appliance_with_keys, one)
+    alter(
+        appliance_with_keys,
+        "UPDATE credential SET blob_w = ? WHERE id = ?",
+        theirs,
+        key.id,
+    )
+    request = appliance_with_keys.new_request(one, pdfs.one_page())
 
-    with keyed.client(one) as client:
+    with appliance_with_keys.client(one) as client:
         problem(sign(client, one, request), 503, "ACTIVATION_INVALID")
 
-    (back,) = audited(keyed, request, "request.returned")
+    (back,) = audited(appliance_with_keys, request, "request.returned")
     assert back["layer"] == "hsm"
-    alter(keyed, "UPDATE credential SET blob_w = ? WHERE id = ?", key.blob_w, key.id)
-    signed(keyed, one)
+    alter(
+        appliance_with_keys,
+        "UPDATE credential SET blob_w = ? WHERE id = ?",
+        key.blob_w,
+        key.id,
+    )
+    signed(appliance_with_keys, one)
 
 
-def test_key_moved_to_somebody_else_does_not_open(keyed: Appliance) -> None:
+def test_key_moved_to_somebody_else_does_not_open(
+    appliance_with_keys: Appliance,
+) -> None:
     """A thief with a password of their own and the rows of another."""
-    thief, victim = keyed.new_person("Ladrona"), keyed.new_person("Víctima")
-    theirs, ours = credential_of(keyed, victim), credential_of(keyed, thief)
+    thief, victim = (
+        appliance_with_keys.new_person("Ladrona"),
+        appliance_with_keys.new_person("Víctima"),
+    )
+    theirs, ours = (
+        credential_of(appliance_with_keys, victim),
+        credential_of(appliance_with_keys, thief),
+    )
     columns = ("outer", "blob_w", "spki", "certificate", "chain")
     for column in columns:
         # The public key's hash alone is unique; who moves a key moves it too.
         alter(
-            keyed,
+            appliance_with_keys,
             f'UPDATE credential SET "{column}" = (SELECT "{column}" FROM credential'  # noqa: S608 (our own names)
             " WHERE id = ?) WHERE id = ?",
             theirs.id,
             ours.id,
         )
-    request = keyed.new_request(thief, pdfs.one_page())
+    request = appliance_with_keys.new_request(thief, pdfs.one_page())
 
-    with keyed.client(thief) as client:
+    with appliance_with_keys.client(thief) as client:
         problem(sign(client, thief, request), 503, "ACTIVATION_INVALID")
 
-    (back,) = audited(keyed, request, "request.returned")
+    (back,) = audited(appliance_with_keys, request, "request.returned")
     assert back["layer"] == "outer"
 
 
 # -- the password and the pepper -----------------------------------------------------
 
 
-def test_password_changes_and_the_key_stays(keyed: Appliance) -> None:
+def test_password_changes_and_the_key_stays(appliance_with_keys: Appliance) -> None:
     """204; the old one is wrong from then on, the new one signs."""
-    person = keyed.new_person("Cambia Clave")
-    before = credential_of(keyed, person)
+    person = appliance_with_keys.new_person("Cambia Clave")
+    before = credential_of(appliance_with_keys, person)
     new = secrets.token_urlsafe(9)
-    keyed.secrets.add(new)
+    appliance_with_keys.secrets.add(new)
     body = {"password": person.signing_password, "nueva": new}
-    with keyed.client(person) as client:
+    with appliance_with_keys.client(person) as client:
         wrong = client.post("/credenciales/clave", json={**body, "password": "x" * 9})
         done = client.post("/credenciales/clave", json=body)
-        request = keyed.new_request(person, pdfs.one_page())
+        request = appliance_with_keys.new_request(person, pdfs.one_page())
         old = sign(client, person, request)
         answer = client.post(
             "/solicitudes/firmar", json={"solicitudId": request, "password": new}
@@ -262,7 +288,7 @@ def test_password_changes_and_the_key_stays(keyed: Appliance) -> None:
     assert (done.status_code, done.content) == (204, b"")
     problem(old, 403, "SIGN_PASSWORD_WRONG")
     assert answer.status_code == 200, answer.text
-    assert credential_of(keyed, person).certificate == before.certificate
+    assert credential_of(appliance_with_keys, person).certificate == before.certificate
 
 
 @pytest.mark.parametrize(
@@ -277,35 +303,37 @@ def test_password_changes_and_the_key_stays(keyed: Appliance) -> None:
     ],
 )
 def test_change_that_is_none_is_refused(
-    keyed: Appliance, owner: TestPerson, body: dict[str, object]
+    appliance_with_keys: Appliance, owner: TestPerson, body: dict[str, object]
 ) -> None:
     """400 by the field, and no attempt is counted."""
-    with keyed.client(owner) as client:
+    with appliance_with_keys.client(owner) as client:
         answer = client.post("/credenciales/clave", json=body)
 
     assert answer.status_code == 400, answer.text
     assert answer.json()["field"] in {"password", "nueva", "otra"}
 
 
-def test_change_needs_a_signer(keyed: Appliance) -> None:
+def test_change_needs_a_signer(appliance_with_keys: Appliance) -> None:
     """No bearer, no change."""
     answer = httpx.post(
-        f"{keyed.base_url}/credenciales/clave",
+        f"{appliance_with_keys.base_url}/credenciales/clave",
         json={"password": "12345678", "nueva": "123456789"},
     )
 
     problem(answer, 401, "TOKEN_MISSING")
 
 
-def test_pepper_is_renewed_at_the_next_signature(keyed: Appliance) -> None:
+def test_pepper_is_renewed_at_the_next_signature(
+    appliance_with_keys: Appliance,
+) -> None:
     """A second pepper: who signs is under it from then on, without noticing."""
-    person = keyed.new_person("Pimienta")
-    pepper = keyed.folder / "secrets" / "pepper"
+    person = appliance_with_keys.new_person("Pimienta")
+    pepper = appliance_with_keys.folder / "secrets" / "pepper"
     before = pepper.read_text()
-    done = keyed.rubrica("secrets", "rotate", "pepper")
+    done = appliance_with_keys.rubrica("secrets", "rotate", "pepper")
     assert done.returncode == 0, done.stderr
-    signed(keyed, person)
-    signed(keyed, person)
+    signed(appliance_with_keys, person)
+    signed(appliance_with_keys, person)
 
     async def version(front: ServiceRegistry) -> int:
         async with front.core.store.read() as transaction:
@@ -313,12 +341,12 @@ def test_pepper_is_renewed_at_the_next_signature(keyed: Appliance) -> None:
         assert secret is not None
         return secret.pepper_version
 
-    assert keyed.do(version) == 2
+    assert appliance_with_keys.do(version) == 2
     # Without the second pepper nobody can check what is kept under it.
     after = pepper.read_text()
     pepper.write_text(before)
-    request = keyed.new_request(person, pdfs.one_page())
-    with keyed.client(person) as client:
+    request = appliance_with_keys.new_request(person, pdfs.one_page())
+    with appliance_with_keys.client(person) as client:
         problem(sign(client, person, request), 503, "STORE_UNAVAILABLE")
     pepper.write_text(after)
 
@@ -338,12 +366,12 @@ def test_pepper_is_renewed_at_the_next_signature(keyed: Appliance) -> None:
     ],
 )
 def test_killed_enrolment_ends_in_one_key_that_works(
-    keyed: Appliance, point: str, mode: str
+    appliance_with_keys: Appliance, point: str, mode: str
 ) -> None:
     """Another worker, or the next start, makes it; what was left is swept."""
     with contextlib.ExitStack() as stack:
         if mode == "wrapped":
-            appliance = keyed
+            appliance = appliance_with_keys
         else:
             appliance = stack.enter_context(harmed(hsm=f'key_mode = "{mode}"'))
         crash = order_crash(appliance, point)
@@ -353,23 +381,25 @@ def test_killed_enrolment_ends_in_one_key_that_works(
         assert not crash.exists()
 
 
-def test_enrolment_is_asked_for_again_by_command(keyed: Appliance) -> None:
+def test_enrolment_is_asked_for_again_by_command(
+    appliance_with_keys: Appliance,
+) -> None:
     """`rubrica person issue`, with the password; and `--forgotten`, with a new one."""
-    person = keyed.new_person("Olvida Todo")
-    file = keyed.folder / "typed"
+    person = appliance_with_keys.new_person("Olvida Todo")
+    file = appliance_with_keys.folder / "typed"
     file.write_text("una clave nueva de firma\n")
     asked = ("person", "issue", "--cuil", person.cuil, "--password-file", str(file))
-    before = credential_of(keyed, person)
+    before = credential_of(appliance_with_keys, person)
 
-    has = keyed.rubrica(*asked)
-    forgotten = keyed.rubrica(*asked, "--forgotten")
+    has = appliance_with_keys.rubrica(*asked)
+    forgotten = appliance_with_keys.rubrica(*asked, "--forgotten")
 
     assert "ALREADY_EXISTS" in has.stderr
     assert forgotten.returncode == 0, forgotten.stderr
-    after = credential_of(keyed, person)
+    after = credential_of(appliance_with_keys, person)
     assert after.id != before.id
     assert after.vouched_by is VouchedBy.DEMO
-    signed(keyed, _with_password(person, "una clave nueva de firma"))
+    signed(appliance_with_keys, _with_password(person, "una clave nueva de firma"))
 
 
 def _with_password(person: TestPerson, password: str) -> TestPerson:
@@ -377,11 +407,13 @@ def _with_password(person: TestPerson, password: str) -> TestPerson:
     return replace(person, signing_password=password)
 
 
-def test_no_secret_stands_anywhere(keyed: Appliance) -> None:
+def test_no_secret_stands_anywhere(appliance_with_keys: Appliance) -> None:
     """After all of the above: not in the log, nor in the record or its journal."""
     kept = b"".join(
-        path.read_bytes() for path in keyed.folder.glob("rubrica.*") if path.is_file()
+        path.read_bytes()
+        for path in appliance_with_keys.folder.glob("rubrica.*")
+        if path.is_file()
     )
 
-    for secret in keyed.secrets:
+    for secret in appliance_with_keys.secrets:
         assert secret.encode() not in kept

@@ -28,7 +28,11 @@ from appliance.domain.generation import Generation
 from appliance.domain.vocab import RequestState
 from appliance.operations.backup.archive import writing
 from appliance.operations.backup.names import RECORD, BackupName, installation_id
-from tests.support.appliance.backups import Site, copied, site_with_backups
+from tests.support.appliance.backups import (
+    RestorableAppliance,
+    appliance_with_backups,
+    copied,
+)
 from tests.support.appliance.ledger import read_ledger
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_valid
@@ -45,9 +49,11 @@ SHUT = 0o077
 
 
 @pytest.fixture(scope="module")
-def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def on_sqlite(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RestorableAppliance]:
     """One with a signed document, to be copied: it was stopped."""
-    with site_with_backups(tmp_path_factory.mktemp("sqlite"), "sqlite") as made:
+    with appliance_with_backups(tmp_path_factory.mktemp("sqlite"), "sqlite") as made:
         made.sign()
         made.appliance.stop()
         yield made
@@ -56,11 +62,11 @@ def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def on_postgresql(
     postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+) -> Iterator[RestorableAppliance]:
     """The same on PostgreSQL."""
     name = postgres_server.create_database()
     places = tmp_path_factory.mktemp("postgresql")
-    with site_with_backups(places, postgres_server.url(name)) as made:
+    with appliance_with_backups(places, postgres_server.url(name)) as made:
         made.sign()
         made.appliance.stop()
         yield made
@@ -68,9 +74,11 @@ def on_postgresql(
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+def restorable_appliance(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[RestorableAppliance]:
     """The test's own, with a signed document, which is lost in it; not started."""
-    origin: Site = request.getfixturevalue(f"on_{request.param}")
+    origin: RestorableAppliance = request.getfixturevalue(f"on_{request.param}")
     if request.param == "sqlite":
         with copied(origin, tmp_path, "sqlite") as made:
             yield made
@@ -84,42 +92,46 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestorableAppliance]:
     """One that no test loses."""
-    with site_with_backups(tmp_path_factory.mktemp("backups"), "sqlite") as made:
+    with appliance_with_backups(tmp_path_factory.mktemp("backups"), "sqlite") as made:
         yield made
 
 
 @pytest.fixture
-def empty(steady: Site) -> Site:
+def empty(steady: RestorableAppliance) -> RestorableAppliance:
     """The same, without a backup."""
     for path in (*steady.files("record"), *steady.files("secrets")):
         path.unlink()
     return steady
 
 
-def test_what_is_lost_comes_back_and_signs_on(site: Site) -> None:
+def test_what_is_lost_comes_back_and_signs_on(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """Made amid signatures: documents valid, keys usable, the audit whole."""
-    appliance = site.appliance
+    appliance = restorable_appliance.appliance
     appliance.start()
-    first, signed = site.sign()
-    crowd = Crowd(appliance, [site.person], pdfs.one_page(), at_least=20)
+    first, signed = restorable_appliance.sign()
+    crowd = Crowd(
+        appliance, [restorable_appliance.person], pdfs.one_page(), at_least=20
+    )
     with crowd.calling():
-        site.back_up_all()
+        restorable_appliance.back_up_all()
     secrets = {p: p.read_bytes() for p in (appliance.folder / "secrets").iterdir()}
-    site.lose()
+    restorable_appliance.lose()
 
-    told = site.restore_all()
+    told = restorable_appliance.restore_all()
 
     assert told.returncode == 0, told.stdout + told.stderr
     for path, content in secrets.items():
         assert path.read_bytes() == content
         assert S_IMODE(path.stat().st_mode) & SHUT == 0
-    site.go_on()
-    assert site.signed(first) == signed
+    restorable_appliance.go_on()
+    assert restorable_appliance.signed(first) == signed
     # What was being signed at that moment is given back to its signer, or signed.
     until(lambda: not read_ledger(appliance).with_state(RequestState.IN_PROGRESS))
-    _, later = site.sign()
+    _, later = restorable_appliance.sign()
     assert pdfsig(later)[0].valid
     assert pyhanko_valid(later, appliance.roots)
     assert appliance.rubrica("audit", "verify").returncode == 0
@@ -129,72 +141,78 @@ def test_what_is_lost_comes_back_and_signs_on(site: Site) -> None:
     assert [f for f in ledger.faults() if "belong to nothing" not in f] == []
 
 
-def test_restore_that_is_cut_off_is_begun_again(site: Site) -> None:
+def test_restore_that_is_cut_off_is_begun_again(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """A damaged file brings no database; the whole one then keeps what is the same."""
-    site.appliance.start()
-    request, signed = site.sign()
-    site.back_up_all()
-    site.lose()
-    (whole,) = site.files("record")
+    restorable_appliance.appliance.start()
+    request, signed = restorable_appliance.sign()
+    restorable_appliance.back_up_all()
+    restorable_appliance.lose()
+    (whole,) = restorable_appliance.files("record")
     kept = whole.read_bytes()
 
     whole.write_bytes(kept[:-1000])
-    cut = site.restore_all()
+    cut = restorable_appliance.restore_all()
     whole.write_bytes(kept)
-    again = site.restore_all()
+    again = restorable_appliance.restore_all()
 
     assert cut.returncode == 78
     assert "Traceback" not in cut.stderr
     assert again.returncode == 0, again.stderr
     assert "0 kept" not in again.stdout.splitlines()[1]
-    site.go_on()
-    assert site.signed(request) == signed
+    restorable_appliance.go_on()
+    assert restorable_appliance.signed(request) == signed
 
 
-def test_restore_overwrites_nothing(site: Site) -> None:
+def test_restore_overwrites_nothing(restorable_appliance: RestorableAppliance) -> None:
     """A database that holds something, and another key than the backup's, stay."""
-    site.back_up_all()
-    before = read_ledger(site.appliance).newest
+    restorable_appliance.back_up_all()
+    before = read_ledger(restorable_appliance.appliance).newest
 
-    full = site.restore()
+    full = restorable_appliance.restore()
 
     assert full.returncode == 78
-    assert read_ledger(site.appliance).newest == before
-    site.lose()
-    pepper = site.appliance.folder / "secrets/pepper"
+    assert read_ledger(restorable_appliance.appliance).newest == before
+    restorable_appliance.lose()
+    pepper = restorable_appliance.appliance.folder / "secrets/pepper"
     pepper.parent.mkdir(mode=0o700)
     other = os.urandom(32).hex()
     pepper.write_text(other)
-    refused = site.restore_all()
+    refused = restorable_appliance.restore_all()
     assert refused.returncode == 78
     assert str(pepper) in refused.stderr
     assert pepper.read_text() == other
 
 
-@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
-def test_documents_that_are_missing_are_named(site: Site) -> None:
+@pytest.mark.parametrize("restorable_appliance", ["sqlite"], indirect=True)
+def test_documents_that_are_missing_are_named(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """A document that was gone before the backup: status 1, and which it is."""
-    ledger = read_ledger(site.appliance)
+    ledger = read_ledger(restorable_appliance.appliance)
     (row,) = ledger.rows["signed_document"]
     gone = ledger.path(row.integrator, row.sha256)
     gone.unlink()
-    site.back_up_all()
-    site.lose()
+    restorable_appliance.back_up_all()
+    restorable_appliance.lose()
 
-    told = site.restore_all()
+    told = restorable_appliance.restore_all()
 
     assert told.returncode == 1
     assert f"MISSING  {row.integrator}/{row.sha256}.pdf" in told.stdout
 
 
-def name_of_year(site: Site, year: int) -> str:
+def name_of_year(restorable_appliance: RestorableAppliance, year: int) -> str:
     """What a backup of the record of a year's first moment is called."""
-    whose = installation_id(mark_in(site.appliance.settings.documents_dir))
+    whose = installation_id(
+        mark_in(restorable_appliance.appliance.settings.documents_dir)
+    )
     assert whose is not None
     return BackupName(RECORD, whose, datetime(year, 1, 1, tzinfo=UTC)).file
 
 
-def test_backups_beyond_those_to_keep_go(empty: Site) -> None:
+def test_backups_beyond_those_to_keep_go(empty: RestorableAppliance) -> None:
     """The newest stay; what is no backup, or another installation's, is not touched."""
     note = empty.places / "record" / "rubrica-note.txt"
     note.write_text("mine")
@@ -214,7 +232,9 @@ def test_backups_beyond_those_to_keep_go(empty: Site) -> None:
     assert len(left) == 4
 
 
-def test_secrets_place_that_is_away_keeps_no_record_too_many(empty: Site) -> None:
+def test_secrets_place_that_is_away_keeps_no_record_too_many(
+    empty: RestorableAppliance,
+) -> None:
     """One that is full, say: each day would leave a record more than are to stay."""
     name = name_of_year(empty, 2020)
     (empty.places / "record" / name).write_bytes(b"x")
@@ -237,7 +257,7 @@ def wait_for_the_next_second() -> None:
     until(lambda: int(time.time()) > made)
 
 
-def test_file_says_what_a_timer_does(empty: Site) -> None:
+def test_file_says_what_a_timer_does(empty: RestorableAppliance) -> None:
     """The options are left out; the database and the figures then say when it was."""
     config = empty.places / "backup.toml"
     config.write_text(
@@ -260,7 +280,7 @@ def test_file_says_what_a_timer_does(empty: Site) -> None:
     until(lambda: any(float(each) >= began - 1 for each in told()))
 
 
-def test_newest_stays_whatever_the_clock_was(empty: Site) -> None:
+def test_newest_stays_whatever_the_clock_was(empty: RestorableAppliance) -> None:
     """One of a time when the clock was wrong is not the newest for good."""
     names = name_of_year(empty, 2020), name_of_year(empty, 2999)
     for name in names:
@@ -273,7 +293,7 @@ def test_newest_stays_whatever_the_clock_was(empty: Site) -> None:
     assert left.name not in names
 
 
-def test_folder_that_is_away_is_no_backup(empty: Site) -> None:
+def test_folder_that_is_away_is_no_backup(empty: RestorableAppliance) -> None:
     """It would be one without documents, for which a whole one is removed."""
     whole = empty.places / "record" / name_of_year(empty, 2020)
     whole.write_bytes(b"x")
@@ -291,7 +311,7 @@ def test_folder_that_is_away_is_no_backup(empty: Site) -> None:
     assert empty.files("record") == [whole]
 
 
-def test_secret_that_is_not_there_is_no_backup(empty: Site) -> None:
+def test_secret_that_is_not_there_is_no_backup(empty: RestorableAppliance) -> None:
     """As where the place that it is in is not mounted: nothing works without it."""
     key = empty.appliance.settings.secrets.pepper_file
     away = key.rename(key.with_name("away"))
@@ -307,7 +327,7 @@ def test_secret_that_is_not_there_is_no_backup(empty: Site) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
 def test_backup_that_is_told_to_stop_leaves_nothing(
-    empty: Site, how: signal.Signals
+    empty: RestorableAppliance, how: signal.Signals
 ) -> None:
     """Neither half a file, nor the dump in clear; as where its terminal goes."""
     held = empty.places / "record"
@@ -332,7 +352,9 @@ def test_backup_that_is_told_to_stop_leaves_nothing(
     until(lambda: not any(dump.exists() for dump in dumps))
 
 
-def test_what_a_killed_backup_left_goes_with_the_next(empty: Site) -> None:
+def test_what_a_killed_backup_left_goes_with_the_next(
+    empty: RestorableAppliance,
+) -> None:
     """A day later; what is a running one's stays, and what is no backup's."""
     folder = empty.places / "record"
     names = ".new-0123456789abcdef", ".new-fedcba9876543210", ".new-note"
@@ -353,42 +375,46 @@ def test_what_a_killed_backup_left_goes_with_the_next(empty: Site) -> None:
         shutil.rmtree(dump, ignore_errors=True)
 
 
-@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
-def test_restore_refuses_what_another_database_left(site: Site) -> None:
+@pytest.mark.parametrize("restorable_appliance", ["sqlite"], indirect=True)
+def test_restore_refuses_what_another_database_left(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """Its log, which SQLite would write over the pages of the one brought back."""
-    site.back_up_all()
-    log = site.appliance.settings.data_dir / "rubrica.db-wal"
-    site.lose()
+    restorable_appliance.back_up_all()
+    log = restorable_appliance.appliance.settings.data_dir / "rubrica.db-wal"
+    restorable_appliance.lose()
     log.write_bytes(b"pages of another database")
 
-    refused = site.restore_all()
+    refused = restorable_appliance.restore_all()
 
     assert refused.returncode == 78
     assert f"{log}: is there already" in refused.stderr
     assert not log.with_name("rubrica.db").exists()
     log.unlink()
-    assert site.restore_all().returncode == 0
+    assert restorable_appliance.restore_all().returncode == 0
 
 
-@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
-def test_secrets_of_another_installation_are_refused(site: Site) -> None:
+@pytest.mark.parametrize("restorable_appliance", ["sqlite"], indirect=True)
+def test_secrets_of_another_installation_are_refused(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """Before anything is changed: given to it, and where they lie already."""
-    site.back_up_all()
-    settings = site.appliance.settings
+    restorable_appliance.back_up_all()
+    settings = restorable_appliance.appliance.settings
     keys = settings.secrets.pepper_file, settings.document_key_file
     for key in keys:
         key.write_text(os.urandom(32).hex())
     wait_for_the_next_second()
-    site.back_up_all()
-    record, _ = site.files("record")
-    own, others = site.files("secrets")
-    lost = site.lose()
-    folder = site.appliance.folder
+    restorable_appliance.back_up_all()
+    record, _ = restorable_appliance.files("record")
+    own, others = restorable_appliance.files("secrets")
+    lost = restorable_appliance.lose()
+    folder = restorable_appliance.appliance.folder
 
     def restore(*secrets: str) -> "subprocess.CompletedProcess[str]":
-        key = ("--identity", str(site.places / "key"))
+        key = ("--identity", str(restorable_appliance.places / "key"))
         given = ("--backup", str(record), *key, *secrets)
-        return site.appliance.rubrica("restore", *given)
+        return restorable_appliance.appliance.rubrica("restore", *given)
 
     refused = restore("--secrets", str(others))
 
@@ -396,7 +422,10 @@ def test_secrets_of_another_installation_are_refused(site: Site) -> None:
     assert f"{others}, of " in refused.stderr
     assert "pepper_file, document_key_file differ" in refused.stderr
     assert not any(folder.iterdir())
-    shutil.copy(lost / site.appliance.settings_file.name, site.appliance.settings_file)
+    shutil.copy(
+        lost / restorable_appliance.appliance.settings_file.name,
+        restorable_appliance.appliance.settings_file,
+    )
     for key in keys:
         key.parent.mkdir(exist_ok=True)
         shutil.copy(lost / key.relative_to(folder), key)
@@ -410,31 +439,33 @@ def test_secrets_of_another_installation_are_refused(site: Site) -> None:
     assert restore("--secrets", str(own)).returncode == 0
 
 
-@pytest.mark.parametrize("site", ["postgresql"], indirect=True)
-def test_restore_that_is_killed_at_its_end_is_ended(site: Site) -> None:
+@pytest.mark.parametrize("restorable_appliance", ["postgresql"], indirect=True)
+def test_restore_that_is_killed_at_its_end_is_ended(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """The tables are there, and the record does not say yet that it was restored."""
-    site.back_up_all()
-    site.lose()
-    assert site.restore_all().returncode == 0
-    assert generation_of(site) == RESTORED
+    restorable_appliance.back_up_all()
+    restorable_appliance.lose()
+    assert restorable_appliance.restore_all().returncode == 0
+    assert generation_of(restorable_appliance) == RESTORED
     execute(
-        site.appliance,
+        restorable_appliance.appliance,
         "DELETE FROM installation WHERE name = 'generation'",
         "CREATE TABLE rubrica_restoring ()",
     )
 
-    again = site.restore_all()
+    again = restorable_appliance.restore_all()
 
     assert again.returncode == 0, again.stderr
-    assert generation_of(site) == RESTORED
-    assert site.restore_all().returncode == 78
+    assert generation_of(restorable_appliance) == RESTORED
+    assert restorable_appliance.restore_all().returncode == 78
 
 
-def generation_of(site: Site) -> Generation:
+def generation_of(restorable_appliance: RestorableAppliance) -> Generation:
     """The take-over that the record is of."""
 
     async def read() -> Generation:
-        settings = site.appliance.settings
+        settings = restorable_appliance.appliance.settings
         async with (
             open_core(settings, SystemClock(), "operator") as core,
             core.store.read() as transaction,
@@ -444,34 +475,38 @@ def generation_of(site: Site) -> Generation:
     return run_apart(read())
 
 
-@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
-def test_restore_leaves_a_running_installation_alone(site: Site) -> None:
+@pytest.mark.parametrize("restorable_appliance", ["sqlite"], indirect=True)
+def test_restore_leaves_a_running_installation_alone(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """No token or key comes to lie beside those in use."""
-    site.appliance.start()
-    site.back_up_all()
-    tokens = site.appliance.folder / "hsm"
+    restorable_appliance.appliance.start()
+    restorable_appliance.back_up_all()
+    tokens = restorable_appliance.appliance.folder / "hsm"
     gone = next(tokens.rglob("*.object"))
     kept = gone.read_bytes()
     gone.unlink()
 
-    refused = site.restore_all()
+    refused = restorable_appliance.restore_all()
 
     assert refused.returncode == 78
     assert not gone.exists()
     gone.write_bytes(kept)
 
 
-@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
-def test_restored_documents_are_for_whom_their_folder_is_for(site: Site) -> None:
+@pytest.mark.parametrize("restorable_appliance", ["sqlite"], indirect=True)
+def test_restored_documents_are_for_whom_their_folder_is_for(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """Roles are users of a group, and documents are theirs to read."""
-    site.back_up_all()
-    folder = site.appliance.settings.documents_dir
-    site.lose()
+    restorable_appliance.back_up_all()
+    folder = restorable_appliance.appliance.settings.documents_dir
+    restorable_appliance.lose()
     folder.mkdir(parents=True)
     os.chown(folder, 0, 4321)
     folder.chmod(0o2770)
 
-    told = site.restore_all()
+    told = restorable_appliance.restore_all()
 
     assert told.returncode == 0, told.stderr
     shelves = [each for each in folder.rglob("*") if each.is_dir()]
@@ -479,26 +514,31 @@ def test_restored_documents_are_for_whom_their_folder_is_for(site: Site) -> None
     assert {S_IMODE(path.stat().st_mode) for path in shelves} == {0o2770}
     found = [*shelves, *folder.glob("*/*/*.pdf")]
     assert {path.stat().st_gid for path in found} == {4321}
-    for path in (site.appliance.folder / "secrets", *folder.parent.glob("tokens")):
+    for path in (
+        restorable_appliance.appliance.folder / "secrets",
+        *folder.parent.glob("tokens"),
+    ):
         assert S_IMODE(path.stat().st_mode) & SHUT == 0
 
 
-@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
-def test_file_that_says_odd_things_of_itself_is_refused(site: Site) -> None:
+@pytest.mark.parametrize("restorable_appliance", ["sqlite"], indirect=True)
+def test_file_that_says_odd_things_of_itself_is_refused(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """One sentence: anybody who knows the public key can make such a file."""
-    site.back_up_all()
-    database = site.appliance.settings.data_dir / "rubrica.db"
-    settings = site.appliance.settings_file.read_bytes()
-    site.lose()
-    (record,) = site.files("record")
+    restorable_appliance.back_up_all()
+    database = restorable_appliance.appliance.settings.data_dir / "rubrica.db"
+    settings = restorable_appliance.appliance.settings_file.read_bytes()
+    restorable_appliance.lose()
+    (record,) = restorable_appliance.files("record")
     record.unlink()
     about = {"kind": "record", "tables": "newest", "made": "x"}
-    with writing(record, [f"--recipient={site.recipient}"]) as archive:
+    with writing(record, [f"--recipient={restorable_appliance.recipient}"]) as archive:
         archive.add_bytes("about.json", json.dumps(about).encode())
         archive.add_bytes("settings.toml", settings)
         archive.add_bytes("contents.json", json.dumps(archive.tally.told()).encode())
 
-    refused = site.restore_all()
+    refused = restorable_appliance.restore_all()
 
     assert refused.returncode == 78, refused.stderr
     assert "Traceback" not in refused.stderr
@@ -517,7 +557,7 @@ def test_file_that_says_odd_things_of_itself_is_refused(site: Site) -> None:
     ],
 )
 def test_backup_that_cannot_be_made_leaves_nothing(
-    empty: Site, wrong: str, word: str
+    empty: RestorableAppliance, wrong: str, word: str
 ) -> None:
     """One sentence, status 78, and no file that could be taken for a backup."""
     to = empty.places / "record"
@@ -547,25 +587,32 @@ def test_backup_that_cannot_be_made_leaves_nothing(
     assert left == []
 
 
-@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
-def test_nothing_of_a_backup_can_be_read_without_the_key(site: Site) -> None:
+@pytest.mark.parametrize("restorable_appliance", ["sqlite"], indirect=True)
+def test_nothing_of_a_backup_can_be_read_without_the_key(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """Neither file shows a secret, and another's key opens none."""
-    site.back_up_all()
-    secret = (site.appliance.folder / "secrets/pepper").read_bytes().strip()
+    restorable_appliance.back_up_all()
+    secret = (
+        (restorable_appliance.appliance.folder / "secrets/pepper").read_bytes().strip()
+    )
 
-    for path in (*site.files("record"), *site.files("secrets")):
+    for path in (
+        *restorable_appliance.files("record"),
+        *restorable_appliance.files("secrets"),
+    ):
         assert S_IMODE(path.stat().st_mode) & SHUT == 0
         assert secret not in path.read_bytes()
         assert bytes.fromhex(secret.decode()) not in path.read_bytes()
     subprocess.run(
-        ["age-keygen", "-o", str(site.places / "other")],
+        ["age-keygen", "-o", str(restorable_appliance.places / "other")],
         check=True,
         capture_output=True,
     )
-    (site.places / "key").unlink()
-    (site.places / "other").rename(site.places / "key")
-    site.lose()
-    refused = site.restore_all()
+    (restorable_appliance.places / "key").unlink()
+    (restorable_appliance.places / "other").rename(restorable_appliance.places / "key")
+    restorable_appliance.lose()
+    refused = restorable_appliance.restore_all()
     assert refused.returncode == 78
     assert "no identity matched" in refused.stderr
-    assert list(site.appliance.folder.iterdir()) == []
+    assert list(restorable_appliance.appliance.folder.iterdir()) == []

@@ -14,9 +14,13 @@ from typing import Any
 import pytest
 
 from tests.integration.documents.test_bucket_uploads import uploads_of
-from tests.support.appliance.backups import Site, copied, site_with_backups
+from tests.support.appliance.backups import (
+    RestorableAppliance,
+    appliance_with_backups,
+    copied,
+)
 from tests.support.documents.validators import pdfsig
-from tests.support.factories.document_storage import BucketPlace
+from tests.support.factories.document_storage import BucketStorage
 from tests.support.faults.fault_injection import until
 from tests.support.processes.scratch import short_folder
 from tests.support.services.s3 import SECRET_KEY, S3Server, lines
@@ -29,16 +33,16 @@ TIMEOUT = "request_timeout_s = 2"
 class Buckets:
     """Two of them, each with a key of its own, and the file that says so."""
 
-    site: Site
+    site: RestorableAppliance
     server: S3Server
     link: Link
     config: Path
     urls: tuple[str, str]
 
-    def places(self) -> tuple[BucketPlace, BucketPlace]:
+    def places(self) -> tuple[BucketStorage, BucketStorage]:
         """The buckets, asked without the link."""
         one, other = (
-            BucketPlace(self.server.settings(url.removeprefix("s3://")))
+            BucketStorage(self.server.settings(url.removeprefix("s3://")))
             for url in self.urls
         )
         return one, other
@@ -68,9 +72,9 @@ class Buckets:
 
 
 @pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestorableAppliance]:
     """An installation to be copied: it was stopped."""
-    with site_with_backups(tmp_path_factory.mktemp("origin"), "sqlite") as made:
+    with appliance_with_backups(tmp_path_factory.mktemp("origin"), "sqlite") as made:
         made.appliance.stop()
         yield made
 
@@ -84,7 +88,7 @@ def store() -> Iterator[tuple[Path, S3Server]]:
 
 @pytest.fixture
 def buckets(
-    origin: Site, store: tuple[Path, S3Server], tmp_path: Path
+    origin: RestorableAppliance, store: tuple[Path, S3Server], tmp_path: Path
 ) -> Iterator[Buckets]:
     """Empty ones, of an installation of the test's own, which is not started."""
     keys, server = store

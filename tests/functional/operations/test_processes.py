@@ -161,10 +161,10 @@ def test_secret_is_known_where_it_is_needed(
 
 
 def test_workers_sign_where_the_data_key_is_not(
-    on_sqlite: Appliance, people: list[TestPerson]
+    sqlite_appliance: Appliance, people: list[TestPerson]
 ) -> None:
     """All started anew while its file is away, they read and write documents."""
-    appliance, signer = on_sqlite, people[0]
+    appliance, signer = sqlite_appliance, people[0]
     request = appliance.new_request(signer, pdfs.one_page())
     data_key = appliance.settings.secrets.data_key_file
     with appliance.client(signer) as client:

@@ -20,7 +20,7 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 
 from appliance.domain.vocab import RequestState
 from tests.support.appliance.appliance import TestPerson
-from tests.support.appliance.backups import Site, site_with_backups
+from tests.support.appliance.backups import RestorableAppliance, appliance_with_backups
 from tests.support.appliance.http_calls import being_signed, problem, sign, signed_pdf
 from tests.support.appliance.ledger import read_ledger
 from tests.support.documents import pdfs
@@ -36,7 +36,7 @@ NOBODYS: Final = {"a" * 64: b"%PDF-1.7 not a document", "b" * 64: os.urandom(500
 class Scene:
     """An installation that was lost after all this, brought back, and goes on."""
 
-    site: Site
+    site: RestorableAppliance
     signed: dict[int, tuple[TestPerson, bytes]]
     """Signed since the backup: alone, in turn, and by one of two."""
     shared: int
@@ -60,18 +60,18 @@ def scene(
     """One loss, and what was brought back after it."""
     places = tmp_path_factory.mktemp("places")
     if request.param == "sqlite":
-        with site_with_backups(places, "sqlite") as site:
-            yield _played(site)
+        with appliance_with_backups(places, "sqlite") as restorable_appliance:
+            yield _played(restorable_appliance)
         return
     server: PostgresServer = request.getfixturevalue("postgres_server")
     name = server.create_database()
-    with site_with_backups(places, server.url(name)) as site:
-        yield _played(site)
+    with appliance_with_backups(places, server.url(name)) as restorable_appliance:
+        yield _played(restorable_appliance)
     server.drop_database(name)
 
 
-def _played(site: Site) -> Scene:
-    appliance, one = site.appliance, site.person
+def _played(restorable_appliance: RestorableAppliance) -> Scene:
+    appliance, one = restorable_appliance.appliance, restorable_appliance.person
     two = appliance.new_person("Segunda Firmante")
     alone, untouched, under_way = (
         appliance.new_request(one, pdfs.one_page(text)) for text in ("A", "B", "D")
@@ -80,17 +80,18 @@ def _played(site: Site) -> Scene:
     shared = [appliance.new_request(who, same) for who in (one, two)]
     turns = appliance.new_process([one, two], pdfs.one_page("C"))
     earlier = appliance.new_request(one, first)
-    under_way_pdf = _backed_up_amid(site, under_way)
+    under_way_pdf = _backed_up_amid(restorable_appliance, under_way)
     whose = {alone: one, shared[1]: two, turns[0]: one, turns[1]: two}
     signed = {
-        request: (who, signed_by(site, who, request)) for request, who in whose.items()
+        request: (who, signed_by(restorable_appliance, who, request))
+        for request, who in whose.items()
     }
     for pdf in (pdfs.pages(3), _next_version(first)):
-        signed_by(site, one, appliance.new_request(one, pdf))
-    told, told_again = _brought_back(site)
-    site.go_on()
+        signed_by(restorable_appliance, one, appliance.new_request(one, pdf))
+    told, told_again = _brought_back(restorable_appliance)
+    restorable_appliance.go_on()
     return Scene(
-        site,
+        restorable_appliance,
         signed,
         shared[0],
         untouched,
@@ -102,41 +103,43 @@ def _played(site: Site) -> Scene:
     )
 
 
-def _backed_up_amid(site: Site, request: int) -> bytes:
+def _backed_up_amid(restorable_appliance: RestorableAppliance, request: int) -> bytes:
     """Make the backups while nobody has claimed an activation; its document."""
-    with site.appliance.client(site.person) as client:
+    with restorable_appliance.appliance.client(restorable_appliance.person) as client:
         with ExitStack() as still:
-            still.enter_context(held(site.appliance))
-            with being_signed(client, site.person, request):
-                site.back_up_all()
+            still.enter_context(held(restorable_appliance.appliance))
+            with being_signed(client, restorable_appliance.person, request):
+                restorable_appliance.back_up_all()
                 still.close()
         until(lambda: state(client, request) == "firmada")
         return client.get(f"/solicitudes/{request}/documento").content
 
 
-def _brought_back(site: Site) -> tuple[str, str]:
+def _brought_back(restorable_appliance: RestorableAppliance) -> tuple[str, str]:
     """Lose all but the documents, restore, and give back; what the command said."""
-    documents = site.appliance.settings.documents_dir
-    lost = site.lose()
-    (lost / documents.relative_to(site.appliance.folder)).rename(documents)
+    documents = restorable_appliance.appliance.settings.documents_dir
+    lost = restorable_appliance.lose()
+    (lost / documents.relative_to(restorable_appliance.appliance.folder)).rename(
+        documents
+    )
     (shelf,) = documents.glob("*/")
     nobodys = {shelf / name[:2] / f"{name}.pdf": NOBODYS[name] for name in NOBODYS}
     for path, content in nobodys.items():
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
-    restored = site.restore_all()
+    restored = restorable_appliance.restore_all()
     assert restored.returncode == 0, restored.stdout + restored.stderr
-    site.migrate()
-    told = recover(site, status=1)
+    restorable_appliance.migrate()
+    told = recover(restorable_appliance, status=1)
     for path, content in nobodys.items():
         assert path.read_bytes() == content
         path.unlink()
-    return told, recover(site)
+    return told, recover(restorable_appliance)
 
 
-def recover(site: Site, status: int = 0) -> str:
+def recover(restorable_appliance: RestorableAppliance, status: int = 0) -> str:
     """Run `rubrica documents recover`."""
-    done = site.appliance.rubrica("documents", "recover")
+    done = restorable_appliance.appliance.rubrica("documents", "recover")
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout
 
@@ -146,15 +149,19 @@ def state(client: httpx.Client, request: int) -> str:
     return str(client.get(f"/solicitudes/{request}").json()["estado"])
 
 
-def signed_by(site: Site, person: TestPerson, request: int) -> bytes:
+def signed_by(
+    restorable_appliance: RestorableAppliance, person: TestPerson, request: int
+) -> bytes:
     """Have somebody sign a request."""
-    with site.appliance.client(person) as client:
+    with restorable_appliance.appliance.client(person) as client:
         return signed_pdf(client, person, request)
 
 
-def kept_of(site: Site, person: TestPerson, request: int) -> bytes:
+def kept_of(
+    restorable_appliance: RestorableAppliance, person: TestPerson, request: int
+) -> bytes:
     """The signed document of a request that is `firmada`."""
-    with site.appliance.client(person) as client:
+    with restorable_appliance.appliance.client(person) as client:
         assert state(client, request) == "firmada"
         return client.get(f"/solicitudes/{request}/documento").content
 
@@ -216,9 +223,9 @@ def _next_version(pdf: bytes) -> bytes:
     return out.getvalue()
 
 
-def _under_way(site: Site, request: int) -> bool:
+def _under_way(restorable_appliance: RestorableAppliance, request: int) -> bool:
     """Whether an activation is not at its end."""
-    ledger = read_ledger(site.appliance)
+    ledger = read_ledger(restorable_appliance.appliance)
     pending = {row.id for row in ledger.with_state(RequestState.PENDING)}
     assert request not in pending
     return any(

@@ -20,7 +20,7 @@ import pytest
 from appliance.operations.backup.archive import CONTENTS, Tally
 from appliance.operations.backup.making import ABOUT
 from appliance.operations.backup.work_folder import WORK
-from tests.support.appliance.backups import Site, site_with_backups
+from tests.support.appliance.backups import RestorableAppliance, appliance_with_backups
 from tests.support.appliance.ledger import read_ledger
 from tests.support.processes.rubrica import start_rubrica
 from tests.support.services.postgres import PostgresServer
@@ -31,21 +31,23 @@ Members = dict[str, bytes]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def restorable_appliance(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RestorableAppliance]:
     """An appliance with two signed documents and a backup, which goes on."""
-    with site_with_backups(tmp_path_factory.mktemp("drill"), "sqlite") as made:
+    with appliance_with_backups(tmp_path_factory.mktemp("drill"), "sqlite") as made:
         made.sign()
         made.sign()
         made.back_up_all()
         yield made
 
 
-def drilled(site: Site, **files: Path) -> list[str]:
+def drilled(restorable_appliance: RestorableAppliance, **files: Path) -> list[str]:
     """The command that tries the newest backups out, or others."""
     named = {
-        "backup": site.files("record")[-1],
-        "secrets": site.files("secrets")[-1],
-        "identity": site.places / "key",
+        "backup": restorable_appliance.files("record")[-1],
+        "secrets": restorable_appliance.files("secrets")[-1],
+        "identity": restorable_appliance.places / "key",
         **files,
     }
     told = [part for name, path in named.items() for part in (f"--{name}", str(path))]
@@ -62,17 +64,31 @@ def drill_folders(pid: int) -> set[Path]:
     return {path for path in found if path.match(f"{WORK}/rubrica-drill-*")}
 
 
-def drill(site: Site, *options: str, **files: Path) -> tuple[int, str]:
+def drill(
+    restorable_appliance: RestorableAppliance, *options: str, **files: Path
+) -> tuple[int, str]:
     """Run it; status and words."""
-    done = site.appliance.rubrica(*drilled(site, **files), *options)
+    done = restorable_appliance.appliance.rubrica(
+        *drilled(restorable_appliance, **files), *options
+    )
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout + done.stderr
 
 
-def changed(site: Site, kind: str, change: Callable[[Members], object]) -> Path:
+def changed(
+    restorable_appliance: RestorableAppliance,
+    kind: str,
+    change: Callable[[Members], object],
+) -> Path:
     """A backup that is whole and well encrypted, of other members than the newest."""
     plain = subprocess.run(
-        ["age", "--decrypt", "--identity", site.places / "key", site.files(kind)[-1]],
+        [
+            "age",
+            "--decrypt",
+            "--identity",
+            restorable_appliance.places / "key",
+            restorable_appliance.files(kind)[-1],
+        ],
         check=True,
         capture_output=True,
     ).stdout
@@ -93,10 +109,10 @@ def changed(site: Site, kind: str, change: Callable[[Members], object]) -> Path:
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
-    made = site.places / f"changed-{kind}.tar.age"
+    made = restorable_appliance.places / f"changed-{kind}.tar.age"
     made.unlink(missing_ok=True)
     subprocess.run(
-        ["age", "--encrypt", "--recipient", site.recipient, "-o", made],
+        ["age", "--encrypt", "--recipient", restorable_appliance.recipient, "-o", made],
         input=out.getvalue(),
         check=True,
     )
@@ -218,24 +234,26 @@ def test_whole_backup_passes_and_leaves_nothing(
 ) -> None:
     """Beside its running installation, of which nothing changes."""
     if database == "sqlite":
-        assert_passes(request.getfixturevalue("site"))
+        assert_passes(request.getfixturevalue("restorable_appliance"))
     else:
         url = postgres_server.url(postgres_server.create_database())
-        with site_with_backups(tmp_path, url) as made:
+        with appliance_with_backups(tmp_path, url) as made:
             made.sign()
             made.sign()
             made.back_up_all()
             assert_passes(made)
 
 
-def assert_passes(site: Site) -> None:
+def assert_passes(restorable_appliance: RestorableAppliance) -> None:
     """All parts are well, the installation is as it was, the drill's folder gone."""
-    before = read_ledger(site.appliance).newest
-    options = ("--settings", str(site.appliance.settings_file))
+    before = read_ledger(restorable_appliance.appliance).newest
+    options = ("--settings", str(restorable_appliance.appliance.settings_file))
     worked_in: set[Path] = set()
 
-    with (site.places / "told").open("w+", encoding="utf-8") as out:
-        running = start_rubrica(*options, *drilled(site), stdout=out, stderr=out)
+    with (restorable_appliance.places / "told").open("w+", encoding="utf-8") as out:
+        running = start_rubrica(
+            *options, *drilled(restorable_appliance), stdout=out, stderr=out
+        )
         while running.poll() is None:
             worked_in |= drill_folders(running.pid)
             time.sleep(0.01)
@@ -253,38 +271,50 @@ def assert_passes(site: Site) -> None:
     assert "documents: 3 of 3 opened" in told
     assert "signatures: 2 signed documents verified" in told
     assert told.count("\n") < 15
-    assert read_ledger(site.appliance).newest == before
+    assert read_ledger(restorable_appliance.appliance).newest == before
 
 
-def test_sample_opens_some_and_misses_none(site: Site) -> None:
+def test_sample_opens_some_and_misses_none(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """Fewer documents are opened; those that are missing are all named."""
-    status, told = drill(site, "--sample", "1", "--signed", "0")
+    status, told = drill(restorable_appliance, "--sample", "1", "--signed", "0")
     assert status == 0, told
     assert "documents: 1 of 3 opened" in told
     assert "signatures: 0 signed" in told
 
-    backup = changed(site, "record", lambda m: m.pop(document_in(m)))
-    status, told = drill(site, "--sample", "0", "--signed", "0", backup=backup)
+    backup = changed(restorable_appliance, "record", lambda m: m.pop(document_in(m)))
+    status, told = drill(
+        restorable_appliance, "--sample", "0", "--signed", "0", backup=backup
+    )
     assert status == 1
     assert MISSING in told
 
 
 @pytest.mark.parametrize("broken", RECORDS)
-def test_record_that_is_broken_is_refused(site: Site, broken: str) -> None:
+def test_record_that_is_broken_is_refused(
+    restorable_appliance: RestorableAppliance, broken: str
+) -> None:
     """By the part that it is broken in, in a line that says how."""
     change, part, words = RECORDS[broken]
 
-    status, told = drill(site, backup=changed(site, "record", change))
+    status, told = drill(
+        restorable_appliance, backup=changed(restorable_appliance, "record", change)
+    )
 
     assert_fault(status, told, part, words)
 
 
 @pytest.mark.parametrize("broken", SECRETS)
-def test_secrets_that_are_broken_are_refused(site: Site, broken: str) -> None:
+def test_secrets_that_are_broken_are_refused(
+    restorable_appliance: RestorableAppliance, broken: str
+) -> None:
     """The same; what a secret is, is never told."""
     change, part, words = SECRETS[broken]
 
-    status, told = drill(site, secrets=changed(site, "secrets", change))
+    status, told = drill(
+        restorable_appliance, secrets=changed(restorable_appliance, "secrets", change)
+    )
 
     assert_fault(status, told, part, words)
 
@@ -300,30 +330,36 @@ def assert_fault(status: int, told: str, part: str, words: str) -> None:
 
 @pytest.mark.parametrize("kind", ["record", "secrets"])
 @pytest.mark.parametrize("how", ["bit flipped", "cut off"])
-def test_file_that_is_damaged_is_refused(site: Site, kind: str, how: str) -> None:
+def test_file_that_is_damaged_is_refused(
+    restorable_appliance: RestorableAppliance, kind: str, how: str
+) -> None:
     """A bit in the midst of it, and an end that is not there."""
-    whole = site.files(kind)[-1].read_bytes()
+    whole = restorable_appliance.files(kind)[-1].read_bytes()
     at = len(whole) // 2
     flipped = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
-    path = site.places / "damaged.tar.age"
+    path = restorable_appliance.places / "damaged.tar.age"
     path.write_bytes(flipped if how == "bit flipped" else whole[:-100])
 
-    status, told = drill(site, **{"backup" if kind == "record" else kind: path})
+    status, told = drill(
+        restorable_appliance, **{"backup" if kind == "record" else kind: path}
+    )
 
     assert status == 1, told
     assert "FAULT" in told
 
 
-def test_key_of_somebody_else_opens_nothing(site: Site) -> None:
+def test_key_of_somebody_else_opens_nothing(
+    restorable_appliance: RestorableAppliance,
+) -> None:
     """Of age's; and what is not there is the command's fault, not the backup's."""
-    other = site.places / "other"
+    other = restorable_appliance.places / "other"
     subprocess.run(["age-keygen", "-o", other], check=True, capture_output=True)
 
-    status, told = drill(site, identity=other)
+    status, told = drill(restorable_appliance, identity=other)
     other.unlink()
 
     assert status == 1
     assert "no identity matched" in told
-    status, told = drill(site, identity=other)
+    status, told = drill(restorable_appliance, identity=other)
     assert status == 78
     assert str(other) in told

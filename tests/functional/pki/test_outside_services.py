@@ -25,7 +25,7 @@ from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.pki.outside_ca import bundle, der
 from tests.support.services.fake_ca import Says
 from tests.support.services.fake_tsa import Mode
-from tests.support.services.outside_services import FIRST, SECOND, Abroad
+from tests.support.services.outside_services import FIRST, SECOND, OutsideServices
 from worker.failpoints import FILE_WRITTEN, KEYED, ONCE, PUBLISHED, STAMPED
 
 LONGEST_S = 120.0
@@ -33,22 +33,22 @@ LT = SignatureLevel.B_LT
 
 
 @pytest.fixture(scope="module")
-def trusted(on_sqlite: Appliance, world: Abroad) -> Appliance:
+def trusted(sqlite_appliance: Appliance, world: OutsideServices) -> Appliance:
     """It trusts the root outside for both purposes."""
-    path = on_sqlite.folder / "outside-root.pem"
+    path = sqlite_appliance.folder / "outside-root.pem"
     path.write_bytes(bundle(world.ca.root))
     fingerprint = world.ca.root.fingerprint(hashes.SHA256()).hex()
     for purpose in ("signers", "timestamps"):
-        added = on_sqlite.rubrica(
+        added = sqlite_appliance.rubrica(
             *("trust", "add", str(path)),
             *("--purpose", purpose, "--fingerprint", fingerprint),
         )
         assert added.returncode == 0, added.stderr
-    return on_sqlite
+    return sqlite_appliance
 
 
 @pytest.fixture(autouse=True)
-def good(world: Abroad) -> Iterator[None]:
+def good(world: OutsideServices) -> Iterator[None]:
     """Whatever a test does to the world, the next one finds it good."""
     yield
     world.first.mode = world.second.mode = Mode.GOOD
@@ -63,7 +63,7 @@ def person(trusted: Appliance) -> TestPerson:
 
 
 @pytest.fixture(scope="module")
-def outsider(trusted: Appliance, world: Abroad) -> TestPerson:
+def outsider(trusted: Appliance, world: OutsideServices) -> TestPerson:
     """Somebody whom the CA outside certified."""
     somebody = trusted.new_person("Ñusta Quispe")
     with trusted.client(somebody) as client:
@@ -118,7 +118,7 @@ def fetched(told: dict[str, Any]) -> bytes:
 
 
 def test_next_tsa_is_asked_where_the_first_is_dead(
-    trusted: Appliance, world: Abroad, person: TestPerson
+    trusted: Appliance, world: OutsideServices, person: TestPerson
 ) -> None:
     """B-LT at once by the second one, its data and its CA's embedded."""
     world.first.mode = Mode.OFF
@@ -135,7 +135,7 @@ def test_next_tsa_is_asked_where_the_first_is_dead(
 
 
 def test_outside_certificate_is_proven_by_its_own_ca(
-    trusted: Appliance, world: Abroad, outsider: TestPerson
+    trusted: Appliance, world: OutsideServices, outsider: TestPerson
 ) -> None:
     """OCSP of the signer and of the TSA, the CRL of the CA: all in the file."""
     wishes = wishing(TimestampPolicy.REQUIRED, SECOND)
@@ -148,7 +148,7 @@ def test_outside_certificate_is_proven_by_its_own_ca(
 
 
 def test_outside_certificate_is_stamped_by_the_own_tsa(
-    trusted: Appliance, world: Abroad, outsider: TestPerson
+    trusted: Appliance, world: OutsideServices, outsider: TestPerson
 ) -> None:
     """The role with the network has it asked of a signing worker."""
     wishes = wishing(TimestampPolicy.REQUIRED, "internal", level=SignatureLevel.B_LTA)
@@ -159,7 +159,7 @@ def test_outside_certificate_is_stamped_by_the_own_tsa(
 
 
 def test_required_waits_for_the_tsa_and_signs_once(
-    trusted: Appliance, world: Abroad, person: TestPerson
+    trusted: Appliance, world: OutsideServices, person: TestPerson
 ) -> None:
     """`en_proceso` while it is away, then published; the key was used once."""
     world.first.mode = world.second.mode = Mode.HTTP_ERROR
@@ -185,7 +185,7 @@ def test_required_waits_for_the_tsa_and_signs_once(
 
 
 def test_preferred_is_published_below_and_raised_later(
-    trusted: Appliance, world: Abroad, person: TestPerson
+    trusted: Appliance, world: OutsideServices, person: TestPerson
 ) -> None:
     """B-B at once and said so; B-LT by itself when it is back."""
     world.first.mode = Mode.OFF
@@ -222,7 +222,7 @@ def test_kill_in_the_finish_loses_nothing_and_stamps_once(
 
 
 def test_revoked_outside_stops_before_the_key_is_used_again(
-    trusted: Appliance, world: Abroad, outsider: TestPerson
+    trusted: Appliance, world: OutsideServices, outsider: TestPerson
 ) -> None:
     """Found at the finish: given back; the next call does not look at its password."""
     with trusted.client(outsider) as client:

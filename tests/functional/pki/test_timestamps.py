@@ -22,13 +22,15 @@ def certificate(client: httpx.Client, name: str) -> x509.Certificate:
     return x509.load_der_x509_certificate(client.get(f"/pki/{name}.cer").content)
 
 
-def test_openssl_asks_the_appliance(tight: Appliance, tmp_path: Path) -> None:
+def test_openssl_asks_the_appliance(
+    limited_appliance: Appliance, tmp_path: Path
+) -> None:
     """It takes the answer, and OCSP knows the certificate that made it."""
     data, asked, answered = (tmp_path / name for name in ("data", "asked", "answered"))
     data.write_bytes(DATA)
     openssl("-query", "-data", data, "-sha256", "-cert", "-out", asked)
 
-    with tight.client() as client:
+    with limited_appliance.client() as client:
         headers = {"Content-Type": QUERY}
         answer = client.post("/tsa", content=asked.read_bytes(), headers=headers)
         assert answer.status_code == 200, answer.text

@@ -41,10 +41,10 @@ def assert_all_valid(pdf: bytes, appliance: Appliance, count: int) -> None:
 
 
 def test_three_sign_in_turn(
-    appliance: Appliance, signer: TestPerson, other: TestPerson
+    appliance: Appliance, signer: TestPerson, other_signer: TestPerson
 ) -> None:
     """Each on what the one before made; who waits sees nothing and cannot sign."""
-    people = [signer, other, appliance.new_person("Tercera Firmante")]
+    people = [signer, other_signer, appliance.new_person("Tercera Firmante")]
     requests = appliance.new_process(people, pdfs.one_page())
     clients = [appliance.client(person) for person in people]
     before = b""
@@ -67,10 +67,10 @@ def test_three_sign_in_turn(
 
 
 def test_code_of_the_first_tells_what_the_next_ones_made_of_it(
-    appliance: Appliance, signer: TestPerson, other: TestPerson
+    appliance: Appliance, signer: TestPerson, other_signer: TestPerson
 ) -> None:
     """Its stamp is on their document too: no copy's SHA-256 is missing."""
-    people = [signer, other]
+    people = [signer, other_signer]
     requests = appliance.new_process(people, pdfs.one_page())
     copies = []
     for at, (person, request) in enumerate(zip(people, requests, strict=True)):
@@ -90,31 +90,31 @@ def test_code_of_the_first_tells_what_the_next_ones_made_of_it(
 
 
 def test_rejection_ends_the_process(
-    appliance: Appliance, signer: TestPerson, other: TestPerson
+    appliance: Appliance, signer: TestPerson, other_signer: TestPerson
 ) -> None:
     """Who waited will never be asked."""
-    first, second = appliance.new_process([signer, other], pdfs.one_page())
-    with appliance.client(signer) as one, appliance.client(other) as two:
+    first, second = appliance.new_process([signer, other_signer], pdfs.one_page())
+    with appliance.client(signer) as one, appliance.client(other_signer) as two:
         answer = one.post(f"/solicitudes/{first}/rechazar", json={"motivo": "no"})
 
         assert answer.json()["estado"] == "rechazada"
         assert state(two, second) == "cancelada"
-        problem(sign(two, other, second), 409, "STATE")
+        problem(sign(two, other_signer, second), 409, "STATE")
 
 
 def test_operator_asks_several_and_takes_it_back(
-    appliance: Appliance, signer: TestPerson, other: TestPerson, tmp_path: Path
+    appliance: Appliance, signer: TestPerson, other_signer: TestPerson, tmp_path: Path
 ) -> None:
     """By the command line: in the order named; the end of one ends the rest."""
     path = tmp_path / "acta.pdf"
     path.write_bytes(pdfs.one_page())
-    people = ("--person", signer.cuil, "--person", other.cuil)
+    people = ("--person", signer.cuil, "--person", other_signer.cuil)
     made = appliance.rubrica(
         "request", "create", str(path), "--integrator", "demo", *people
     )
     assert made.returncode == 0, made.stderr
     first, second = (int(line.split()[1]) for line in made.stdout.splitlines())
-    with appliance.client(signer) as one, appliance.client(other) as two:
+    with appliance.client(signer) as one, appliance.client(other_signer) as two:
         assert (state(one, first), state(two, second)) == ("pendiente", "en_espera")
 
         done = appliance.rubrica("request", "cancel", str(first))
@@ -125,33 +125,33 @@ def test_operator_asks_several_and_takes_it_back(
 
 @pytest.mark.parametrize("point", [FILE_WRITTEN, PUBLISHED])
 def test_killed_worker_keeps_no_turn_back(
-    on_sqlite: Appliance, people: list[TestPerson], point: str
+    sqlite_appliance: Appliance, people: list[TestPerson], point: str
 ) -> None:
     """Dead before or after the publication: the next has the turn all the same."""
     first, second, *_ = people
-    requests = on_sqlite.new_process([first, second], pdfs.one_page())
-    order = order_crash(on_sqlite, point)
-    with on_sqlite.client(first) as one, on_sqlite.client(second) as two:
+    requests = sqlite_appliance.new_process([first, second], pdfs.one_page())
+    order = order_crash(sqlite_appliance, point)
+    with sqlite_appliance.client(first) as one, sqlite_appliance.client(second) as two:
         answer = sign(one, first, requests[0])
         assert answer.status_code == 200, answer.text
         assert not order.exists()
         until(lambda: state(two, requests[1]) == "pendiente")
         pdf = signed_pdf(two, second, requests[1], x=40, y=40)
 
-    assert_all_valid(pdf, on_sqlite, 2)
+    assert_all_valid(pdf, sqlite_appliance, 2)
 
 
 def test_fields_of_the_document_are_signed_in_turn(
-    appliance: Appliance, signer: TestPerson, other: TestPerson
+    appliance: Appliance, signer: TestPerson, other_signer: TestPerson
 ) -> None:
     """Listed with the request, certified and signed by name; refusals before any key.
 
     Source: docs/signing.md "What a document allows".
     """
     fields = (Field("contrato.vendedor"), Field("contrato.comprador", rects=(ABOVE,)))
-    people = [signer, other]
+    people = [signer, other_signer]
     first, second = appliance.new_process(people, with_fields(*fields))
-    with appliance.client(signer) as one, appliance.client(other) as two:
+    with appliance.client(signer) as one, appliance.client(other_signer) as two:
         listed = one.get(f"/solicitudes/{first}").json()["campos"]
         assert [each["nombre"] for each in listed] == [field.name for field in fields]
         closing = sign(one, signer, first, restriccion="NO_CHANGES_ALLOWED")
@@ -164,13 +164,13 @@ def test_fields_of_the_document_are_signed_in_turn(
             one, signer, first, campo="contrato.vendedor", restriccion="FORM_FILLING"
         )
 
-        problem(sign(two, other, second), 409, "PDF_CERTIFIED")
-        taken = sign(two, other, second, campo="contrato.vendedor")
+        problem(sign(two, other_signer, second), 409, "PDF_CERTIFIED")
+        taken = sign(two, other_signer, second, campo="contrato.vendedor")
         problem(taken, 409, "SIGNATURE_FIELD_FILLED")
         shown = two.post(
             f"/solicitudes/{second}/vista-previa", json={"campo": "contrato.comprador"}
         )
         assert shown.status_code == 200, shown.text
-        pdf = signed_pdf(two, other, second, campo="contrato.comprador")
+        pdf = signed_pdf(two, other_signer, second, campo="contrato.comprador")
 
     assert_all_valid(pdf, appliance, 2)

@@ -309,7 +309,7 @@ def test_private_key_is_not_extractable(
 def test_signature_is_of_the_users_hsm_key(
     appliance: Appliance,
     signer: TestPerson,
-    other: TestPerson,
+    other_signer: TestPerson,
     client: httpx.Client,
     tmp_path: Path,
 ) -> None:
@@ -317,7 +317,7 @@ def test_signature_is_of_the_users_hsm_key(
 
     It made the key and wrapped it; between two signatures nothing of it is there.
     """
-    assert other.id  # so that there is more than one person's key
+    assert other_signer.id  # so that there is more than one person's key
     request = appliance.new_request(signer, pdfs.one_page())
 
     pdf = signed_pdf(client, signer, request)
@@ -336,21 +336,24 @@ def test_signature_is_of_the_users_hsm_key(
 
 
 def test_second_signature_keeps_the_first(
-    appliance: Appliance, signer: TestPerson, other: TestPerson, client: httpx.Client
+    appliance: Appliance,
+    signer: TestPerson,
+    other_signer: TestPerson,
+    client: httpx.Client,
 ) -> None:
     """A signed document is signed again by another person, but not certified."""
     first = appliance.new_request(signer, pdfs.one_page())
     once = signed_pdf(client, signer, first)
-    second = appliance.new_request(other, once)
+    second = appliance.new_request(other_signer, once)
 
-    with appliance.client(other) as theirs:
-        certify = sign(theirs, other, second, restriccion="FORM_FILLING")
-        twice = signed_pdf(theirs, other, second, x=300, y=20)
+    with appliance.client(other_signer) as theirs:
+        certify = sign(theirs, other_signer, second, restriccion="FORM_FILLING")
+        twice = signed_pdf(theirs, other_signer, second, x=300, y=20)
 
     problem(certify, 409, "PDF_ALREADY_SIGNED")
     verdicts = pyhanko_verdicts(twice, appliance.roots)
     assert [v.good for v in verdicts] == [True, True]
     names = [v.signer.subject.native["common_name"] for v in verdicts]
-    assert names == [signer.name, other.name]
+    assert names == [signer.name, other_signer.name]
     with pikepdf.open(io.BytesIO(twice)) as opened:
         assert len(opened.Root.AcroForm.Fields) == 2

@@ -23,7 +23,7 @@ _BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8"
 
 
 @dataclass(frozen=True)
-class Place:
+class ProxiedAppliance:
     """An appliance and what stands before it."""
 
     appliance: Appliance
@@ -43,7 +43,7 @@ class Place:
         pytest.param("haproxy", marks=pytest.mark.full),
     ],
 )
-def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+def proxied_appliance(request: pytest.FixtureRequest) -> Iterator[ProxiedAppliance]:
     """Both, with few tries an address."""
     port = new_port()
     with (
@@ -59,7 +59,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
         ) as appliance,
         PROXIES[request.param](appliance, beside, port) as proxy,
     ):
-        yield Place(appliance, proxy, appliance.new_person())
+        yield ProxiedAppliance(appliance, proxy, appliance.new_person())
 
 
 def sign_in(client: httpx.Client, user: str, password: str) -> httpx.Response:
@@ -67,20 +67,26 @@ def sign_in(client: httpx.Client, user: str, password: str) -> httpx.Response:
     return client.post("/auth/login", json={"usuario": user, "password": password})
 
 
-def test_wrong_tries_of_one_do_not_count_for_another(place: Place) -> None:
+def test_wrong_tries_of_one_do_not_count_for_another(
+    proxied_appliance: ProxiedAppliance,
+) -> None:
     """Nor does a client that names itself another address get further tries."""
-    with place.client(API, ONE) as bogus:
+    with proxied_appliance.client(API, ONE) as bogus:
         statuses = [sign_in(bogus, f"a{n}@x.example", "no").status_code for n in "1234"]
         over = sign_in(bogus, "b@x.example", "no")
         bogus.headers["X-Forwarded-For"] = "203.0.113.9"
         bogus.headers["Forwarded"] = "for=203.0.113.9"
         spoofed = sign_in(bogus, "c@x.example", "no")
-    with place.client(API, OTHER) as client:
-        right = sign_in(client, place.signer.cuil, place.signer.login_password)
-    with place.client(CONSOLE, OTHER) as client:
+    with proxied_appliance.client(API, OTHER) as client:
+        right = sign_in(
+            client,
+            proxied_appliance.signer.cuil,
+            proxied_appliance.signer.login_password,
+        )
+    with proxied_appliance.client(CONSOLE, OTHER) as client:
         console = client.post(
             "/admin/login",
-            headers={"Origin": place.appliance.settings.web.admin_url},
+            headers={"Origin": proxied_appliance.appliance.settings.web.admin_url},
             data={"name": "nadie", "password": "no", "code": "1", "next": ""},
         )
 
@@ -92,58 +98,66 @@ def test_wrong_tries_of_one_do_not_count_for_another(place: Place) -> None:
 
 
 @pytest.mark.parametrize(("host", "path"), [(API, "/nada"), (FRAME, "/embed/nada")])
-def test_log_tells_the_clients_address(place: Place, host: str, path: str) -> None:
+def test_log_tells_the_clients_address(
+    proxied_appliance: ProxiedAppliance, host: str, path: str
+) -> None:
     """Not the proxy's."""
-    with place.client(host, "127.0.0.7") as client:
+    with proxied_appliance.client(host, "127.0.0.7") as client:
         answer = client.get(path)
 
     told = problem(answer, 404, "NOT_FOUND")
     lines = [
         line
-        for line in place.appliance.log.read_text().splitlines()
+        for line in proxied_appliance.appliance.log.read_text().splitlines()
         if told["requestId"] in line
     ]
     assert len(lines) == 1
     assert re.search(r"address=127\.0\.0\.7\b", lines[0])
 
 
-def test_word_of_a_stranger_is_not_taken(place: Place) -> None:
+def test_word_of_a_stranger_is_not_taken(proxied_appliance: ProxiedAppliance) -> None:
     """Whoever reaches the listener past the proxy names nobody."""
     transport = httpx.HTTPTransport(local_address="127.0.0.9")
     with httpx.Client(transport=transport) as client:
         told = client.get(
-            f"{place.appliance.base_url}/nada",
+            f"{proxied_appliance.appliance.base_url}/nada",
             headers={"X-Forwarded-For": "203.0.113.77"},
         ).json()
 
     (line,) = [
         line
-        for line in place.appliance.log.read_text().splitlines()
+        for line in proxied_appliance.appliance.log.read_text().splitlines()
         if told["requestId"] in line
     ]
     assert "address=127.0.0.9" in line
 
 
 @pytest.mark.parametrize("said", ["x", ",,,", "1.2.3.4.5", '"', "%00", "a" * 7000])
-def test_malformed_header_is_no_fault(place: Place, said: str) -> None:
+def test_malformed_header_is_no_fault(
+    proxied_appliance: ProxiedAppliance, said: str
+) -> None:
     """What a proxy passes on may be anything."""
     with httpx.Client() as client:
         answer = client.get(
-            f"{place.appliance.base_url}/healthz", headers={"X-Forwarded-For": said}
+            f"{proxied_appliance.appliance.base_url}/healthz",
+            headers={"X-Forwarded-For": said},
         )
 
     assert answer.status_code == 200
 
 
-def test_large_document_passes_both_ways(place: Place) -> None:
+def test_large_document_passes_both_ways(proxied_appliance: ProxiedAppliance) -> None:
     """Through the sample's limits, and is the same on the other side."""
     pdf = pdfs.heavy(20, 20 * MB)
-    request = place.appliance.new_request(place.signer, pdf)
-    with place.client(API) as client:
+    request = proxied_appliance.appliance.new_request(proxied_appliance.signer, pdf)
+    with proxied_appliance.client(API) as client:
         client.headers["Authorization"] = (
-            f"Bearer {place.appliance.bearer(place.signer)}"
+            f"Bearer {proxied_appliance.appliance.bearer(proxied_appliance.signer)}"
         )
-        options = {"solicitudId": request, "password": place.signer.signing_password}
+        options = {
+            "solicitudId": request,
+            "password": proxied_appliance.signer.signing_password,
+        }
         signed = client.post(
             "/solicitudes/firmar",
             files={
@@ -159,13 +173,13 @@ def test_large_document_passes_both_ways(place: Place) -> None:
     assert hashlib.sha256(answer.content).hexdigest() == signed.json()["sha256"]
 
 
-def test_refusals_pass_unchanged(place: Place) -> None:
+def test_refusals_pass_unchanged(proxied_appliance: ProxiedAppliance) -> None:
     """The service's own words, and the proxy's own refusals in the same form."""
-    with place.client(API) as client:
+    with proxied_appliance.client(API) as client:
         ours = client.get("/solicitudes")
         head = {"Content-Type": "application/json"}
         theirs = client.post("/auth/login", headers=head, content=b" " * (70 * MB))
-    with place.client(FRAME) as client:
+    with proxied_appliance.client(FRAME) as client:
         page = client.get("/embed/?t=nada")
 
     problem(ours, 401, "TOKEN_MISSING")
@@ -176,17 +190,19 @@ def test_refusals_pass_unchanged(place: Place) -> None:
 
 
 @pytest.fixture
-def away(place: Place) -> Iterator[Place]:
+def away(proxied_appliance: ProxiedAppliance) -> Iterator[ProxiedAppliance]:
     """The service does not run."""
-    place.appliance.stop()
-    yield place
-    place.appliance.start()
+    proxied_appliance.appliance.stop()
+    yield proxied_appliance
+    proxied_appliance.appliance.start()
 
 
-def told_twice(place: Place, ask: Callable[[httpx.Client], httpx.Response]) -> None:
+def told_twice(
+    proxied_appliance: ProxiedAppliance, ask: Callable[[httpx.Client], httpx.Response]
+) -> None:
     """A browser gets a page in both languages, a caller the service's own form."""
     for host in (API, FRAME, CONSOLE):
-        with place.client(host) as client:
+        with proxied_appliance.client(host) as client:
             client.headers["Accept"] = _BROWSER
             page = ask(client)
             client.headers["Accept"] = "*/*"
@@ -202,7 +218,7 @@ def told_twice(place: Place, ask: Callable[[httpx.Client], httpx.Response]) -> N
             assert answer.headers["Vary"] == "Accept"
 
 
-def test_service_that_is_away_is_told_in_its_own_form(away: Place) -> None:
+def test_service_that_is_away_is_told_in_its_own_form(away: ProxiedAppliance) -> None:
     """With when to come again, and not as a page of the proxy's."""
     answers = []
 
@@ -218,16 +234,20 @@ def test_service_that_is_away_is_told_in_its_own_form(away: Place) -> None:
     assert all("El servicio no responde" in answer.text for answer in answers[::2])
 
 
-def test_file_that_is_too_large_is_told_to_browsers_too(place: Place) -> None:
+def test_file_that_is_too_large_is_told_to_browsers_too(
+    proxied_appliance: ProxiedAppliance,
+) -> None:
     """Of a form as of a call, before the service sees it."""
-    told_twice(place, lambda client: client.post("/", content=b" " * (70 * MB)))
+    told_twice(
+        proxied_appliance, lambda client: client.post("/", content=b" " * (70 * MB))
+    )
 
 
-def test_nothing_is_upgraded(place: Place) -> None:
+def test_nothing_is_upgraded(proxied_appliance: ProxiedAppliance) -> None:
     """Neither to HTTP/2 in clear text behind the proxy, nor to a socket."""
     socket = {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Connection": "Upgrade"}
     http2 = {"HTTP2-Settings": "AAMAAABk", "Connection": "Upgrade, HTTP2-Settings"}
-    with place.client(API) as client:
+    with proxied_appliance.client(API) as client:
         for protocol, head in (
             ("websocket", {**socket, "Sec-WebSocket-Version": "13"}),
             ("h2c", http2),

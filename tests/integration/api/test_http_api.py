@@ -10,7 +10,12 @@ from appliance.api.app import create_api
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import RequestState
 from tests.support.faces.api_caller import SIGN, Caller, code
-from tests.support.faces.api_services import BASE_URL, CUIL, Parts, open_parts
+from tests.support.faces.api_services import (
+    BASE_URL,
+    CUIL,
+    ApiServices,
+    open_api_services,
+)
 from tests.support.factories.fakes import (
     PDF,
     PNG,
@@ -28,10 +33,10 @@ OVER = {
 }
 
 
-async def test_wrong_sign_in_told(parts: Parts) -> None:
+async def test_wrong_sign_in_told(api_services: ApiServices) -> None:
     """A wrong password and an unknown login token are 401 LOGIN_FAILED."""
-    await parts.add_person()
-    client = create_api(parts).test_client(use_cookies=False)
+    await api_services.add_person()
+    client = create_api(api_services).test_client(use_cookies=False)
 
     login = await client.post("/auth/login", json={"usuario": CUIL, "password": "x"})
     otp = await client.post("/auth/otp", json={"loginToken": "x", "codigo": "123456"})
@@ -42,8 +47,10 @@ async def test_wrong_sign_in_told(parts: Parts) -> None:
 
 async def test_rate_told_with_time_to_wait(tmp_path: Path) -> None:
     """The sixth try is a 429 with Retry-After."""
-    async with open_parts(tmp_path, auth={"login_per_minute_account": 5}) as parts:
-        client = create_api(parts).test_client(use_cookies=False)
+    async with open_api_services(
+        tmp_path, auth={"login_per_minute_account": 5}
+    ) as api_services:
+        client = create_api(api_services).test_client(use_cookies=False)
         body = {"usuario": CUIL, "password": "x"}
         for _ in range(5):
             await client.post("/auth/login", json=body)
@@ -68,7 +75,9 @@ async def test_original_downloaded_as_attachment(caller: Caller) -> None:
     )
 
 
-async def test_preview_has_box_and_picture(parts: Parts, caller: Caller) -> None:
+async def test_preview_has_box_and_picture(
+    api_services: ApiServices, caller: Caller
+) -> None:
     """The preview tells the stamp's box, and shows the page."""
     response = await caller.post(
         "/solicitudes/7/vista-previa", {"page": 2, "fontSize": 9}
@@ -87,7 +96,7 @@ async def test_preview_has_box_and_picture(parts: Parts, caller: Caller) -> None
         "dpi": 96,
         "png": base64.b64encode(PNG).decode(),
     }
-    assert [(p.page, p.font_size) for p in parts.requests.previewed] == [(2, 9)]
+    assert [(p.page, p.font_size) for p in api_services.requests.previewed] == [(2, 9)]
 
 
 async def test_preview_as_picture_alone(caller: Caller) -> None:
@@ -115,22 +124,24 @@ async def test_preview_refuses_password(caller: Caller) -> None:
     assert (members["code"], members["field"]) == ("FIELD_UNKNOWN", "password")
 
 
-async def test_reject_takes_reason(parts: Parts, caller: Caller) -> None:
+async def test_reject_takes_reason(api_services: ApiServices, caller: Caller) -> None:
     """The signer's reason arrives, and the new state is told."""
     response = await caller.post("/solicitudes/7/rechazar", {"motivo": " No es mío "})
 
     members = await response.get_json()
     assert (members["estado"], members["motivo"]) == ("rechazada", "No es mío")
-    assert parts.requests.reasons == ["No es mío"]
+    assert api_services.requests.reasons == ["No es mío"]
 
 
-async def test_document_by_link_then_by_bearer(parts: Parts, caller: Caller) -> None:
+async def test_document_by_link_then_by_bearer(
+    api_services: ApiServices, caller: Caller
+) -> None:
     """A stored link never rots: after its time the signer's bearer opens it."""
     url = await _link(caller)
 
     by_link = await caller.client.get(url)
-    parts.clock.forward(900)
-    caller.headers = await parts.bearer(parts.requests.views[0].person)
+    api_services.clock.forward(900)
+    caller.headers = await api_services.bearer(api_services.requests.views[0].person)
     ended = await caller.client.get(url)
     by_bearer = await caller.get(url)
 
@@ -149,10 +160,10 @@ async def _link(caller: Caller) -> str:
 
 
 async def test_link_of_one_request_opens_no_other(
-    parts: Parts, person: PersonId, caller: Caller
+    api_services: ApiServices, person: PersonId, caller: Caller
 ) -> None:
     """The secret of one document is none for another."""
-    parts.requests.views.append(request_view(11, person, RequestState.SIGNED))
+    api_services.requests.views.append(request_view(11, person, RequestState.SIGNED))
     url = (await _link(caller)).replace("/9/", "/11/")
 
     response = await caller.client.get(url)
@@ -212,13 +223,14 @@ async def test_document_not_signed_yet(caller: Caller) -> None:
 
 @pytest.mark.parametrize("state", sorted(OVER))
 async def test_document_that_will_never_be(
-    parts: Parts, caller: Caller, state: RequestState
+    api_services: ApiServices, caller: Caller, state: RequestState
 ) -> None:
     """Nobody is told to ask again for what is over."""
-    parts.requests.views = [replace(parts.requests.views[0], state=state)]
+    api_services.requests.views = [replace(api_services.requests.views[0], state=state)]
 
     answer = await code(
-        await caller.get(f"/solicitudes/{parts.requests.views[0].id}/documento"), 409
+        await caller.get(f"/solicitudes/{api_services.requests.views[0].id}/documento"),
+        409,
     )
 
     assert (answer["code"], answer["category"]) == ("STATE", "terminal")
@@ -226,20 +238,20 @@ async def test_document_that_will_never_be(
     assert state.value in answer["detail"]
 
 
-async def test_keys_published(parts: Parts, caller: Caller) -> None:
+async def test_keys_published(api_services: ApiServices, caller: Caller) -> None:
     """The key set is public and may be kept for minutes."""
     response = await caller.client.get("/.well-known/jwks.json")
 
     assert response.headers["Content-Type"] == "application/jwk-set+json"
     assert response.headers["Cache-Control"] == "public, max-age=300"
-    assert await response.get_json(force=True) == await parts.tokens.jwks()
+    assert await response.get_json(force=True) == await api_services.tokens.jwks()
 
 
-async def test_health_and_readiness(parts: Parts, caller: Caller) -> None:
+async def test_health_and_readiness(api_services: ApiServices, caller: Caller) -> None:
     """Alive is one thing, ready another; what is not ready is named."""
     alive = await caller.client.get("/healthz")
     ready = await caller.client.get("/readyz")
-    parts.health.checks["hsm"] = "NO_WORKER"
+    api_services.health.checks["hsm"] = "NO_WORKER"
     unready = await caller.client.get("/readyz")
 
     assert (alive.status_code, ready.status_code) == (200, 200)

@@ -8,7 +8,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import FontStyle
 from tests.support.faces.api_caller import Caller
-from tests.support.faces.api_services import Parts
+from tests.support.faces.api_services import ApiServices
 
 LOTE = "/solicitudes/firmar/lote"
 PASSWORD = "una clave de firma"
@@ -16,18 +16,18 @@ BATCH: dict[str, object] = {"solicitudIds": [8, 7, 9], "password": PASSWORD}
 
 
 @pytest.fixture
-async def person(parts: Parts) -> PersonId:
+async def person(api_services: ApiServices) -> PersonId:
     """A signer with requests."""
-    who, _ = await parts.add_person()
-    await parts.add_requests(who, 9)
+    who, _ = await api_services.add_person()
+    await api_services.add_requests(who, 9)
     return who
 
 
 async def test_batch_told_in_order_with_links_that_open(
-    parts: Parts, caller: Caller
+    api_services: ApiServices, caller: Caller
 ) -> None:
     """Signed ones as firmar tells them, the bad one by code and in words."""
-    parts.batch_signing.refused[RequestId(7)] = ApplianceError(
+    api_services.batch_signing.refused[RequestId(7)] = ApplianceError(
         ErrorCode.PAGE_OUT_OF_RANGE, params={"pages": 1, "page": 2}, extras={"pages": 1}
     )
 
@@ -56,19 +56,21 @@ async def test_batch_told_in_order_with_links_that_open(
         assert signed["solicitudId"] == number
         clave = re.search(r"clave=(\S{43})$", signed["documentoFirmado"])
         assert clave is not None
-        assert await parts.links.open(clave[1], RequestId(number))
+        assert await api_services.links.open(clave[1], RequestId(number))
     assert "Location" not in response.headers
 
 
-async def test_batch_going_on_says_where_to_look(parts: Parts, caller: Caller) -> None:
+async def test_batch_going_on_says_where_to_look(
+    api_services: ApiServices, caller: Caller
+) -> None:
     """202, and the same at that address until all of it is over."""
-    parts.batch_signing.open.add(RequestId(7))
+    api_services.batch_signing.open.add(RequestId(7))
 
     response = await caller.post(LOTE, BATCH)
     answer = await response.get_json()
     where = response.headers["Location"]
     going = await caller.get(where)
-    parts.batch_signing.open.clear()
+    api_services.batch_signing.open.clear()
     over = await (await caller.get(where)).get_json()
 
     assert response.status_code == 202
@@ -89,24 +91,28 @@ async def test_batch_going_on_says_where_to_look(parts: Parts, caller: Caller) -
     assert all("clave=" in each["documentoFirmado"] for each in over["resultados"])
 
 
-async def test_whole_batch_in_a_word(parts: Parts, caller: Caller) -> None:
+async def test_whole_batch_in_a_word(api_services: ApiServices, caller: Caller) -> None:
     """All signed, or none."""
     words = []
     for refused in ((), (7, 8, 9)):
         problem = ApplianceError(ErrorCode.STATE, params={"estado": "rechazada"})
-        parts.batch_signing.refused = {RequestId(each): problem for each in refused}
+        api_services.batch_signing.refused = {
+            RequestId(each): problem for each in refused
+        }
         words.append((await (await caller.post(LOTE, BATCH)).get_json())["status"])
 
     assert words == ["success", "error"]
 
 
-async def test_batch_hands_the_command_on(parts: Parts, caller: Caller) -> None:
+async def test_batch_hands_the_command_on(
+    api_services: ApiServices, caller: Caller
+) -> None:
     """All fields of firmar, once for all of them."""
     body = {**BATCH, "page": 2, "fontStyle": "BOLD"}
 
     await caller.post(LOTE, body, Idempotency_Key="clave-1")
 
-    (batch,) = parts.batch_signing.batches
+    (batch,) = api_services.batch_signing.batches
     assert batch.requests == (8, 7, 9)
     assert (batch.params.page, batch.params.font_style) == (2, FontStyle.BOLD)
     assert batch.password == PASSWORD.encode()
@@ -143,14 +149,14 @@ BAD: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize(("body", "code"), BAD, ids=lambda value: str(value)[:40])
 async def test_batch_that_cannot_be_read_is_refused(
-    parts: Parts, caller: Caller, body: object, code: str
+    api_services: ApiServices, caller: Caller, body: object, code: str
 ) -> None:
     """400, and nothing is begun."""
     response = await caller.post(LOTE, body)
 
     assert response.status_code == 400
     assert (await response.get_json())["code"] == code
-    assert parts.batch_signing.batches == []
+    assert api_services.batch_signing.batches == []
 
 
 async def test_batch_takes_no_condition_on_one_document(caller: Caller) -> None:
@@ -161,10 +167,10 @@ async def test_batch_takes_no_condition_on_one_document(caller: Caller) -> None:
 
 
 async def test_batch_needs_young_factor(
-    parts: Parts, person: PersonId, caller: Caller
+    api_services: ApiServices, person: PersonId, caller: Caller
 ) -> None:
     """As one signature does."""
-    caller.headers = await parts.bearer(person, age_s=28_800)
+    caller.headers = await api_services.bearer(person, age_s=28_800)
 
     response = await caller.post(LOTE, BATCH)
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes
 from appliance.domain.ids import PersonId
 from appliance.domain.trust_store import AnchorPurpose
 from tests.support.faces.api_caller import Caller, code
-from tests.support.faces.api_services import CUIL, Parts, open_parts
+from tests.support.faces.api_services import CUIL, ApiServices, open_api_services
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
 from tests.support.pki.outside_ca import OutsideCa, bundle, der
@@ -20,9 +20,9 @@ OUTSIDE = OutsideCa(NOON)
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """Storage and services; the root of `OUTSIDE` is trusted."""
-    async with open_parts(tmp_path) as made:
+    async with open_api_services(tmp_path) as made:
         sha256 = OUTSIDE.root.fingerprint(hashes.SHA256()).hex()
         await made.trust.add(
             "operator", der(OUTSIDE.root), AnchorPurpose.SIGNERS, sha256
@@ -31,16 +31,16 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
 
 
 @pytest.fixture
-async def person(parts: Parts) -> PersonId:
+async def person(api_services: ApiServices) -> PersonId:
     """A signer."""
-    who, _ = await parts.add_person()
+    who, _ = await api_services.add_person()
     return who
 
 
 @pytest.fixture
-async def held(parts: Parts, person: PersonId) -> Held:
+async def held(api_services: ApiServices, person: PersonId) -> Held:
     """Their credential."""
-    return await hold(parts.store, person, CUIL, parts.clock.now())
+    return await hold(api_services.store, person, CUIL, api_services.clock.now())
 
 
 async def test_list_has_every_field(caller: Caller, held: Held) -> None:
@@ -71,21 +71,23 @@ def _instant(at: datetime) -> str:
 
 
 async def test_certificate_past_its_end_is_told(
-    parts: Parts, person: PersonId, held: Held
+    api_services: ApiServices, person: PersonId, held: Held
 ) -> None:
     """`vencida` is a matter of the clock."""
-    parts.clock.at = held.certificate.not_valid_after_utc
-    caller = Caller(parts, await parts.bearer(person))
+    api_services.clock.at = held.certificate.not_valid_after_utc
+    caller = Caller(api_services, await api_services.bearer(person))
 
     (element,) = await (await caller.get("/credenciales")).get_json()
 
     assert element["estado"] == "vencida"
 
 
-async def test_nobody_elses_credentials_are_listed(parts: Parts, held: Held) -> None:
+async def test_nobody_elses_credentials_are_listed(
+    api_services: ApiServices, held: Held
+) -> None:
     """A person without any has an empty array; another's is not there."""
-    other, _ = await parts.add_person("20055361682", "otra@example.com")
-    caller = Caller(parts, await parts.bearer(other))
+    other, _ = await api_services.add_person("20055361682", "otra@example.com")
+    caller = Caller(api_services, await api_services.bearer(other))
     here = f"/credenciales/{held.id}"
 
     assert await (await caller.get("/credenciales")).get_json() == []
@@ -203,11 +205,11 @@ async def test_new_pin_works_and_is_told_once(caller: Caller, held: Held) -> Non
 
 
 async def test_changes_want_a_young_second_factor(
-    parts: Parts, person: PersonId, held: Held
+    api_services: ApiServices, person: PersonId, held: Held
 ) -> None:
     """Seeing does not; revoking, importing and a new PIN do."""
-    age_s = parts.settings.auth.factor_age_s + 1
-    caller = Caller(parts, await parts.bearer(person, age_s=age_s))
+    age_s = api_services.settings.auth.factor_age_s + 1
+    caller = Caller(api_services, await api_services.bearer(person, age_s=age_s))
     here = f"/credenciales/{held.id}"
 
     assert (await caller.get("/credenciales")).status_code == 200

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.domain.ids import PersonId
 from tests.support.faces.api_caller import Caller, code
-from tests.support.faces.api_services import BASE_URL, Parts
+from tests.support.faces.api_services import BASE_URL, ApiServices
 from tests.support.factories.fakes import (
     PDF,
     SHA256,
@@ -46,10 +46,12 @@ async def test_list_of_one_state(caller: Caller) -> None:
 
 
 async def test_list_paged_by_link(
-    parts: Parts, person: PersonId, caller: Caller
+    api_services: ApiServices, person: PersonId, caller: Caller
 ) -> None:
     """Following rel=next visits every request once, newest first."""
-    parts.requests.views = [request_view(number, person) for number in range(1, 8)]
+    api_services.requests.views = [
+        request_view(number, person) for number in range(1, 8)
+    ]
     path, seen = "/solicitudes?limite=3&estado=pendiente", []
     while path:
         response = await caller.get(path)

@@ -10,16 +10,16 @@ from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from tests.support.faces.api_caller import SIGN, Caller, code
-from tests.support.faces.api_services import BASE_URL, CUIL, LOGIN_PASSWORD, Parts
+from tests.support.faces.api_services import BASE_URL, CUIL, LOGIN_PASSWORD, ApiServices
 from tests.support.factories.fakes import PDF, SHA256, SIGNED_PDF, SIGNED_SHA256
 
 BOUNDARY = "limite"
 
 
-async def test_sign_in_over_http(parts: Parts) -> None:
+async def test_sign_in_over_http(api_services: ApiServices) -> None:
     """Login, code, token, list: the bodies are those of decisions."""
-    _, seed = await parts.add_person()
-    client = create_api(parts).test_client(use_cookies=False)
+    _, seed = await api_services.add_person()
+    client = create_api(api_services).test_client(use_cookies=False)
 
     login = await client.post(
         "/auth/login", json={"usuario": CUIL, "password": LOGIN_PASSWORD}
@@ -29,7 +29,7 @@ async def test_sign_in_over_http(parts: Parts) -> None:
         "/auth/otp",
         json={
             "loginToken": challenge["loginToken"],
-            "codigo": pyotp.TOTP(seed).at(parts.clock.now()),
+            "codigo": pyotp.TOTP(seed).at(api_services.clock.now()),
         },
     )
     token = await otp.get_json()
@@ -70,7 +70,7 @@ async def test_sign_answers_link(caller: Caller) -> None:
     assert await download.get_data() == SIGNED_PDF
 
 
-async def test_sign_hands_command_on(parts: Parts, caller: Caller) -> None:
+async def test_sign_hands_command_on(api_services: ApiServices, caller: Caller) -> None:
     """Body and headers become one command."""
     await caller.post(
         "/solicitudes/firmar",
@@ -79,23 +79,23 @@ async def test_sign_hands_command_on(parts: Parts, caller: Caller) -> None:
         Idempotency_Key="c0ffee",
     )
 
-    (command,) = parts.signing.commands
+    (command,) = api_services.signing.commands
     assert (command.request, command.password) == (7, b"clave de firma")
     assert (command.params.x, command.params.y) == (5, 6)
     assert (command.if_match, command.idempotency_key) == (SHA256, "c0ffee")
-    assert parts.signing.documents == [None]
+    assert api_services.signing.documents == [None]
 
 
 @pytest.mark.parametrize(
     ("sent", "meant"), [("*", None), ('W/"ab"', 'W/"ab"'), ('"otro"', "otro")]
 )
 async def test_if_match_read(
-    parts: Parts, caller: Caller, sent: str, meant: str | None
+    api_services: ApiServices, caller: Caller, sent: str, meant: str | None
 ) -> None:
     """A weak tag can never match, a star always does."""
     await caller.post("/solicitudes/firmar", SIGN, If_Match=sent)
 
-    assert parts.signing.commands[0].if_match == meant
+    assert api_services.signing.commands[0].if_match == meant
 
 
 @pytest.mark.parametrize(
@@ -111,18 +111,20 @@ async def test_if_match_read(
     ],
 )
 async def test_conditional_header_refused(
-    parts: Parts, caller: Caller, name: str, value: str
+    api_services: ApiServices, caller: Caller, name: str, value: str
 ) -> None:
     """A malformed condition signs nothing."""
     response = await caller.post("/solicitudes/firmar", SIGN, **{name: value})
 
     assert (await code(response, 400))["code"] == "BAD_HEADER"
-    assert parts.signing.commands == []
+    assert api_services.signing.commands == []
 
 
-async def test_sign_going_on_answers_202(parts: Parts, caller: Caller) -> None:
+async def test_sign_going_on_answers_202(
+    api_services: ApiServices, caller: Caller
+) -> None:
     """When the work outlasts the wait the answer says where to look."""
-    parts.signing.slow = True
+    api_services.signing.slow = True
 
     response = await caller.post("/solicitudes/firmar", SIGN)
 
@@ -193,7 +195,7 @@ async def send_form(caller: Caller, body: bytes, **headers: str) -> Any:
     [(None, True), ("*/*", True), ("application/json", False)],
 )
 async def test_multipart_answers_pdf_unless_json_alone(
-    parts: Parts,
+    api_services: ApiServices,
     caller: Caller,
     accept: str | None,
     *,
@@ -206,17 +208,19 @@ async def test_multipart_answers_pdf_unless_json_alone(
 
     assert response.status_code == 200
     assert (await response.get_data() == SIGNED_PDF) is is_pdf
-    assert parts.signing.documents == [PDF]
+    assert api_services.signing.documents == [PDF]
 
 
-async def test_multipart_options_may_have_more(parts: Parts, caller: Caller) -> None:
+async def test_multipart_options_may_have_more(
+    api_services: ApiServices, caller: Caller
+) -> None:
     """Unknown keys of options are left aside."""
     options = json.dumps({**SIGN, "solicitudId": 9, "certificateOptions": {}}).encode()
 
     response = await send_form(caller, form(("name=options", options), FILE))
 
     assert response.status_code == 200
-    assert parts.signing.commands[0].request == 9
+    assert api_services.signing.commands[0].request == 9
 
 
 FORMS: dict[str, tuple[bytes, int, str]] = {
@@ -245,13 +249,13 @@ FORMS: dict[str, tuple[bytes, int, str]] = {
     ("body", "status", "expected"), FORMS.values(), ids=FORMS.keys()
 )
 async def test_multipart_refused(
-    parts: Parts, caller: Caller, body: bytes, status: int, expected: str
+    api_services: ApiServices, caller: Caller, body: bytes, status: int, expected: str
 ) -> None:
     """Every bad form has its answer, and signs nothing."""
     response = await send_form(caller, body)
 
     assert (await code(response, status))["code"] == expected
-    assert parts.signing.commands == []
+    assert api_services.signing.commands == []
 
 
 @pytest.mark.parametrize("kind", ["multipart/form-data", "multipart/mixed; boundary=x"])
@@ -279,7 +283,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("failure", "status", "category", "extras"), REFUSALS)
 async def test_sign_refusal_told(
-    parts: Parts,
+    api_services: ApiServices,
     caller: Caller,
     failure: ErrorCode,
     status: int,
@@ -287,7 +291,7 @@ async def test_sign_refusal_told(
     extras: dict[str, object],
 ) -> None:
     """What the core refuses has the status of decisions; none is a 401."""
-    parts.signing.failure = ApplianceError(failure, extras=extras)
+    api_services.signing.failure = ApplianceError(failure, extras=extras)
 
     members = await code(await caller.post("/solicitudes/firmar", SIGN), status)
 
@@ -296,14 +300,14 @@ async def test_sign_refusal_told(
 
 
 async def test_sign_needs_young_factor(
-    parts: Parts, person: PersonId, caller: Caller
+    api_services: ApiServices, person: PersonId, caller: Caller
 ) -> None:
     """A factor of eight hours ago lists, but does not sign."""
-    caller.headers = await parts.bearer(person, age_s=28_800)
+    caller.headers = await api_services.bearer(person, age_s=28_800)
 
     listed = await caller.get("/solicitudes")
     signed = await caller.post("/solicitudes/firmar", SIGN)
 
     assert listed.status_code == 200
     assert (await code(signed, 403))["code"] == "STEP_UP"
-    assert parts.signing.commands == []
+    assert api_services.signing.commands == []

@@ -26,7 +26,7 @@ from appliance.pki.tsa.authority import TimestampWork
 from appliance.pki.tsa.tsp_messages import read_question
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from hsm_config.provisioning.init import provision
-from tests.support.faces.api_services import Parts, open_parts
+from tests.support.faces.api_services import ApiServices, open_api_services
 from tests.support.factories.fakes import MovingClock
 from tests.support.hsm.hsm_installation import HsmInstallation
 from tests.support.pki.timestamps import DATA, Trusted, openssl, trusting
@@ -40,10 +40,10 @@ SLOT = "signing/h/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class TimestampService:
     """The address, and what lies behind it."""
 
-    parts: Parts
+    parts: ApiServices
     client: Any
 
     async def post(self, body: bytes, media_type: str = QUERY) -> Any:
@@ -60,17 +60,19 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk_of(folder: Path, **timestamps: Any) -> AsyncIterator[Desk]:
+async def timestamp_service_of(
+    folder: Path, **timestamps: Any
+) -> AsyncIterator[TimestampService]:
     """An API with these settings, and no worker."""
-    async with open_parts(folder, timestamps=timestamps) as parts:
-        yield Desk(parts, create_api(parts).test_client())
+    async with open_api_services(folder, timestamps=timestamps) as api_services:
+        yield TimestampService(api_services, create_api(api_services).test_client())
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+async def timestamp_service(tmp_path: Path) -> AsyncIterator[TimestampService]:
     """One that stamps for anybody."""
     options = {"public": True, "requests_per_minute_address": 100_000}
-    async with desk_of(tmp_path, **options) as opened:
+    async with timestamp_service_of(tmp_path, **options) as opened:
         yield opened
 
 
@@ -85,9 +87,11 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
 
 
 @pytest.fixture
-async def worker(desk: Desk, installation: HsmInstallation) -> AsyncIterator[None]:
+async def worker(
+    timestamp_service: TimestampService, installation: HsmInstallation
+) -> AsyncIterator[None]:
     """Does the tasks of the desk's record."""
-    parts, settings = desk.parts, installation.settings
+    parts, settings = timestamp_service.parts, installation.settings
     tasks = HsmTasks(parts.store, parts.clock, SLOT, "p")
     async with installation.session() as session:
         authority = Authority(session, read_ca(settings), settings)
@@ -138,7 +142,10 @@ def failure(answer: bytes) -> str:
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("options", [("-cert",), ("-no_nonce", "-sha512")])
 async def test_openssl_asks_and_takes_the_answer(
-    desk: Desk, installation: HsmInstallation, tmp_path: Path, options: tuple[str, ...]
+    timestamp_service: TimestampService,
+    installation: HsmInstallation,
+    tmp_path: Path,
+    options: tuple[str, ...],
 ) -> None:
     """Its own query, with nonce and certificates or without either."""
     data, asked = tmp_path / "data", tmp_path / "asked.tsq"
@@ -146,12 +153,12 @@ async def test_openssl_asks_and_takes_the_answer(
     openssl("-query", "-data", data, *options, "-out", asked)
 
     answered = tmp_path / "answered.tsr"
-    answered.write_bytes(await desk.answer(asked.read_bytes()))
+    answered.write_bytes(await timestamp_service.answer(asked.read_bytes()))
 
     told = openssl("-reply", "-in", answered, "-text")
     assert "Status: Granted." in told
     if "-cert" in options:
-        settings, now = installation.settings, desk.parts.clock.now()
+        settings, now = installation.settings, timestamp_service.parts.clock.now()
         trusted = Trusted(read_root(settings), read_ca(settings), now)
         for against in (("-queryfile", asked), ("-data", data)):
             words = ("-verify", "-in", answered, *trusting(trusted, tmp_path))
@@ -160,13 +167,15 @@ async def test_openssl_asks_and_takes_the_answer(
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("absent", [True, False], ids=["no parameters", "NULL"])
-async def test_answer_has_what_was_asked(desk: Desk, absent: bool) -> None:
+async def test_answer_has_what_was_asked(
+    timestamp_service: TimestampService, absent: bool
+) -> None:
     """Nonce, imprint to the octet, and certificates only for who wants them."""
     bare = encode(0x30, algos.DigestAlgorithmId("sha256").dump())
     plain = algos.DigestAlgorithm.load(bare) if absent else {"algorithm": "sha256"}
     asked = question(nonce=secrets.randbits(64), algorithm=plain)
 
-    answer = tsp.TimeStampResp.load(await desk.answer(asked.dump()))
+    answer = tsp.TimeStampResp.load(await timestamp_service.answer(asked.dump()))
 
     signed = answer["time_stamp_token"]["content"]
     told = signed["encap_content_info"]["content"].parsed
@@ -176,17 +185,19 @@ async def test_answer_has_what_was_asked(desk: Desk, absent: bool) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-async def test_stamping_is_on_the_record(desk: Desk) -> None:
+async def test_stamping_is_on_the_record(timestamp_service: TimestampService) -> None:
     """One event with serial, time and imprint; the task goes an hour later."""
-    await desk.answer(question().dump())
+    await timestamp_service.answer(question().dump())
 
-    async with desk.parts.store.read() as transaction:
+    async with timestamp_service.parts.store.read() as transaction:
         (writer,) = await transaction.audit.writers()
         rows = await transaction.audit.of_writer(writer)
     (event,) = [row for row in rows if row.event.event is EventKind.TIMESTAMP_ISSUED]
-    work = TimestampWork(desk.parts.store, desk.parts.clock, "chores/h/1")
+    work = TimestampWork(
+        timestamp_service.parts.store, timestamp_service.parts.clock, "chores/h/1"
+    )
     early = await work.forget()
-    desk.parts.clock.forward(3601)
+    timestamp_service.parts.clock.forward(3601)
 
     assert event.event.detail["imprint"] == hashlib.sha256(DATA).hexdigest()
     assert (early, await work.forget()) == (0, 1)
@@ -214,18 +225,18 @@ REJECTED = {
 
 @pytest.mark.parametrize("case", REJECTED)
 async def test_bad_question_is_rejected_in_its_own_words(
-    desk: Desk, case: str, tmp_path: Path
+    timestamp_service: TimestampService, case: str, tmp_path: Path
 ) -> None:
     """HTTP 200, which openssl reads; nothing is asked of the HSM."""
     asked, why = REJECTED[case]
 
-    answer = await desk.answer(asked)
+    answer = await timestamp_service.answer(asked)
 
     assert failure(answer) == why
     (tmp_path / "answer.tsr").write_bytes(answer)
     told = openssl("-reply", "-in", tmp_path / "answer.tsr", "-text")
     assert "Status: Rejected." in told
-    async with desk.parts.store.read() as transaction:
+    async with timestamp_service.parts.store.read() as transaction:
         assert not await HsmTaskStore(transaction).any_open(TaskKind.TIMESTAMP)
 
 
@@ -244,8 +255,8 @@ def test_no_question_whatever_fails_otherwise() -> None:
 
 async def test_it_is_off_by_default(tmp_path: Path) -> None:
     """As if there were no such address."""
-    async with desk_of(tmp_path) as desk:
-        response = await desk.post(question().dump())
+    async with timestamp_service_of(tmp_path) as services:
+        response = await services.post(question().dump())
 
         assert response.status_code == 404
         assert (await response.get_json())["code"] == "NOT_FOUND"
@@ -260,10 +271,14 @@ async def test_it_is_off_by_default(tmp_path: Path) -> None:
     ],
 )
 async def test_what_is_no_question_at_all(
-    desk: Desk, body: bytes, media_type: str, status: int, code: str
+    timestamp_service: TimestampService,
+    body: bytes,
+    media_type: str,
+    status: int,
+    code: str,
 ) -> None:
     """Refused before it is read."""
-    response = await desk.post(body, media_type)
+    response = await timestamp_service.post(body, media_type)
 
     assert response.status_code == status
     assert (await response.get_json())["code"] == code
@@ -271,49 +286,63 @@ async def test_what_is_no_question_at_all(
 
 async def test_many_questions_of_one_address(tmp_path: Path) -> None:
     """Beyond the setting, 429 until the minute is over."""
-    async with desk_of(tmp_path, public=True, requests_per_minute_address=2) as desk:
-        codes = [(await desk.post(b"")).status_code for _ in range(3)]
-        desk.parts.clock.forward(61)
+    async with timestamp_service_of(
+        tmp_path, public=True, requests_per_minute_address=2
+    ) as services:
+        codes = [(await services.post(b"")).status_code for _ in range(3)]
+        services.parts.clock.forward(61)
 
         assert codes == [200, 200, 429]
-        assert (await desk.post(b"")).status_code == 200
+        assert (await services.post(b"")).status_code == 200
 
 
-async def test_without_a_worker_a_later_try_may_do(desk: Desk) -> None:
+async def test_without_a_worker_a_later_try_may_do(
+    timestamp_service: TimestampService,
+) -> None:
     """503 after a while; a worker that comes too late stamps nothing."""
-    desk.parts.timestamps._wait_s = 0.1
+    timestamp_service.parts.timestamps._wait_s = 0.1
 
-    response = await desk.post(question().dump())
+    response = await timestamp_service.post(question().dump())
 
     assert response.status_code == 503
     assert (await response.get_json())["code"] == "TSA_UNAVAILABLE"
     assert response.headers["Retry-After"] == "5"
-    desk.parts.clock.forward(1)
-    claim = await HsmTasks(desk.parts.store, desk.parts.clock, SLOT, "p").claim_next()
+    timestamp_service.parts.clock.forward(1)
+    claim = await HsmTasks(
+        timestamp_service.parts.store, timestamp_service.parts.clock, SLOT, "p"
+    ).claim_next()
     assert claim is not None
     with pytest.raises(Exception, match="TSA_UNAVAILABLE"):
-        TimestampWork(desk.parts.store, desk.parts.clock, SLOT).question(claim)
+        TimestampWork(
+            timestamp_service.parts.store, timestamp_service.parts.clock, SLOT
+        ).question(claim)
 
 
-async def test_crowd_is_turned_away(desk: Desk) -> None:
+async def test_crowd_is_turned_away(timestamp_service: TimestampService) -> None:
     """No more than 32 of one address wait in one process; others' places stay free."""
-    desk.parts.timestamps._wait_s = 3
+    timestamp_service.parts.timestamps._wait_s = 3
 
-    answers = await asyncio.gather(*(desk.post(question().dump()) for _ in range(38)))
+    answers = await asyncio.gather(
+        *(timestamp_service.post(question().dump()) for _ in range(38))
+    )
 
     codes = [(await one.get_json())["code"] for one in answers]
     assert codes.count("OVERLOADED") == 6
     assert codes.count("TSA_UNAVAILABLE") == 32
 
 
-async def test_task_carries_the_question(desk: Desk) -> None:
+async def test_task_carries_the_question(timestamp_service: TimestampService) -> None:
     """What a worker reads is what came, a negative nonce too."""
-    desk.parts.timestamps._wait_s = 0.05
-    await desk.post(question(nonce=-5, cert_req=False).dump())
+    timestamp_service.parts.timestamps._wait_s = 0.05
+    await timestamp_service.post(question(nonce=-5, cert_req=False).dump())
 
-    claim = await HsmTasks(desk.parts.store, desk.parts.clock, SLOT, "p").claim_next()
+    claim = await HsmTasks(
+        timestamp_service.parts.store, timestamp_service.parts.clock, SLOT, "p"
+    ).claim_next()
     assert claim is not None
-    read = TimestampWork(desk.parts.store, desk.parts.clock, SLOT).question(claim)
+    read = TimestampWork(
+        timestamp_service.parts.store, timestamp_service.parts.clock, SLOT
+    ).question(claim)
 
     assert read == TimestampQuestion(
         hashlib.sha256(DATA).digest(),

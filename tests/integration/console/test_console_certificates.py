@@ -35,8 +35,8 @@ from tests.support.faces.console import (
     NAME,
     PASSWORD,
     Answer,
-    Site,
-    open_site,
+    Console,
+    open_console,
     write_pki,
 )
 from tests.support.factories.fakes import NOON
@@ -51,51 +51,53 @@ PIN = re.compile(r"(?<![\w-])[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}(?![\w-])")
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console, signed in."""
-    async with open_site(tmp_path) as made:
+    async with open_console(tmp_path) as made:
         await made.sign_in()
         yield made
 
 
-async def somebody(site: Site) -> tuple[PersonId, Held]:
+async def somebody(console: Console) -> tuple[PersonId, Held]:
     """Somebody enrolled, and their credential."""
-    person = await site.person(CUIL, enrolled=False)
-    async with site.desk.store.write() as transaction:
+    person = await console.person(CUIL, enrolled=False)
+    async with console.services.store.write() as transaction:
         await PersonStore(transaction).move(
             person, PersonState.INVITED, PersonState.ACTIVE
         )
-    return person, await hold(site.desk.store, person, CUIL, site.clock.now())
+    return person, await hold(console.services.store, person, CUIL, console.clock.now())
 
 
-async def audited(site: Site, kind: EventKind) -> AuditEvent:
+async def audited(console: Console, kind: EventKind) -> AuditEvent:
     """The one row of a kind, by the administrator signed in."""
-    (event,) = await site.desk.audited(kind)
-    (user,) = [u for u in await site.front.console.users() if u.name == NAME]
+    (event,) = await console.services.audited(kind)
+    (user,) = [u for u in await console.front.console.users() if u.name == NAME]
     assert event.actor == user.actor
     return event
 
 
-async def upload(site: Site, path: str, content: bytes, **fields: str) -> Answer:
+async def upload(console: Console, path: str, content: bytes, **fields: str) -> Answer:
     """Send a form with a file of certificates."""
     file = FileStorage(BytesIO(content), "a.pem", "file", "application/x-pem-file")
-    return await site.send_form(path, {"csrf": site.csrf, **fields}, {"file": file})
+    return await console.send_form(
+        path, {"csrf": console.csrf, **fields}, {"file": file}
+    )
 
 
-async def trust(site: Site, **fields: str) -> Answer:
+async def trust(console: Console, **fields: str) -> Answer:
     """Add the root of `OUTSIDE`."""
     given = {"fingerprint": SHA256, "purpose": "signers", **fields}
-    return await upload(site, "/admin/trust", bundle(OUTSIDE.root), **given)
+    return await upload(console, "/admin/trust", bundle(OUTSIDE.root), **given)
 
 
 # -- somebody's credential ----------------------------------------------------
 
 
-async def test_person_page_tells_the_credential(site: Site) -> None:
+async def test_person_page_tells_the_credential(console: Console) -> None:
     """State, mode, algorithm, vouching, dates, serial, and what can be done."""
-    person, held = await somebody(site)
+    person, held = await somebody(console)
 
-    text = (await site.get(f"/admin/people/{person}")).text
+    text = (await console.get(f"/admin/people/{person}")).text
 
     here = f"/admin/people/{person}/credentials/{held.id}"
     assert "En uso" in text
@@ -108,209 +110,215 @@ async def test_person_page_tells_the_credential(site: Site) -> None:
     assert "hx-get" not in text
 
 
-async def test_credential_is_revoked_with_its_reason(site: Site) -> None:
+async def test_credential_is_revoked_with_its_reason(console: Console) -> None:
     """Asked for, recorded with before and after, and seen to be on its way."""
-    person, held = await somebody(site)
+    person, held = await somebody(console)
     here = f"/admin/people/{person}/credentials/{held.id}/revoke"
-    asked = await site.get(here)
+    asked = await console.get(here)
     assert "Esto no se puede deshacer" in asked.text
 
-    answer = await site.post(here, reason="keyCompromise")
+    answer = await console.post(here, reason="keyCompromise")
 
     assert answer.status == 303
-    event = await audited(site, EventKind.REVOCATION_ASKED)
+    event = await audited(console, EventKind.REVOCATION_ASKED)
     assert event.detail["reason"] == "keyCompromise"
     assert (event.detail["before"], event.detail["after"]) == (
         {"state": "active"},
         {"state": "revoking"},
     )
-    text = (await site.get(f"/admin/people/{person}")).text
+    text = (await console.get(f"/admin/people/{person}")).text
     assert "Alguien más podría usar la clave" in text
     assert "hx-get" in text
     assert "Revocar<" not in text
-    again = await site.post(here, reason="keyCompromise")
+    again = await console.post(here, reason="keyCompromise")
     assert again.status == 409
     assert "CREDENTIAL_STATE" in again.text
 
 
 @pytest.mark.parametrize("reason", ["", "cACompromise", "certificateHold"])
-async def test_revocation_needs_a_reason_of_the_list(site: Site, reason: str) -> None:
+async def test_revocation_needs_a_reason_of_the_list(
+    console: Console, reason: str
+) -> None:
     """The form comes again, and the credential stays."""
-    person, held = await somebody(site)
+    person, held = await somebody(console)
 
-    answer = await site.post(
+    answer = await console.post(
         f"/admin/people/{person}/credentials/{held.id}/revoke", reason=reason
     )
 
     assert answer.status == 422
     assert answer.fault_of("reason")
-    view = await site.front.credentials.get(held.id)
+    view = await console.front.credentials.get(held.id)
     assert view.state is CredentialState.ACTIVE
 
 
-async def test_credential_of_another_person_is_not_there(site: Site) -> None:
+async def test_credential_of_another_person_is_not_there(console: Console) -> None:
     """The address has to fit, on every page of it."""
-    _, held = await somebody(site)
-    other = await site.person("20267565393", "Luis")
+    _, held = await somebody(console)
+    other = await console.person("20267565393", "Luis")
 
     for path in ("revoke", "chain"):
-        answer = await site.get(f"/admin/people/{other}/credentials/{held.id}/{path}")
+        answer = await console.get(
+            f"/admin/people/{other}/credentials/{held.id}/{path}"
+        )
         assert answer.status == 404
         assert "CREDENTIAL_NOT_FOUND" in answer.text
     for path in ("revoke", "renew"):
-        answer = await site.post(f"/admin/people/{other}/credentials/{held.id}/{path}")
+        answer = await console.post(
+            f"/admin/people/{other}/credentials/{held.id}/{path}"
+        )
         assert answer.status == 404
 
 
-async def test_renewal_is_asked_for(site: Site) -> None:
+async def test_renewal_is_asked_for(console: Console) -> None:
     """A task of the HSM, by the administrator."""
-    person, held = await somebody(site)
+    person, held = await somebody(console)
 
-    answer = await site.post(f"/admin/people/{person}/credentials/{held.id}/renew")
+    answer = await console.post(f"/admin/people/{person}/credentials/{held.id}/renew")
 
     assert answer.status == 303
-    event = await audited(site, EventKind.TASK_CREATED)
+    event = await audited(console, EventKind.TASK_CREATED)
     assert (event.detail["kind"], event.detail["credential"]) == ("renew", held.id)
 
 
-async def test_chain_is_imported_and_told(site: Site) -> None:
+async def test_chain_is_imported_and_told(console: Console) -> None:
     """The page says that an outside CA issued it, and offers no renewal."""
-    person, held = await somebody(site)
+    person, held = await somebody(console)
     here = f"/admin/people/{person}/credentials/{held.id}"
-    assert (await trust(site)).status == 303
+    assert (await trust(console)).status == 303
     pem = bundle(OUTSIDE.certify(held.spki, CUIL), OUTSIDE.issuing)
 
-    answer = await upload(site, f"{here}/chain", pem)
+    answer = await upload(console, f"{here}/chain", pem)
 
     assert answer.status == 303
-    event = await audited(site, EventKind.CERTIFICATE_IMPORTED)
+    event = await audited(console, EventKind.CERTIFICATE_IMPORTED)
     assert event.detail["before"] != event.detail["after"]
-    text = (await site.get(f"/admin/people/{person}")).text
+    text = (await console.get(f"/admin/people/{person}")).text
     assert "una autoridad externa" in text
     assert f"{here}/renew" not in text
-    assert (await site.post(f"{here}/renew")).status == 409
-    assert "también" in (await site.get(f"{here}/revoke")).text
+    assert (await console.post(f"{here}/renew")).status == 409
+    assert "también" in (await console.get(f"{here}/revoke")).text
 
 
-async def test_chain_that_does_not_fit_is_told_at_the_file(site: Site) -> None:
+async def test_chain_that_does_not_fit_is_told_at_the_file(console: Console) -> None:
     """In words, with whom it names; nothing changed."""
-    person, held = await somebody(site)
+    person, held = await somebody(console)
     here = f"/admin/people/{person}/credentials/{held.id}/chain"
-    await trust(site)
+    await trust(console)
     wrong = bundle(OUTSIDE.certify(spki_of(ec_key()), CUIL), OUTSIDE.issuing)
 
     for content, told in ((wrong, "es de otra clave"), (b"x", "no es una cadena")):
-        answer = await upload(site, here, content)
+        answer = await upload(console, here, content)
         assert answer.status == 422
         assert told in answer.fault_of("file")
-    assert (await site.post(here)).fault_of("file")
-    assert not (await site.front.credentials.get(held.id)).outside
+    assert (await console.post(here)).fault_of("file")
+    assert not (await console.front.credentials.get(held.id)).outside
 
 
-async def test_new_pin_is_shown_once(site: Site) -> None:
+async def test_new_pin_is_shown_once(console: Console) -> None:
     """On one page; the audit says that there is one, not which."""
-    person, _ = await somebody(site)
+    person, _ = await somebody(console)
 
-    answer = await site.post(f"/admin/people/{person}/credentials/pin")
+    answer = await console.post(f"/admin/people/{person}/credentials/pin")
 
     (pin,) = {str(found) for found in PIN.findall(answer.text)}
-    event = await audited(site, EventKind.REVOCATION_PIN_SET)
+    event = await audited(console, EventKind.REVOCATION_PIN_SET)
     assert pin not in str(event)
     for path in (f"/admin/people/{person}", "/admin/audit"):
-        assert pin not in (await site.get(path)).text
+        assert pin not in (await console.get(path)).text
 
 
-async def test_forgotten_password_begins_anew(site: Site) -> None:
+async def test_forgotten_password_begins_anew(console: Console) -> None:
     """Revoked, secrets gone, a link; the old page of secrets works for a new key."""
-    person, held = await somebody(site)
+    person, held = await somebody(console)
     here = f"/admin/people/{person}/credentials/reissue"
-    assert "Segundo oficial" not in (await site.get(here)).text
+    assert "Segundo oficial" not in (await console.get(here)).text
 
-    answer = await site.post(here, code=site.code())
+    answer = await console.post(here, code=console.code())
 
     assert answer.status == 200
     (code,) = set(re.findall(r"/alta/([A-Za-z0-9_-]{43})", answer.text))
-    view = await site.desk.enrolment.look(code)
+    view = await console.services.enrolment.look(code)
     assert view.person == person
-    credential = await site.front.credentials.get(held.id)
+    credential = await console.front.credentials.get(held.id)
     assert (credential.state, credential.reason) == (
         CredentialState.REVOKING,
         RevocationReason.SUPERSEDED,
     )
-    event = await audited(site, EventKind.PERSON_REISSUED)
+    event = await audited(console, EventKind.PERSON_REISSUED)
     assert event.detail["before"] == {"state": "active", "credentials": [held.id]}
-    async with site.desk.store.read() as transaction:
+    async with console.services.store.read() as transaction:
         assert await PersonStore(transaction).signing_secret(person) is None
         assert await LoginSecretStore(transaction).secret(person) is None
         assert await HsmTaskStore(transaction).any_open(TaskKind.REVOKE)
-    assert (await site.post(here, code=site.code())).status == 409
+    assert (await console.post(here, code=console.code())).status == 409
 
 
-async def test_revoked_certificate_is_not_revoked_again(site: Site) -> None:
+async def test_revoked_certificate_is_not_revoked_again(console: Console) -> None:
     """The page says what is so, and offers what helps; a key in the making as well."""
-    person, held = await somebody(site)
+    person, held = await somebody(console)
     here = f"/admin/people/{person}"
-    before = (await site.get(here)).text
+    before = (await console.get(here)).text
     assert "Una contraseña olvidada" in before
     assert "Empezar un alta nueva" not in before
-    await site.post(f"{here}/credentials/{held.id}/revoke", reason="keyCompromise")
+    await console.post(f"{here}/credentials/{held.id}/revoke", reason="keyCompromise")
 
-    text = (await site.get(here)).text
+    text = (await console.get(here)).text
     assert "El certificado está revocado: esta persona no puede firmar." in text
     assert "Empezar un alta nueva" in text
     assert "Una contraseña olvidada" not in text
     assert "Generar un PIN nuevo" not in text
-    asked = (await site.get(f"{here}/credentials/reissue")).text
+    asked = (await console.get(f"{here}/credentials/reissue")).text
     assert "el certificado ya está revocado" in asked
     assert "se revoca" not in asked
     assert "Revocar y generar" not in asked
 
-    made = await site.post(f"{here}/credentials/reissue", code=site.code())
+    made = await console.post(f"{here}/credentials/reissue", code=console.code())
     (code,) = set(re.findall(r"/alta/([A-Za-z0-9_-]{43})", made.text))
-    site.clock.forward(30)
-    await site.desk.host.beat(site.desk.store, site.clock.now())
-    view = await site.desk.enrolment.look(code)
-    totp = pyotp.TOTP(view.totp_secret).at(site.clock.now())
+    console.clock.forward(30)
+    await console.services.host.beat(console.services.store, console.clock.now())
+    view = await console.services.enrolment.look(code)
+    totp = pyotp.TOTP(view.totp_secret).at(console.clock.now())
     choice = Choice("clave de ingreso", "clave de firma", totp, view.opening)
-    await site.desk.enrolment.complete(code, choice)
-    text = (await site.get(here)).text
+    await console.services.enrolment.complete(code, choice)
+    text = (await console.get(here)).text
     assert "El HSM está creando la clave" in text
     assert "Empezar un alta nueva" not in text
 
 
-async def test_beginning_anew_needs_the_officers_code(site: Site) -> None:
+async def test_beginning_anew_needs_the_officers_code(console: Console) -> None:
     """A wrong or used code changes nothing."""
-    person, held = await somebody(site)
+    person, held = await somebody(console)
     here = f"/admin/people/{person}/credentials/reissue"
 
-    answer = await site.post(here, code="000000")
+    answer = await console.post(here, code="000000")
 
     assert answer.status == 422
     assert answer.fault_of("code")
-    view = await site.front.credentials.get(held.id)
+    view = await console.front.credentials.get(held.id)
     assert view.state is CredentialState.ACTIVE
 
 
 # -- the trust store -----------------------------------------------------------
 
 
-async def test_root_is_added_and_removed(site: Site) -> None:
+async def test_root_is_added_and_removed(console: Console) -> None:
     """With the fingerprint that its CA publishes; both are recorded."""
-    assert "Todavía no hay raíces" in (await site.get("/admin/trust")).text
+    assert "Todavía no hay raíces" in (await console.get("/admin/trust")).text
 
-    assert (await trust(site)).status == 303
-    added = await audited(site, EventKind.ANCHOR_ADDED)
-    listed = await site.get("/admin/trust")
+    assert (await trust(console)).status == 303
+    added = await audited(console, EventKind.ANCHOR_ADDED)
+    listed = await console.get("/admin/trust")
     (remove,) = set(re.findall(r'href="(/admin/trust/[^"]+/remove)"', listed.text))
     assert "AC de afuera raíz" in listed.text
     assert SHA256 in re.sub(r":<wbr>", "", listed.text)
-    assert "AC de afuera raíz" in (await site.get(remove)).text
+    assert "AC de afuera raíz" in (await console.get(remove)).text
 
-    assert (await site.post(remove)).status == 303
-    removed = await audited(site, EventKind.ANCHOR_REMOVED)
+    assert (await console.post(remove)).status == 303
+    removed = await audited(console, EventKind.ANCHOR_REMOVED)
     assert removed.detail["before"] == added.detail["after"]
-    assert (await site.post(remove)).status == 404
-    assert "AC de afuera" not in (await site.get("/admin/trust")).text
+    assert (await console.post(remove)).status == 404
+    assert "AC de afuera" not in (await console.get("/admin/trust")).text
 
 
 @pytest.mark.parametrize(
@@ -321,23 +329,25 @@ async def test_root_is_added_and_removed(site: Site) -> None:
         ({"purpose": "all"}, "purpose"),
     ],
 )
-async def test_root_refused(site: Site, fields: dict[str, str], field: str) -> None:
+async def test_root_refused(
+    console: Console, fields: dict[str, str], field: str
+) -> None:
     """The fault stands at its field; nothing is trusted."""
-    answer = await trust(site, **fields)
+    answer = await trust(console, **fields)
 
     assert answer.status == 422
     assert answer.fault_of(field)
-    assert await site.front.trust.anchors() == []
+    assert await console.front.trust.anchors() == []
 
 
-async def test_file_that_is_no_root(site: Site) -> None:
+async def test_file_that_is_no_root(console: Console) -> None:
     """No file, no certificate, one that is not a root, the same one twice."""
     given = {"fingerprint": SHA256, "purpose": "signers"}
-    missing = await site.post("/admin/trust", **given)
-    garbage = await upload(site, "/admin/trust", b"x", **given)
-    issuing = await upload(site, "/admin/trust", der(OUTSIDE.issuing), **given)
-    await trust(site)
-    twice = await trust(site)
+    missing = await console.post("/admin/trust", **given)
+    garbage = await upload(console, "/admin/trust", b"x", **given)
+    issuing = await upload(console, "/admin/trust", der(OUTSIDE.issuing), **given)
+    await trust(console)
+    twice = await trust(console)
 
     for answer in (missing, garbage, issuing, twice):
         assert answer.status == 422
@@ -347,34 +357,35 @@ async def test_file_that_is_no_root(site: Site) -> None:
 # -- ends and the CA's own ---------------------------------------------------------
 
 
-async def test_ends_are_listed_with_the_time_left(site: Site) -> None:
+async def test_ends_are_listed_with_the_time_left(console: Console) -> None:
     """Soonest first, with the way to the person; counted on the home page."""
-    assert "Ningún certificado vence" in (await site.get("/admin/certificates")).text
-    person, held = await somebody(site)
-    site.clock.at = held.certificate.not_valid_after_utc - timedelta(days=3, hours=1)
-    await site.sign_in()
+    assert "Ningún certificado vence" in (await console.get("/admin/certificates")).text
+    person, held = await somebody(console)
+    console.clock.at = held.certificate.not_valid_after_utc - timedelta(days=3, hours=1)
+    await console.sign_in()
 
-    listed = (await site.get("/admin/certificates")).text
+    listed = (await console.get("/admin/certificates")).text
 
     assert f'href="/admin/people/{person}"' in listed
     assert "Faltan 3 días" in listed
     assert re.search(
-        r'href="/admin/certificates"[^>]*>\s*<b>1</b>', (await site.get("/admin/")).text
+        r'href="/admin/certificates"[^>]*>\s*<b>1</b>',
+        (await console.get("/admin/")).text,
     )
-    health = (await site.get("/admin/health")).text
+    health = (await console.get("/admin/health")).text
     assert "Certificados por vencer" in health
     assert "1 firmante" in health
-    assert (await site.get("/admin/certificates?cursor=x")).status == 400
+    assert (await console.get("/admin/certificates?cursor=x")).status == 400
 
 
-async def test_authority_tells_certificates_and_crls(site: Site) -> None:
+async def test_authority_tells_certificates_and_crls(console: Console) -> None:
     """Root, issuing CA and responder with fingerprints and downloads; the CRL."""
-    empty = await site.get("/admin/authority")
+    empty = await console.get("/admin/authority")
     assert "Todavía no hay autoridad" in empty.text
-    ca = write_pki(site)
+    ca = write_pki(console)
     key_id = x509.SubjectKeyIdentifier.from_public_key(ca.issuing.public_key())
     responder = ca.certify(spki_of(ec_key()), CUIL)
-    async with site.desk.store.write() as transaction:
+    async with console.services.store.write() as transaction:
         await CertificateStore(transaction).add(
             CertificateRecord(
                 serial_text(responder.serial_number),
@@ -390,54 +401,56 @@ async def test_authority_tells_certificates_and_crls(site: Site) -> None:
             Crl(key_id.digest.hex(), 1, b"crl", NOON, NOON + timedelta(days=7))
         )
 
-    text = (await site.get("/admin/authority")).text
+    text = (await console.get("/admin/authority")).text
 
     for made in (ca.root, ca.issuing, responder):
         sha256 = made.fingerprint(hashes.SHA256()).hex()
         assert sha256 in text.replace(":<wbr>", "")
-        saved = await site.get(f"/admin/authority/{sha256}.cer")
+        saved = await console.get(f"/admin/authority/{sha256}.cer")
         assert saved.status == 200
         assert saved.headers["Content-Type"] == "application/pkix-cert"
         assert saved.headers["Content-Disposition"].startswith("attachment")
     assert "/pki/ca.crl" in text
     assert "Atrasada" not in text
-    assert (await site.get(f"/admin/authority/{'0' * 64}.cer")).status == 404
-    site.clock.forward(8 * 86_400)
-    await site.sign_in()
-    assert "Atrasada" in (await site.get("/admin/authority")).text
+    assert (await console.get(f"/admin/authority/{'0' * 64}.cer")).status == 404
+    console.clock.forward(8 * 86_400)
+    await console.sign_in()
+    assert "Atrasada" in (await console.get("/admin/authority")).text
 
 
-async def test_own_root_cannot_be_removed(site: Site) -> None:
+async def test_own_root_cannot_be_removed(console: Console) -> None:
     """It is listed first, and has no way out."""
-    write_pki(site)
+    write_pki(console)
 
-    text = (await site.get("/admin/trust")).text
+    text = (await console.get("/admin/trust")).text
 
     assert "Rúbrica CA interna raíz" in text
     assert "/remove" not in text
 
 
-async def test_second_officer_is_asked_for_in_production(site: Site) -> None:
+async def test_second_officer_is_asked_for_in_production(console: Console) -> None:
     """Somebody else, with password and code; nobody is their own witness."""
-    made = await site.desk.console.create_user("operator", "otra", PASSWORD)
-    session_of = await site.desk.console.sign_in(_typed(site, NAME), "192.0.2.1")
-    console = site.front.console
+    made = await console.services.console.create_user("operator", "otra", PASSWORD)
+    session_of = await console.services.console.sign_in(
+        _typed(console, NAME), "192.0.2.1"
+    )
+    sign_ins = console.front.console
     other = _totp(made.totp_uri)
-    site.clock.forward(30)
+    console.clock.forward(30)
 
-    agreed = await console.witness(
-        session_of.session, _sign_in("otra", other.at(site.clock.now())), "192.0.2.2"
+    agreed = await sign_ins.witness(
+        session_of.session, _sign_in("otra", other.at(console.clock.now())), "192.0.2.2"
     )
 
     assert agreed == made.user.actor
     for typed in (
-        _sign_in("otra", other.at(site.clock.now())),
+        _sign_in("otra", other.at(console.clock.now())),
         _sign_in("otra", "000000"),
         _sign_in("nadie", "000000"),
-        _typed(site, NAME),
+        _typed(console, NAME),
     ):
         with pytest.raises(ApplianceError) as caught:
-            await console.witness(session_of.session, typed, "192.0.2.2")
+            await sign_ins.witness(session_of.session, typed, "192.0.2.2")
         assert caught.value.code is ErrorCode.LOGIN_FAILED
 
 
@@ -451,5 +464,5 @@ def _sign_in(name: str, code: str) -> SignIn:
     return SignIn(name, PASSWORD, code)
 
 
-def _typed(site: Site, name: str) -> SignIn:
-    return _sign_in(name, site.code())
+def _typed(console: Console, name: str) -> SignIn:
+    return _sign_in(name, console.code())

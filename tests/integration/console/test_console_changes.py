@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.trust_store import AnchorPurpose
-from tests.support.faces.console import NAME, PASSWORD, PDF, Site
+from tests.support.faces.console import NAME, PASSWORD, PDF, Console
 from tests.support.faces.console_forms import (
     ANA,
     ANA_DIGITS,
@@ -17,7 +17,7 @@ from tests.support.faces.console_forms import (
     invitation,
     key_id,
     lock,
-    open_acme_site,
+    open_acme_console,
     open_session,
     proven,
     sha256,
@@ -31,95 +31,97 @@ OTHER = "otra clave muy larga"
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console with the integrator `acme`, signed in."""
-    async with open_acme_site(tmp_path) as made:
+    async with open_acme_console(tmp_path) as made:
         yield made
 
 
-async def test_every_change_leaves_a_row(site: Site) -> None:
+async def test_every_change_leaves_a_row(console: Console) -> None:
     """Each route that takes a form is recorded, but for two that change no record."""
-    person = await with_secret(site)
-    key, spare = await key_id(site, "a"), await key_id(site, "b")
+    person = await with_secret(console)
+    key, spare = await key_id(console, "a"), await key_id(console, "b")
     origin = "https://app.example"
-    kept = await site.front.integrators.add_domain("operator", "acme", f"{origin}:8443")
-    await lock(site, person)
-    invited = await site.person("20267565393", "Luis", enrolled=False)
+    kept = await console.front.integrators.add_domain(
+        "operator", "acme", f"{origin}:8443"
+    )
+    await lock(console, person)
+    invited = await console.person("20267565393", "Luis", enrolled=False)
     file = {"integrator": "acme", "cuil": ANA, "days": ""}
     here = f"/admin/people/{person}"
-    held = await hold(site.desk.store, person, ANA_DIGITS, site.clock.now())
-    outside, later = (OutsideCa(site.clock.now(), name) for name in ("a", "b"))
-    anchor = await site.front.trust.add(
+    held = await hold(console.services.store, person, ANA_DIGITS, console.clock.now())
+    outside, later = (OutsideCa(console.clock.now(), name) for name in ("a", "b"))
+    anchor = await console.front.trust.add(
         "operator", bundle(outside.root), AnchorPurpose.SIGNERS, sha256(outside)
     )
     chain = bundle(outside.certify(held.spki, ANA_DIGITS), outside.issuing)
     trusted = {"fingerprint": sha256(later), "purpose": "signers"}
-    await open_session(site, "eva")
+    await open_session(console, "eva")
     eva, chosen = "/admin/administrators/eva", {"password": OTHER, "again": OTHER}
     same = {"password": PASSWORD, "again": PASSWORD}
     steps = {
-        "integrators.create": site.post("/admin/integrators", code="b", name="B"),
-        "keys.create": site.post(f"{HERE}/keys", label="c", life="30"),
-        "keys.rotate": site.post(f"{HERE}/keys/{key}/rotate", overlap="0"),
-        "keys.revoke": site.post(f"{HERE}/keys/{spare}/revoke"),
-        "domains.add": site.post(f"{HERE}/domains", origin=origin),
-        "domains.remove": site.post(f"{HERE}/domains/{kept.id}/remove"),
-        "profile.change": site.post(
+        "integrators.create": console.post("/admin/integrators", code="b", name="B"),
+        "keys.create": console.post(f"{HERE}/keys", label="c", life="30"),
+        "keys.rotate": console.post(f"{HERE}/keys/{key}/rotate", overlap="0"),
+        "keys.revoke": console.post(f"{HERE}/keys/{spare}/revoke"),
+        "domains.add": console.post(f"{HERE}/domains", origin=origin),
+        "domains.remove": console.post(f"{HERE}/domains/{kept.id}/remove"),
+        "profile.change": console.post(
             f"{HERE}/profile", level="B-B", policy="", digest=""
         ),
-        "stamp.show_logo": site.upload(f"{HERE}/stamp/logo", b"picture", "a.png"),
-        "stamp.drop_logo": site.post(f"{HERE}/stamp/logo/remove"),
-        "people.create": site.post(
+        "stamp.show_logo": console.upload(f"{HERE}/stamp/logo", b"picture", "a.png"),
+        "stamp.drop_logo": console.post(f"{HERE}/stamp/logo/remove"),
+        "people.create": console.post(
             "/admin/people", **invitation(cuil="27301234568", email="eva@demo.example")
         ),
-        "person.renew": site.post(f"/admin/people/{invited}/link"),
-        "person.unlock": site.post(f"{here}/unlock", code=site.code()),
-        "requests.create": site.upload("/admin/requests", PDF, "a.pdf", **file),
-        "integrators.set_prefix": site.post(f"{HERE}/prefix", event_prefix="acme"),
-        "integrators.rename": site.post(f"{HERE}/name", name="ACME"),
-        "integrators.disable": site.post(f"{HERE}/disable"),
-        "integrators.enable": site.post(f"{HERE}/enable"),
-        "requests.cancel": site.post("/admin/requests/1/cancel"),
-        "administrators.end_sessions": site.post(f"{eva}/sessions"),
-        "administrators.disable": proven(site, f"{eva}/disable"),
-        "administrators.enable": proven(site, f"{eva}/enable"),
-        "administrators.reset_totp": proven(site, f"{eva}/totp"),
-        "administrators.set_password": proven(site, f"{eva}/password", **chosen),
-        "administrators.forget": proven(site, f"{eva}/tries"),
-        "person.forget": proven(site, f"{here}/tries"),
-        "person.reset_totp": proven(site, f"{here}/totp"),
-        "person.disable": site.post(f"{here}/disable"),
-        "person.enable": site.post(f"{here}/enable"),
-        "credentials.renew": site.post(f"{here}/credentials/{held.id}/renew"),
+        "person.renew": console.post(f"/admin/people/{invited}/link"),
+        "person.unlock": console.post(f"{here}/unlock", code=console.code()),
+        "requests.create": console.upload("/admin/requests", PDF, "a.pdf", **file),
+        "integrators.set_prefix": console.post(f"{HERE}/prefix", event_prefix="acme"),
+        "integrators.rename": console.post(f"{HERE}/name", name="ACME"),
+        "integrators.disable": console.post(f"{HERE}/disable"),
+        "integrators.enable": console.post(f"{HERE}/enable"),
+        "requests.cancel": console.post("/admin/requests/1/cancel"),
+        "administrators.end_sessions": console.post(f"{eva}/sessions"),
+        "administrators.disable": proven(console, f"{eva}/disable"),
+        "administrators.enable": proven(console, f"{eva}/enable"),
+        "administrators.reset_totp": proven(console, f"{eva}/totp"),
+        "administrators.set_password": proven(console, f"{eva}/password", **chosen),
+        "administrators.forget": proven(console, f"{eva}/tries"),
+        "person.forget": proven(console, f"{here}/tries"),
+        "person.reset_totp": proven(console, f"{here}/totp"),
+        "person.disable": console.post(f"{here}/disable"),
+        "person.enable": console.post(f"{here}/enable"),
+        "credentials.renew": console.post(f"{here}/credentials/{held.id}/renew"),
         "credentials.import_chain": upload(
-            site, f"{here}/credentials/{held.id}/chain", chain
+            console, f"{here}/credentials/{held.id}/chain", chain
         ),
-        "credentials.revoke": site.post(
+        "credentials.revoke": console.post(
             f"{here}/credentials/{held.id}/revoke", reason="superseded"
         ),
-        "credentials.new_pin": site.post(f"{here}/credentials/pin"),
-        "credentials.reissue": begin_anew(site, here),
-        "trust.add": upload(site, "/admin/trust", bundle(later.root), **trusted),
-        "trust.remove": site.post(f"/admin/trust/{anchor.id}/remove"),
+        "credentials.new_pin": console.post(f"{here}/credentials/pin"),
+        "credentials.reissue": begin_anew(console, here),
+        "trust.add": upload(console, "/admin/trust", bundle(later.root), **trusted),
+        "trust.remove": console.post(f"/admin/trust/{anchor.id}/remove"),
         "account.set_password": proven(
-            site, "/admin/account/password", present=PASSWORD, **same
+            console, "/admin/account/password", present=PASSWORD, **same
         ),
-        "account.take_totp": change_telephone(site),
-        "login.leave": site.post("/admin/logout"),
-        "login.enter": enter(site),
+        "account.take_totp": change_telephone(console),
+        "login.leave": console.post("/admin/logout"),
+        "login.enter": enter(console),
     }
     taking = {
         rule.endpoint
-        for rule in site.app.url_map.iter_rules()
+        for rule in console.app.url_map.iter_rules()
         if "POST" in (rule.methods or ())
     }
-    (user,) = [u for u in await site.front.console.users() if u.name == NAME]
+    (user,) = [u for u in await console.front.console.users() if u.name == NAME]
 
     for endpoint, step in steps.items():
-        before = await site.rows_of(user.actor)
+        before = await console.rows_of(user.actor)
         answer = await step
         assert answer.status in {200, 303}, (endpoint, answer.text)
-        assert await site.rows_of(user.actor) > before, endpoint
+        assert await console.rows_of(user.actor) > before, endpoint
 
     # An offer is kept nowhere: it counts once a code of it came.
     alone = {"login.choose_language", "account.offer_totp"}

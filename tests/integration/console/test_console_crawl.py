@@ -20,7 +20,7 @@ from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.worker_store import WorkerStore
 from appliance.signing.signing_order import PROCESS_ENDED
-from tests.support.faces.console import Site, open_site
+from tests.support.faces.console import Console, open_console
 
 ANA, LUIS = "20055361682", "20267565393"
 _CODE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
@@ -70,14 +70,14 @@ class Seen(HTMLParser):
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console with requests in every state and audit rows of every kind."""
-    async with open_site(tmp_path) as made:
+    async with open_console(tmp_path) as made:
         await made.front.integrators.create("operator", "acme", "ACME S.A.")
         ana = await made.person(ANA)
         await made.person(LUIS, "Luis Peña", enrolled=False)
-        await made.desk.sessions.note_blocked("acme", "https://otro.example")
-        engines = open_engines(made.desk.settings)
+        await made.services.sessions.note_blocked("acme", "https://otro.example")
+        engines = open_engines(made.services.settings)
         request = tables.signature_request
         for state, reasons in _ENDINGS.items():
             for reason in reasons:
@@ -88,7 +88,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
                         .where(request.c.id == number)
                         .values(state=state.value, reason=str(reason))
                     )
-                async with made.desk.store.write() as transaction:
+                async with made.services.store.write() as transaction:
                     transaction.audit.add(
                         AuditEvent(
                             EventKind.REQUEST_FAILED,
@@ -98,7 +98,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
                         )
                     )
         await engines.dispose()
-        async with made.desk.store.write() as transaction:
+        async with made.services.store.write() as transaction:
             for kind in EventKind:
                 transaction.audit.add(AuditEvent(kind, "system"))
             for code in (*ErrorCode, *WHY):
@@ -117,9 +117,9 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 
 @pytest.mark.parametrize("lang", ["es", "en"])
-async def test_no_page_has_a_code(site: Site, lang: str) -> None:
+async def test_no_page_has_a_code(console: Console, lang: str) -> None:
     """All that links lead to from the first page on, errors among them."""
-    site.cookies[LANGUAGE_COOKIE] = lang
+    console.cookies[LANGUAGE_COOKIE] = lang
     waiting, seen = ["/admin/", "/admin/nada", "/admin/requests?since=x"], set()
     faults: list[str] = []
     while waiting:
@@ -131,7 +131,7 @@ async def test_no_page_has_a_code(site: Site, lang: str) -> None:
         if key in seen or not parts.path.startswith("/admin") or parts.netloc:
             continue
         seen.add(key)
-        answer = await site.get(path)
+        answer = await console.get(path)
         assert answer.status in {200, 303, 400, 404}, path
         if "text/html" not in answer.headers.get("Content-Type", ""):
             continue

@@ -13,7 +13,7 @@ from appliance.web import forms
 from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
 from appliance.web.server.client_address import Proxies
 from appliance.web.server.exchange import Exchange
-from tests.support.faces.console import ADMIN_URL, Answer, Site, open_site
+from tests.support.faces.console import ADMIN_URL, Answer, Console, open_console
 
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data; boundary=x"
@@ -22,24 +22,24 @@ UPLOAD = "/admin/requests"
 
 
 @pytest.fixture(scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+async def console(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Console]:
     """A console, signed in; nothing that is sent here changes it."""
-    async with open_site(tmp_path_factory.mktemp("console")) as made:
+    async with open_console(tmp_path_factory.mktemp("console")) as made:
         await made.sign_in()
         yield made
 
 
 async def send(
-    site: Site, body: bytes, media_type: str = FORM, path: str = HERE
+    console: Console, body: bytes, media_type: str = FORM, path: str = HERE
 ) -> Answer:
     """Send any bytes as a form."""
     headers = {
         "Content-Type": media_type,
         "Origin": ADMIN_URL,
         "Sec-Fetch-Site": "same-origin",
-        "Cookie": f"{COOKIE}={site.cookies[COOKIE]}",
+        "Cookie": f"{COOKIE}={console.cookies[COOKIE]}",
     }
-    return await site.send("POST", path, headers=headers, data=body)
+    return await console.send("POST", path, headers=headers, data=body)
 
 
 def part(name: str, content: str, more: str = "") -> str:
@@ -63,9 +63,11 @@ def part(name: str, content: str, more: str = "") -> str:
         (b"%%%&&&===", 403),
     ],
 )
-async def test_malformed_form_is_refused(site: Site, body: bytes, status: int) -> None:
+async def test_malformed_form_is_refused(
+    console: Console, body: bytes, status: int
+) -> None:
     """Each has its answer, in words."""
-    answer = await send(site, body)
+    answer = await send(console, body)
 
     assert answer.status == status
     assert "<h1>" in answer.text
@@ -75,9 +77,11 @@ async def test_malformed_form_is_refused(site: Site, body: bytes, status: int) -
     "media_type",
     ["application/json", "text/plain", "", f"{FORM}; charset=utf-16", MULTIPART],
 )
-async def test_other_kinds_of_body_are_refused(site: Site, media_type: str) -> None:
+async def test_other_kinds_of_body_are_refused(
+    console: Console, media_type: str
+) -> None:
     """A route without files takes plain forms alone."""
-    assert (await send(site, b"csrf=1", media_type)).status == 415
+    assert (await send(console, b"csrf=1", media_type)).status == 415
 
 
 @pytest.mark.parametrize(
@@ -96,10 +100,10 @@ async def test_other_kinds_of_body_are_refused(site: Site, media_type: str) -> N
     ],
 )
 async def test_malformed_multipart_is_refused(
-    site: Site, body: str, status: int
+    console: Console, body: str, status: int
 ) -> None:
     """The same where files are taken."""
-    answer = await send(site, body.encode(), MULTIPART, UPLOAD)
+    answer = await send(console, body.encode(), MULTIPART, UPLOAD)
 
     assert answer.status == status
 
@@ -133,31 +137,31 @@ async def test_large_file_is_waited_for_by_its_size() -> None:
     assert told == b"900000"
 
 
-async def test_multipart_without_boundary_is_refused(site: Site) -> None:
+async def test_multipart_without_boundary_is_refused(console: Console) -> None:
     """Nobody can say where its parts end."""
-    answer = await send(site, b"--x--", "multipart/form-data", UPLOAD)
+    answer = await send(console, b"--x--", "multipart/form-data", UPLOAD)
 
     assert answer.status == 415
 
 
-async def test_file_beyond_the_limit_is_refused(site: Site) -> None:
+async def test_file_beyond_the_limit_is_refused(console: Console) -> None:
     """A file is not held beyond the installation's limit."""
-    too_much = "a" * (site.front.settings.documents.limit_bytes + 1)
+    too_much = "a" * (console.front.settings.documents.limit_bytes + 1)
     body = part("file", too_much, '; filename="a.pdf"') + "--x--\r\n"
 
-    answer = await send(site, body.encode(), MULTIPART, UPLOAD)
+    answer = await send(console, body.encode(), MULTIPART, UPLOAD)
 
     assert answer.status == 413
     assert "DOCUMENT_TOO_LARGE" in answer.text
 
 
-async def test_console_needs_no_pepper(site: Site) -> None:
+async def test_console_needs_no_pepper(console: Console) -> None:
     """The role opens without the pepper's file: it never reads it."""
-    settings = site.front.settings
+    settings = console.front.settings
     secrets = settings.secrets.model_copy(
         update={"pepper_file": Path("/nowhere/pepper")}
     )
     without = settings.model_copy(update={"secrets": secrets})
 
-    async with open_admin(without, site.clock) as front:
+    async with open_admin(without, console.clock) as front:
         assert await front.console.users()

@@ -14,7 +14,7 @@ from appliance.domain.integrators.integrators import ConsoleSession
 from appliance.domain.vocab import EventKind
 from appliance.identity.console_login import ConsoleLogin
 from appliance.web.auth import is_public
-from tests.support.faces.console import ADMIN_URL, NAME, PASSWORD, Site, open_site
+from tests.support.faces.console import ADMIN_URL, NAME, PASSWORD, Console, open_console
 
 PUBLIC = {
     "root",
@@ -27,22 +27,22 @@ INLINE = re.compile(r"<style|\sstyle=|<script(?![^>]*\ssrc=)|\son[a-z]+=", re.AS
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console with one administrator."""
-    async with open_site(tmp_path) as made:
+    async with open_console(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-async def inside(site: Site) -> Site:
+async def inside(console: Console) -> Console:
     """The same, signed in."""
-    await site.sign_in()
-    return site
+    await console.sign_in()
+    return console
 
 
-def rules(site: Site, method: str) -> list[Rule]:
+def rules(console: Console, method: str) -> list[Rule]:
     """The routes that answer a method."""
-    return [r for r in site.app.url_map.iter_rules() if method in (r.methods or ())]
+    return [r for r in console.app.url_map.iter_rules() if method in (r.methods or ())]
 
 
 def address(rule: Rule) -> str:
@@ -50,48 +50,48 @@ def address(rule: Rule) -> str:
     return re.sub(r"<digits:[^>]*>", "1", re.sub(r"<(?!digits)[^>]*>", "x", rule.rule))
 
 
-async def recorded(site: Site) -> list[EventKind]:
+async def recorded(console: Console) -> list[EventKind]:
     """Kinds of all audit rows, oldest first within a writer."""
-    async with site.desk.store.read() as transaction:
+    async with console.services.store.read() as transaction:
         writers = await transaction.audit.writers()
         rows = [row for w in writers for row in await transaction.audit.of_writer(w)]
     return [row.event.event for row in rows]
 
 
-def test_public_routes_are_listed(site: Site) -> None:
+def test_public_routes_are_listed(console: Console) -> None:
     """No route is public but those that must be."""
     public = {
         rule.endpoint
-        for rule in site.app.url_map.iter_rules()
-        if is_public(site.app.view_functions[rule.endpoint])
+        for rule in console.app.url_map.iter_rules()
+        if is_public(console.app.view_functions[rule.endpoint])
     }
 
     assert public == PUBLIC
 
 
-async def test_every_page_needs_a_sign_in(site: Site) -> None:
+async def test_every_page_needs_a_sign_in(console: Console) -> None:
     """Without a session every other route leads to the sign-in, and back after it."""
-    for rule in rules(site, "GET"):
+    for rule in rules(console, "GET"):
         if rule.endpoint not in PUBLIC:
-            answer = await site.get(address(rule))
+            answer = await console.get(address(rule))
             assert answer.status == 303, rule
             assert answer.location.startswith("/admin/login?next=%2Fadmin"), rule
 
 
-async def test_every_change_needs_a_sign_in(site: Site) -> None:
+async def test_every_change_needs_a_sign_in(console: Console) -> None:
     """Without a session no form is taken, wherever it comes from."""
-    before = await recorded(site)
+    before = await recorded(console)
 
-    for rule in rules(site, "POST"):
+    for rule in rules(console, "POST"):
         if rule.endpoint not in PUBLIC:
-            answer = await site.send_form(address(rule), {})
+            answer = await console.send_form(address(rule), {})
             assert (answer.status, answer.location) == (303, "/admin/login"), rule
 
-    assert await recorded(site) == before
+    assert await recorded(console) == before
 
 
 @pytest.mark.parametrize("csrf", ["", "0" * 64, "é"])
-async def test_every_change_needs_the_forms_token(inside: Site, csrf: str) -> None:
+async def test_every_change_needs_the_forms_token(inside: Console, csrf: str) -> None:
     """A form without its session's token is refused on every route."""
     before = await recorded(inside)
 
@@ -118,7 +118,7 @@ async def test_every_change_needs_the_forms_token(inside: Site, csrf: str) -> No
     ],
 )
 async def test_every_change_needs_a_page_of_the_console(
-    inside: Site, headers: dict[str, str]
+    inside: Console, headers: dict[str, str]
 ) -> None:
     """A form from elsewhere is refused even with the token, signed in or not."""
     for rule in rules(inside, "POST"):
@@ -132,7 +132,7 @@ async def test_every_change_needs_a_page_of_the_console(
     "headers", [{"Origin": "", "Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": ""}]
 )
 async def test_one_sign_of_the_own_page_suffices(
-    inside: Site, headers: dict[str, str]
+    inside: Console, headers: dict[str, str]
 ) -> None:
     """Browsers without one of both headers can use the console."""
     fields = {"csrf": inside.csrf, "code": "acme", "name": "ACME"}
@@ -142,7 +142,7 @@ async def test_one_sign_of_the_own_page_suffices(
     assert answer.location == "/admin/integrators/acme"
 
 
-async def test_token_may_come_as_a_header(inside: Site) -> None:
+async def test_token_may_come_as_a_header(inside: Console) -> None:
     """Scripts of our pages send the token as a header."""
     fields = {"code": "acme", "name": "ACME"}
 
@@ -153,20 +153,20 @@ async def test_token_may_come_as_a_header(inside: Site) -> None:
     assert answer.status == 303
 
 
-async def test_short_addresses_lead_home(site: Site) -> None:
+async def test_short_addresses_lead_home(console: Console) -> None:
     """Whoever types the host alone gets to the console."""
     for path in ("/", "/admin"):
-        assert (await site.get(path)).location == "/admin/"
+        assert (await console.get(path)).location == "/admin/"
 
 
-async def test_lost_administrator_finds_the_way_back(inside: Site) -> None:
+async def test_lost_administrator_finds_the_way_back(inside: Console) -> None:
     """An address that is not there shows the menu to whoever is signed in."""
     assert "Integradores" in (await inside.get("/admin/nada")).text
     inside.cookies.clear()
     assert "Integradores" not in (await inside.get("/admin/nada")).text
 
 
-async def test_every_answer_has_the_headers(inside: Site) -> None:
+async def test_every_answer_has_the_headers(inside: Console) -> None:
     """Pages, errors, redirects and files carry policy and isolation."""
     for path in ("/admin/", "/admin/nada", "/", "/admin/login"):
         headers = (await inside.get(path)).headers
@@ -186,7 +186,7 @@ def test_policy_allows_nothing_inline() -> None:
     assert "frame-ancestors 'none'" in POLICY
 
 
-async def test_pages_have_nothing_inline(inside: Site) -> None:
+async def test_pages_have_nothing_inline(inside: Console) -> None:
     """No page needs what the policy refuses."""
     await inside.post("/admin/integrators", code="acme", name="ACME")
 
@@ -196,24 +196,24 @@ async def test_pages_have_nothing_inline(inside: Site) -> None:
         assert not INLINE.search(answer.text), path
 
 
-async def test_assets_are_kept_for_ever_by_their_content(site: Site) -> None:
+async def test_assets_are_kept_for_ever_by_their_content(console: Console) -> None:
     """Style and scripts are served under their hash, without a sign-in."""
-    page = (await site.get("/admin/login")).text
+    page = (await console.get("/admin/login")).text
     found = re.findall(r'(?:href|src)="(/admin/static/[^"]+)"', page)
 
     assert len(found) == 4
     for path in found:
-        answer = await site.get(path)
+        answer = await console.get(path)
         assert answer.status == 200
         assert "immutable" in answer.headers["Cache-Control"]
         other = re.sub(r"/static/\w+/", "/static/0000000000000000/", path)
-        assert (await site.get(other)).status == 404
+        assert (await console.get(other)).status == 404
 
 
-async def test_cookie_is_bound_to_host_and_page(site: Site) -> None:
+async def test_cookie_is_bound_to_host_and_page(console: Console) -> None:
     """The session's cookie has every attribute that narrows it."""
-    answer = await site.post(
-        "/admin/login", name=NAME, password=PASSWORD, code=site.code()
+    answer = await console.post(
+        "/admin/login", name=NAME, password=PASSWORD, code=console.code()
     )
 
     value = answer.headers["Set-Cookie"]
@@ -223,43 +223,45 @@ async def test_cookie_is_bound_to_host_and_page(site: Site) -> None:
     assert COOKIE.startswith("__Host-")
 
 
-async def test_wrong_sign_ins_look_alike(site: Site) -> None:
+async def test_wrong_sign_ins_look_alike(console: Console) -> None:
     """Unknown name, wrong password and wrong code are told the same."""
-    right = {"name": NAME, "password": PASSWORD, "code": site.code()}
+    right = {"name": NAME, "password": PASSWORD, "code": console.code()}
     tries = [{"name": "nadie"}, {"password": "otra contraseña"}, {"code": "000000"}]
 
-    answers = [await site.post("/admin/login", **{**right, **wrong}) for wrong in tries]
+    answers = [
+        await console.post("/admin/login", **{**right, **wrong}) for wrong in tries
+    ]
 
     texts = {a.text.replace('value="nadie"', f'value="{NAME}"') for a in answers}
     assert {a.status for a in answers} == {422}
     assert len(texts) == 1
-    assert COOKIE not in site.cookies
+    assert COOKIE not in console.cookies
 
 
-async def test_code_signs_in_once(site: Site) -> None:
+async def test_code_signs_in_once(console: Console) -> None:
     """A code that was used opens no second session."""
-    fields = {"name": NAME, "password": PASSWORD, "code": site.code()}
-    assert (await site.post("/admin/login", **fields)).status == 303
-    site.cookies.clear()
+    fields = {"name": NAME, "password": PASSWORD, "code": console.code()}
+    assert (await console.post("/admin/login", **fields)).status == 303
+    console.cookies.clear()
 
-    assert (await site.post("/admin/login", **fields)).status == 422
+    assert (await console.post("/admin/login", **fields)).status == 422
 
 
-async def test_many_sign_ins_have_to_wait(site: Site) -> None:
+async def test_many_sign_ins_have_to_wait(console: Console) -> None:
     """After too many tries even the right ones are told to wait."""
     for _ in range(100):
-        answer = await site.post("/admin/login", name=NAME, password="x", code="1")
+        answer = await console.post("/admin/login", name=NAME, password="x", code="1")
         if answer.status == 429:
             break
-    fields = {"name": NAME, "password": PASSWORD, "code": site.totp.now()}
+    fields = {"name": NAME, "password": PASSWORD, "code": console.totp.now()}
 
-    answer = await site.post("/admin/login", **fields)
+    answer = await console.post("/admin/login", **fields)
 
     assert answer.status == 429
     assert int(answer.headers["Retry-After"]) > 0
 
 
-async def test_session_ends_after_half_an_hour_without_use(inside: Site) -> None:
+async def test_session_ends_after_half_an_hour_without_use(inside: Console) -> None:
     """An idle session is over, and the sign-in says so."""
     inside.clock.forward(29 * 60)
     assert (await inside.get("/admin/people")).status == 200
@@ -271,7 +273,7 @@ async def test_session_ends_after_half_an_hour_without_use(inside: Site) -> None
     assert "Tu sesión terminó" in (await inside.get(answer.location)).text
 
 
-async def test_pages_that_renew_themselves_keep_no_session(inside: Site) -> None:
+async def test_pages_that_renew_themselves_keep_no_session(inside: Console) -> None:
     """What a page asks for by itself is no use of the session."""
     for _ in range(3):
         inside.clock.forward(10 * 60)
@@ -281,7 +283,7 @@ async def test_pages_that_renew_themselves_keep_no_session(inside: Site) -> None
     assert answer.headers["HX-Redirect"] == "/admin/login"
 
 
-async def test_session_ends_after_eight_hours_of_use(inside: Site) -> None:
+async def test_session_ends_after_eight_hours_of_use(inside: Console) -> None:
     """However much it is used, a session has an end."""
     for _ in range(23):
         inside.clock.forward(20 * 60)
@@ -291,7 +293,7 @@ async def test_session_ends_after_eight_hours_of_use(inside: Site) -> None:
     assert (await inside.get("/admin/people")).status == 303
 
 
-async def test_sign_out_ends_the_session_on_the_server(inside: Site) -> None:
+async def test_sign_out_ends_the_session_on_the_server(inside: Console) -> None:
     """A copied cookie is of no use after signing out."""
     kept = dict(inside.cookies)
 
@@ -316,19 +318,19 @@ async def test_sign_out_ends_the_session_on_the_server(inside: Site) -> None:
         "",
     ],
 )
-async def test_sign_in_leads_nowhere_else(site: Site, wanted: str) -> None:
+async def test_sign_in_leads_nowhere_else(console: Console, wanted: str) -> None:
     """Whoever makes up where to go after signing in ends at the home page."""
-    async with site.app.test_request_context("/"):
+    async with console.app.test_request_context("/"):
         assert local_path(wanted) == "/admin/"
 
 
-async def test_sign_in_leads_back_to_where_one_was(site: Site) -> None:
+async def test_sign_in_leads_back_to_where_one_was(console: Console) -> None:
     """The page asked for comes after the sign-in, its filters with it."""
-    answer = await site.post(
+    answer = await console.post(
         "/admin/login",
         name=NAME,
         password=PASSWORD,
-        code=site.code(),
+        code=console.code(),
         next="/admin/people?q=ana",
     )
 
@@ -336,7 +338,7 @@ async def test_sign_in_leads_back_to_where_one_was(site: Site) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "BREW"])
-async def test_other_methods_change_nothing(inside: Site, method: str) -> None:
+async def test_other_methods_change_nothing(inside: Console, method: str) -> None:
     """No route answers a method that it does not have."""
     answer = await inside.send(method, "/admin/integrators")
 
@@ -344,7 +346,7 @@ async def test_other_methods_change_nothing(inside: Site, method: str) -> None:
 
 
 async def test_fault_of_ours_is_told_without_its_cause(
-    inside: Site, monkeypatch: pytest.MonkeyPatch
+    inside: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An unknown error shows an id and nothing else."""
 
@@ -362,7 +364,7 @@ async def test_fault_of_ours_is_told_without_its_cause(
 
 
 async def test_call_with_bad_headers_has_its_address_share(
-    inside: Site, monkeypatch: pytest.MonkeyPatch
+    inside: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its page looks whether somebody is signed in: by the record, in turn."""
     owners: list[WorkOwner] = []

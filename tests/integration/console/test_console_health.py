@@ -16,20 +16,20 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
 from appliance.pki.ca_certificates import read_authority
 from appliance.pki.publication_store import PublicationStore
-from tests.support.faces.console import Site, open_site, write_pki
+from tests.support.faces.console import Console, open_console, write_pki
 
 
 @pytest.fixture
-async def site(tmp_path: Path, each_url: str) -> AsyncIterator[Site]:
+async def console(tmp_path: Path, each_url: str) -> AsyncIterator[Console]:
     """A console on either database, somebody signed in."""
-    async with open_site(tmp_path, each_url) as made:
+    async with open_console(tmp_path, each_url) as made:
         await made.sign_in()
         yield made
 
 
-async def told(site: Site, section: str) -> dict[str, str]:
+async def told(console: Console, section: str) -> dict[str, str]:
     """The rows of a section, by their heading."""
-    text = (await site.get("/admin/health")).text
+    text = (await console.get("/admin/health")).text
     found = re.search(
         rf'<section class="stack" aria-labelledby="{section}">.*?</section>',
         text,
@@ -44,43 +44,43 @@ async def told(site: Site, section: str) -> dict[str, str]:
     }
 
 
-async def test_queue_that_is_late_says_what_to_do(site: Site) -> None:
+async def test_queue_that_is_late_says_what_to_do(console: Console) -> None:
     """An HSM task that nobody takes up; the other queues are on time."""
-    async with site.desk.store.write() as transaction:
+    async with console.services.store.write() as transaction:
         await HsmTaskStore(transaction).add(
-            TaskId(new_id()), TaskKind.PUBLISH, {}, site.clock.now()
+            TaskId(new_id()), TaskKind.PUBLISH, {}, console.clock.now()
         )
     queue = "Claves, certificados y sellos de tiempo"
-    assert (await told(site, "waiting"))[queue].startswith("Bien 1 ")
-    site.clock.forward(61)
-    found = await told(site, "waiting")
+    assert (await told(console, "waiting"))[queue].startswith("Bien 1 ")
+    console.clock.forward(61)
+    found = await told(console, "waiting")
     assert found[queue].startswith("Mal Fijate abajo si los procesos de firma")
     assert found["Documentos por firmar"] == "Bien 0"
 
 
-async def test_list_that_was_not_renewed_is_told(site: Site) -> None:
+async def test_list_that_was_not_renewed_is_told(console: Console) -> None:
     """In its last quarter, for it is made anew at half."""
-    write_pki(site)
-    issuer = read_authority(site.front.settings).ca_id
-    now = site.clock.now()
-    async with site.desk.store.write() as transaction:
+    write_pki(console)
+    issuer = read_authority(console.front.settings).ca_id
+    now = console.clock.now()
+    async with console.services.store.write() as transaction:
         await PublicationStore(transaction).put_crl(
             Crl(issuer, 1, b"crl", now, now + timedelta(seconds=1000))
         )
     name = "Lista de revocación de la CA emisora"
-    assert (await told(site, "published"))[name].startswith("Bien ")
-    site.clock.forward(800)
-    assert "La renueva un proceso de firma" in (await told(site, "published"))[name]
+    assert (await told(console, "published"))[name].startswith("Bien ")
+    console.clock.forward(800)
+    assert "La renueva un proceso de firma" in (await told(console, "published"))[name]
 
 
-async def test_process_that_is_not_well_says_what_to_do(site: Site) -> None:
+async def test_process_that_is_not_well_says_what_to_do(console: Console) -> None:
     """By its host: it is silent, or its HSM is away, or refused the PIN."""
     for slot, hsm in (("a", "unavailable"), ("b", "pin"), ("c", "ready")):
-        async with site.desk.store.write() as transaction:
-            at = site.clock.now()
+        async with console.services.store.write() as transaction:
+            at = console.clock.now()
             status = WorkerStatus(f"signing/{slot}/1", "p", at, hsm, "")
             await WorkerStore(transaction).beat(status)
-    text = unescape((await site.get("/admin/health")).text)
+    text = unescape((await console.get("/admin/health")).text)
     rows = {
         slot: next(row for row in text.split("<tr>") if f"signing/{slot}/1" in row)
         for slot in "abc"
@@ -88,8 +88,8 @@ async def test_process_that_is_not_well_says_what_to_do(site: Site) -> None:
     assert "Restablecé el HSM" in rows["a"]
     assert "Corregí su PIN" in rows["b"]
     assert "PIN" not in rows["c"]
-    site.clock.forward(20)
-    text = unescape((await site.get("/admin/health")).text)
+    console.clock.forward(20)
+    text = unescape((await console.get("/admin/health")).text)
     row = next(row for row in text.split("<tr>") if "signing/b/1" in row)
     assert "Mirá su registro en ese equipo" in row
     assert "Corregí" not in row

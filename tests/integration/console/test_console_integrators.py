@@ -9,31 +9,31 @@ import pytest
 from appliance.cli.demo.setup import PEOPLE
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
-from tests.support.faces.console import Site
+from tests.support.faces.console import Console
 from tests.support.faces.console_forms import (
     HERE,
     KEY,
     audited,
     key_id,
-    open_acme_site,
+    open_acme_console,
     shown_once,
 )
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console with the integrator `acme`, signed in."""
-    async with open_acme_site(tmp_path) as made:
+    async with open_acme_console(tmp_path) as made:
         yield made
 
 
 # -- integrators ----------------------------------------------------------------
 
 
-async def test_integrator_is_created_and_audited(site: Site) -> None:
+async def test_integrator_is_created_and_audited(console: Console) -> None:
     """The new integrator is there, and the row says who and what."""
-    assert "ACME S.A." in (await site.get(HERE)).text
-    event = await audited(site, EventKind.INTEGRATOR_CREATED)
+    assert "ACME S.A." in (await console.get(HERE)).text
+    event = await audited(console, EventKind.INTEGRATOR_CREATED)
     assert event.detail["before"] is None
     assert event.detail["code"] == "acme"
 
@@ -48,10 +48,10 @@ async def test_integrator_is_created_and_audited(site: Site) -> None:
     ],
 )
 async def test_integrator_refused_shows_the_form_again(
-    site: Site, code: str, name: str, field: str
+    console: Console, code: str, name: str, field: str
 ) -> None:
     """What was typed stays, the fault stands at its field and in the summary."""
-    answer = await site.post("/admin/integrators", code=code, name=name)
+    answer = await console.post("/admin/integrators", code=code, name=name)
 
     assert answer.status == 422
     assert answer.fault_of(field)
@@ -60,53 +60,53 @@ async def test_integrator_refused_shows_the_form_again(
     assert "<title>Error: " in answer.text
 
 
-async def test_markup_in_a_name_stays_text(site: Site) -> None:
+async def test_markup_in_a_name_stays_text(console: Console) -> None:
     """What people type is never markup."""
-    await site.post("/admin/integrators", code="x", name="<script>alert(1)</script>")
+    await console.post("/admin/integrators", code="x", name="<script>alert(1)</script>")
 
     for path in ("/admin/integrators", "/admin/integrators/x", "/admin/audit"):
-        answer = await site.get(path)
+        answer = await console.get(path)
         assert "<script>alert" not in answer.text
         assert answer.status == 200
 
 
-async def test_integrator_that_is_not_there(site: Site) -> None:
+async def test_integrator_that_is_not_there(console: Console) -> None:
     """An unknown code is a page in words."""
     for rest in ("", "/keys", "/domains", "/keys/x/revoke", "/domains/x/remove"):
-        answer = await site.get(f"/admin/integrators/nadie{rest}")
+        answer = await console.get(f"/admin/integrators/nadie{rest}")
         assert answer.status == 404
         assert "INTEGRATOR_NOT_FOUND" in answer.text
 
 
-async def test_snippet_is_of_this_integrator(site: Site) -> None:
+async def test_snippet_is_of_this_integrator(console: Console) -> None:
     """What is to be copied has the integrator's id and the appliance's addresses."""
-    text = (await site.get(HERE)).text
+    text = (await console.get(HERE)).text
 
     assert "session/new?id=acme" in text
-    assert site.front.settings.web.iframe_url in text
+    assert console.front.settings.web.iframe_url in text
     assert "svc.init" in text
 
 
 # -- keys ------------------------------------------------------------------------
 
 
-async def test_key_is_shown_once(site: Site) -> None:
+async def test_key_is_shown_once(console: Console) -> None:
     """The key stands on one page, works, and is nowhere after it."""
-    answer = await site.post(f"{HERE}/keys", label="backend", life="365")
+    answer = await console.post(f"{HERE}/keys", label="backend", life="365")
 
     secret = shown_once(answer)
-    await site.desk.sessions.open("acme", secret)
+    await console.services.sessions.open("acme", secret)
     for path in (f"{HERE}/keys", HERE, "/admin/audit", "/admin/"):
-        assert secret not in (await site.get(path)).text
-    event = await audited(site, EventKind.API_KEY_CREATED)
+        assert secret not in (await console.get(path)).text
+    event = await audited(console, EventKind.API_KEY_CREATED)
     assert secret not in str(event)
 
 
-async def test_key_page_sent_again_makes_no_second_key(site: Site) -> None:
+async def test_key_page_sent_again_makes_no_second_key(console: Console) -> None:
     """Reloading the page that shows a key is refused by its label."""
-    await site.post(f"{HERE}/keys", label="backend", life="365")
+    await console.post(f"{HERE}/keys", label="backend", life="365")
 
-    answer = await site.post(f"{HERE}/keys", label="Backend", life="365")
+    answer = await console.post(f"{HERE}/keys", label="Backend", life="365")
 
     assert answer.status == 422
     assert answer.fault_of("label")
@@ -117,104 +117,106 @@ async def test_key_page_sent_again_makes_no_second_key(site: Site) -> None:
     ("fields", "field"),
     [({"label": "", "life": "30"}, "label"), ({"label": "a", "life": "1"}, "life")],
 )
-async def test_key_refused(site: Site, fields: dict[str, str], field: str) -> None:
+async def test_key_refused(
+    console: Console, fields: dict[str, str], field: str
+) -> None:
     """A key needs a label and a life of the list."""
-    answer = await site.post(f"{HERE}/keys", **fields)
+    answer = await console.post(f"{HERE}/keys", **fields)
 
     assert answer.status == 422
     assert f'href="#f-{field}"' in answer.text
 
 
-async def test_rotated_key_works_beside_its_successor(site: Site) -> None:
+async def test_rotated_key_works_beside_its_successor(console: Console) -> None:
     """Both open sessions within the overlap; the old one then no longer."""
-    first = shown_once(await site.post(f"{HERE}/keys", label="b", life="never"))
-    (old,) = await site.front.integrators.keys("acme")
+    first = shown_once(await console.post(f"{HERE}/keys", label="b", life="never"))
+    (old,) = await console.front.integrators.keys("acme")
 
-    answer = await site.post(f"{HERE}/keys/{old.id}/rotate", overlap="3600")
+    answer = await console.post(f"{HERE}/keys/{old.id}/rotate", overlap="3600")
 
     second = shown_once(answer)
     assert first != second
-    await site.desk.sessions.open("acme", first)
-    await site.desk.sessions.open("acme", second)
-    event = await audited(site, EventKind.API_KEY_ROTATED)
+    await console.services.sessions.open("acme", first)
+    await console.services.sessions.open("acme", second)
+    event = await audited(console, EventKind.API_KEY_ROTATED)
     assert {"before", "after", "successor"} <= event.detail.keys()
-    assert "En reemplazo" in (await site.get(f"{HERE}/keys")).text
-    site.clock.forward(3601)
-    await site.sign_in()
-    assert "Reemplazada" in (await site.get(f"{HERE}/keys")).text
+    assert "En reemplazo" in (await console.get(f"{HERE}/keys")).text
+    console.clock.forward(3601)
+    await console.sign_in()
+    assert "Reemplazada" in (await console.get(f"{HERE}/keys")).text
 
 
 @pytest.mark.parametrize("overlap", ["", "5", "-1", "999999999", "x"])
-async def test_rotation_refused(site: Site, overlap: str) -> None:
+async def test_rotation_refused(console: Console, overlap: str) -> None:
     """Only the offered overlaps are taken."""
-    key = await key_id(site)
+    key = await key_id(console)
 
-    answer = await site.post(f"{HERE}/keys/{key}/rotate", overlap=overlap)
+    answer = await console.post(f"{HERE}/keys/{key}/rotate", overlap=overlap)
 
     assert answer.status == 422
     assert answer.fault_of("overlap")
 
 
-async def test_key_is_rotated_once(site: Site) -> None:
+async def test_key_is_rotated_once(console: Console) -> None:
     """A key with a successor gets no other; a page sent again makes none."""
-    key = await key_id(site)
-    await site.post(f"{HERE}/keys/{key}/rotate", overlap="86400")
+    key = await key_id(console)
+    await console.post(f"{HERE}/keys/{key}/rotate", overlap="86400")
 
-    answer = await site.post(f"{HERE}/keys/{key}/rotate", overlap="86400")
+    answer = await console.post(f"{HERE}/keys/{key}/rotate", overlap="86400")
 
     assert answer.status == 422
     assert not KEY.search(answer.text)
-    assert len(await site.front.integrators.keys("acme")) == 2
+    assert len(await console.front.integrators.keys("acme")) == 2
 
 
-async def test_revocation_tells_what_ends(site: Site) -> None:
+async def test_revocation_tells_what_ends(console: Console) -> None:
     """The page before counts the open sessions; after it they are over."""
-    secret = shown_once(await site.post(f"{HERE}/keys", label="b", life="never"))
-    (key,) = await site.front.integrators.keys("acme")
+    secret = shown_once(await console.post(f"{HERE}/keys", label="b", life="never"))
+    (key,) = await console.front.integrators.keys("acme")
     for _ in range(2):
-        await site.desk.sessions.open("acme", secret)
+        await console.services.sessions.open("acme", secret)
 
-    before = await site.get(f"{HERE}/keys/{key.id}/revoke")
-    answer = await site.post(f"{HERE}/keys/{key.id}/revoke")
+    before = await console.get(f"{HERE}/keys/{key.id}/revoke")
+    answer = await console.post(f"{HERE}/keys/{key.id}/revoke")
 
     assert "Van a terminar 2 sesiones abiertas" in before.text
     assert answer.location == f"{HERE}/keys"
-    event = await audited(site, EventKind.API_KEY_REVOKED)
+    event = await audited(console, EventKind.API_KEY_REVOKED)
     assert event.detail["sessionsEnded"] == 2
-    again = await site.post(f"{HERE}/keys/{key.id}/revoke")
+    again = await console.post(f"{HERE}/keys/{key.id}/revoke")
     assert again.status == 303
 
 
-async def test_key_of_another_integrator_is_not_there(site: Site) -> None:
+async def test_key_of_another_integrator_is_not_there(console: Console) -> None:
     """A key is reached only by its own integrator's address."""
-    await site.post("/admin/integrators", code="otro", name="Otro")
-    key = await key_id(site)
+    await console.post("/admin/integrators", code="otro", name="Otro")
+    key = await key_id(console)
 
     for act in ("rotate", "revoke"):
         path = f"/admin/integrators/otro/keys/{key}/{act}"
-        assert (await site.get(path)).status == 404
-        assert (await site.post(path, overlap="0")).status == 404
-    (kept,) = await site.front.integrators.keys("acme")
+        assert (await console.get(path)).status == 404
+        assert (await console.post(path, overlap="0")).status == 404
+    (kept,) = await console.front.integrators.keys("acme")
     assert kept.revoked is None
 
 
 # -- domains ---------------------------------------------------------------------
 
 
-async def test_domain_is_allowed_and_removed(site: Site) -> None:
+async def test_domain_is_allowed_and_removed(console: Console) -> None:
     """Both leave a row with what stood before and after."""
-    await site.post(f"{HERE}/domains", origin=" HTTPS://App.Example:443/ ")
-    (domain,) = await site.front.integrators.domains("acme")
+    await console.post(f"{HERE}/domains", origin=" HTTPS://App.Example:443/ ")
+    (domain,) = await console.front.integrators.domains("acme")
     assert domain.origin == "https://app.example"
-    added = await audited(site, EventKind.DOMAIN_ADDED)
+    added = await audited(console, EventKind.DOMAIN_ADDED)
     assert (added.detail["before"], added.detail["after"]) == ([], [domain.origin])
 
     path = f"{HERE}/domains/{domain.id}/remove"
-    assert domain.origin in (await site.get(path)).text
-    answer = await site.post(path)
+    assert domain.origin in (await console.get(path)).text
+    answer = await console.post(path)
 
     assert answer.location == f"{HERE}/domains"
-    removed = await audited(site, EventKind.DOMAIN_REMOVED)
+    removed = await audited(console, EventKind.DOMAIN_REMOVED)
     assert removed.detail["after"] == []
 
 
@@ -231,63 +233,63 @@ async def test_domain_is_allowed_and_removed(site: Site) -> None:
     ],
 )
 async def test_domain_refused_with_its_reason(
-    site: Site, origin: str, word: str
+    console: Console, origin: str, word: str
 ) -> None:
     """The sentence at the field says what is wrong and what to write."""
-    answer = await site.post(f"{HERE}/domains", origin=origin)
+    answer = await console.post(f"{HERE}/domains", origin=origin)
 
     assert answer.status == 422
     assert word.lower() in answer.fault_of("origin").lower()
     assert "{" not in answer.fault_of("origin")
 
 
-async def test_prefix_of_messages_is_set(site: Site) -> None:
+async def test_prefix_of_messages_is_set(console: Console) -> None:
     """It stands in the code to copy; a wrong one is told at its field."""
-    await site.post(f"{HERE}/prefix", event_prefix="firma-sur")
-    assert "firma-sur.ready" in (await site.get(HERE)).text
+    await console.post(f"{HERE}/prefix", event_prefix="firma-sur")
+    assert "firma-sur.ready" in (await console.get(HERE)).text
 
-    wrong = await site.post(f"{HERE}/prefix", event_prefix="Firma Sur")
+    wrong = await console.post(f"{HERE}/prefix", event_prefix="Firma Sur")
     assert wrong.status == 422
     assert wrong.fault_of("event_prefix")
 
-    await site.post(f"{HERE}/prefix", event_prefix="")
-    assert "svc.ready" in (await site.get(HERE)).text
+    await console.post(f"{HERE}/prefix", event_prefix="")
+    assert "svc.ready" in (await console.get(HERE)).text
 
 
-async def test_domain_twice_is_refused(site: Site) -> None:
+async def test_domain_twice_is_refused(console: Console) -> None:
     """An origin is listed once."""
-    await site.post(f"{HERE}/domains", origin="https://app.example")
+    await console.post(f"{HERE}/domains", origin="https://app.example")
 
-    answer = await site.post(f"{HERE}/domains", origin="https://APP.example")
+    answer = await console.post(f"{HERE}/domains", origin="https://APP.example")
 
     assert answer.status == 422
     assert answer.fault_of("origin")
 
 
-async def test_blocked_origin_is_shown_and_allowed(site: Site) -> None:
+async def test_blocked_origin_is_shown_and_allowed(console: Console) -> None:
     """An origin that tried shows on three pages, and is allowed after a question."""
-    await site.desk.sessions.note_blocked("acme", "https://otro.example")
-    part = await site.get(f"{HERE}/domains", **{"HX-Request": "true"})
+    await console.services.sessions.note_blocked("acme", "https://otro.example")
+    part = await console.get(f"{HERE}/domains", **{"HX-Request": "true"})
 
     assert "https://otro.example" in part.text
     assert "<html" not in part.text
     assert "Sin verificar" in part.text
     assert 'name="origin"' not in part.text
-    asked = await site.get(f"{HERE}/domains/allow?origin=https://otro.example")
+    asked = await console.get(f"{HERE}/domains/allow?origin=https://otro.example")
     assert "preguntale al integrador" in asked.text
     assert 'name="origin" value="https://otro.example"' in asked.text
-    nobody = await site.get(f"{HERE}/domains/allow?origin=https://tercero.example")
+    nobody = await console.get(f"{HERE}/domains/allow?origin=https://tercero.example")
     assert nobody.status == 303
-    assert "https://otro.example" in (await site.get("/admin/")).text
-    assert "acme" in (await site.get("/admin/integrators?only=blocked")).text
-    await site.post(f"{HERE}/domains", origin="https://otro.example")
-    assert await site.front.integrators.blocked_origins("acme") == []
-    assert "acme" not in (await site.get("/admin/integrators?only=blocked")).text
+    assert "https://otro.example" in (await console.get("/admin/")).text
+    assert "acme" in (await console.get("/admin/integrators?only=blocked")).text
+    await console.post(f"{HERE}/domains", origin="https://otro.example")
+    assert await console.front.integrators.blocked_origins("acme") == []
+    assert "acme" not in (await console.get("/admin/integrators?only=blocked")).text
 
 
-async def test_code_in_use_leads_to_who_has_it(site: Site) -> None:
+async def test_code_in_use_leads_to_who_has_it(console: Console) -> None:
     """What there is already is said in words, beside the way to it."""
-    answer = await site.post("/admin/integrators", code="acme", name="Otra")
+    answer = await console.post("/admin/integrators", code="acme", name="Otra")
 
     assert answer.fault_of("code") == (
         "Ya hay un integrador con este código: elegí otro."
@@ -295,52 +297,52 @@ async def test_code_in_use_leads_to_who_has_it(site: Site) -> None:
     assert 'href="/admin/integrators/acme">Ver ACME S.A.</a>' in answer.text
 
 
-async def test_integrator_gets_another_name(site: Site) -> None:
+async def test_integrator_gets_another_name(console: Console) -> None:
     """The code stays; an empty one is refused at its field."""
     here = "/admin/integrators/acme"
-    assert (await site.post(f"{here}/name", name=" ")).fault_of("name")
+    assert (await console.post(f"{here}/name", name=" ")).fault_of("name")
 
-    done = await site.post(f"{here}/name", name="ACME y Cía.")
+    done = await console.post(f"{here}/name", name="ACME y Cía.")
 
     assert done.location == here
-    assert "ACME y Cía." in (await site.get(here)).text
-    event = await audited(site, EventKind.INTEGRATOR_CHANGED)
+    assert "ACME y Cía." in (await console.get(here)).text
+    event = await audited(console, EventKind.INTEGRATOR_CHANGED)
     after = event.detail["after"]
     assert isinstance(after, dict)
     assert after["name"] == "ACME y Cía."
 
 
-async def test_disabled_integrator_opens_no_session(site: Site) -> None:
+async def test_disabled_integrator_opens_no_session(console: Console) -> None:
     """Open ones end, a good key is told why, a bad one as ever; and back again."""
     here = "/admin/integrators/acme"
-    made = await site.front.integrators.create_key("operator", "acme", "backend")
+    made = await console.front.integrators.create_key("operator", "acme", "backend")
     other = "y" if made.secret.endswith("x") else "x"
-    sessions = site.desk.sessions
+    sessions = console.services.sessions
     await sessions.open("acme", made.secret)
-    assert "terminan ahora" in (await site.get(f"{here}/disable")).text
+    assert "terminan ahora" in (await console.get(f"{here}/disable")).text
 
-    done = await site.post(f"{here}/disable")
+    done = await console.post(f"{here}/disable")
 
     assert done.location == here
-    assert "Deshabilitado" in (await site.get("/admin/integrators")).text
+    assert "Deshabilitado" in (await console.get("/admin/integrators")).text
     told = "no abren sesiones hasta que lo habilites"
-    assert told in (await site.get(here)).text
-    assert len(await site.desk.audited(EventKind.SESSION_ENDED)) == 1
+    assert told in (await console.get(here)).text
+    assert len(await console.services.audited(EventKind.SESSION_ENDED)) == 1
     with pytest.raises(ApplianceError) as refused:
         await sessions.open("acme", made.secret)
     assert refused.value.code is ErrorCode.INTEGRATOR_DISABLED
     with pytest.raises(ApplianceError) as refused:
         await sessions.open("acme", made.secret[:-1] + other)
     assert refused.value.code is ErrorCode.API_KEY_INVALID
-    await site.post(f"{here}/enable")
+    await console.post(f"{here}/enable")
     await sessions.open("acme", made.secret)
-    assert told not in (await site.get(here)).text
+    assert told not in (await console.get(here)).text
 
 
-async def test_what_is_to_be_copied_works_as_it_is(site: Site) -> None:
+async def test_what_is_to_be_copied_works_as_it_is(console: Console) -> None:
     """The pair of the trial and of the guide, its whole policy, and an end."""
-    await site.front.integrators.create("operator", "copia", "Copia S.A.")
-    text = unescape((await site.get("/admin/integrators/copia")).text)
+    await console.front.integrators.create("operator", "copia", "Copia S.A.")
+    text = unescape((await console.get("/admin/integrators/copia")).text)
     guide = Path(__file__).parents[3] / "docs" / "embedding.md"
     pair = 'cuil: "20-26756539-3", email: "bruno@demo.example"'
 
@@ -349,7 +351,7 @@ async def test_what_is_to_be_copied_works_as_it_is(site: Site) -> None:
     assert ("20267565393", "bruno@demo.example") in [
         (cuil, email) for cuil, _, email in PEOPLE
     ]
-    web = site.front.settings.web
+    web = console.front.settings.web
     assert f"frame-src {web.iframe_url}; connect-src 'self' {web.base_url}" in text
     assert ".cancelled" in text
     assert "ana@example.com" not in text

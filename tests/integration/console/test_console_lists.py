@@ -18,37 +18,37 @@ from appliance.domain.console import AuditFilter, PeopleFilter, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import EventKind, PersonState, RequestState
-from tests.support.faces.console import Site, open_site
+from tests.support.faces.console import Console, open_console
 
 ANA, LUIS, EVA = "20055361682", "20267565393", "27301234568"
 NAMES = {ANA: "Ana María Núñez", LUIS: "Luis ÁNGEL Peña", EVA: "Eva 100% O_O"}
 
 
 @pytest.fixture
-async def site(tmp_path: Path, each_url: str) -> AsyncIterator[Site]:
+async def console(tmp_path: Path, each_url: str) -> AsyncIterator[Console]:
     """A console on either database, with three people and an integrator."""
-    async with open_site(tmp_path, each_url) as made:
+    async with open_console(tmp_path, each_url) as made:
         await made.front.integrators.create("operator", "acme", "ACME S.A.")
         for cuil, name in NAMES.items():
             await made.person(cuil, name, enrolled=cuil != EVA)
         yield made
 
 
-async def found(site: Site, **wanted: Any) -> list[str]:
+async def found(console: Console, **wanted: Any) -> list[str]:
     """Names of the people that a filter finds, newest first."""
-    page = await site.front.views.people(replace(PeopleFilter(), **wanted))
+    page = await console.front.views.people(replace(PeopleFilter(), **wanted))
     return [row.name for row in page.rows]
 
 
-async def execute(site: Site, statement: object) -> None:
+async def execute(console: Console, statement: object) -> None:
     """Change the record behind everybody's back."""
-    engines = open_engines(site.desk.settings)
+    engines = open_engines(console.services.settings)
     async with engines.writer.begin() as connection:
         await connection.execute(statement)  # type: ignore[call-overload]  # any statement
     await engines.dispose()
 
 
-async def test_people_are_found_as_typed(site: Site) -> None:
+async def test_people_are_found_as_typed(console: Console) -> None:
     """By part of a name without accents or case, of a CUIL, or a whole address."""
     cases = {
         "": [EVA, LUIS, ANA],
@@ -70,25 +70,25 @@ async def test_people_are_found_as_typed(site: Site) -> None:
     }
 
     for text, cuils in cases.items():
-        assert await found(site, text=text) == [NAMES[cuil] for cuil in cuils], text
+        assert await found(console, text=text) == [NAMES[cuil] for cuil in cuils], text
 
 
-async def test_people_are_filtered_by_state_and_lock(site: Site) -> None:
+async def test_people_are_filtered_by_state_and_lock(console: Console) -> None:
     """Each filter narrows, and both together."""
-    assert await found(site, state=PersonState.INVITED) == [NAMES[EVA]]
-    assert await found(site, locked=True) == []
-    assert len(await found(site, state=PersonState.ACTIVE)) == 2
+    assert await found(console, state=PersonState.INVITED) == [NAMES[EVA]]
+    assert await found(console, locked=True) == []
+    assert len(await found(console, state=PersonState.ACTIVE)) == 2
 
 
 async def test_pages_hold_everybody_once(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cursors lead through all rows without a gap or a repeat, equal times too."""
     monkeypatch.setattr(console_views, "PAGE", 2)
-    await execute(site, update(tables.person).values(created=site.clock.now()))
+    await execute(console, update(tables.person).values(created=console.clock.now()))
     seen, cursor = [], ""
     for _ in range(5):
-        page = await site.front.views.people(PeopleFilter(), cursor)
+        page = await console.front.views.people(PeopleFilter(), cursor)
         seen += [row.id for row in page.rows]
         if page.following is None:
             break
@@ -98,9 +98,9 @@ async def test_pages_hold_everybody_once(
     assert seen == sorted(seen, reverse=True)
 
 
-async def test_made_up_cursor_is_refused(site: Site) -> None:
+async def test_made_up_cursor_is_refused(console: Console) -> None:
     """A cursor that is none is the request's fault."""
-    views = site.front.views
+    views = console.front.views
     for cursor in ("x", "20260101T000000~y", "~", "é", "1" * 300):
         for listed in (
             views.people(PeopleFilter(), cursor),
@@ -112,14 +112,14 @@ async def test_made_up_cursor_is_refused(site: Site) -> None:
             assert raised.value.code is ErrorCode.QUERY_INVALID
 
 
-async def test_requests_are_filtered(site: Site) -> None:
+async def test_requests_are_filtered(console: Console) -> None:
     """By text, number, state, integrator, signer and day."""
-    await site.front.integrators.create("operator", "otro", "Otro")
-    first = await site.request(ANA, "Señal.pdf")
-    second = await site.request(LUIS, "contrato_2.pdf", "otro")
-    views = site.front.views
+    await console.front.integrators.create("operator", "otro", "Otro")
+    first = await console.request(ANA, "Señal.pdf")
+    second = await console.request(LUIS, "contrato_2.pdf", "otro")
+    views = console.front.views
     (ana,) = (await views.people(PeopleFilter(text="nunez"))).rows
-    now = site.clock.now()
+    now = console.clock.now()
     cases = {
         RequestFilter(): [second, first],
         RequestFilter(text="senal"): [first],
@@ -139,10 +139,10 @@ async def test_requests_are_filtered(site: Site) -> None:
         assert [row.id for row in page.rows] == numbers, wanted
 
 
-async def test_audit_is_filtered(site: Site) -> None:
+async def test_audit_is_filtered(console: Console) -> None:
     """By event, actor, request, integrator and process."""
-    number = await site.request(ANA)
-    views = site.front.views
+    number = await console.request(ANA)
+    views = console.front.views
 
     async def kinds(**wanted: Any) -> set[EventKind]:
         page = (await views.audit(replace(AuditFilter(), **wanted))).page
@@ -156,7 +156,7 @@ async def test_audit_is_filtered(site: Site) -> None:
         EventKind.INTEGRATOR_CREATED,
         EventKind.CONSOLE_USER_CREATED,
     }
-    assert await kinds(since=site.clock.now()) == {
+    assert await kinds(since=console.clock.now()) == {
         EventKind.REQUEST_CREATED,
         # The integrator's first document is the first that needs its key.
         EventKind.DOCUMENT_KEY_CREATED,
@@ -165,34 +165,34 @@ async def test_audit_is_filtered(site: Site) -> None:
 
 
 async def test_audit_pages_hold_every_row_once(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of one instant and several processes are neither lost nor repeated."""
-    async with site.desk.store.write() as transaction:
+    async with console.services.store.write() as transaction:
         for _ in range(7):
             transaction.audit.add(AuditEvent(EventKind.LINK_CREATED, "system"))
     monkeypatch.setattr(console_views, "PAGE", 3)
     seen, cursor = [], ""
     while True:
-        page = (await site.front.views.audit(AuditFilter(), cursor)).page
+        page = (await console.front.views.audit(AuditFilter(), cursor)).page
         seen += [(row.at, row.writer, row.n) for row in page.rows]
         if page.following is None:
             break
         cursor = page.following
 
-    async with site.desk.store.read() as transaction:
+    async with console.services.store.read() as transaction:
         writers = await transaction.audit.writers()
         total = sum([len(await transaction.audit.of_writer(w)) for w in writers])
     assert len(seen) == len(set(seen)) == total
     assert seen == sorted(seen, reverse=True)
 
 
-async def test_audit_names_people_and_administrators(site: Site) -> None:
+async def test_audit_names_people_and_administrators(console: Console) -> None:
     """Ids in rows come with words; integrators with their code."""
-    await site.sign_in()
-    (row,) = (await site.front.views.people(PeopleFilter(text="nunez"))).rows
+    await console.sign_in()
+    (row,) = (await console.front.views.people(PeopleFilter(text="nunez"))).rows
 
-    names = (await site.front.views.audit(AuditFilter())).names
+    names = (await console.front.views.audit(AuditFilter())).names
 
     assert names.people[row.id] == NAMES[ANA]
     assert "marta" in names.administrators.values()
@@ -200,13 +200,13 @@ async def test_audit_names_people_and_administrators(site: Site) -> None:
 
 
 async def test_whole_chain_is_said_to_be_whole(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every row of a process is read again, in steps."""
     monkeypatch.setattr(audit_check, "_STEP", 2)
-    writer = await _writer(site)
+    writer = await _writer(console)
 
-    view = await site.front.views.chain(writer)
+    view = await console.front.views.chain(writer)
 
     assert view.whole
     assert view.checked == view.writer.n > 3
@@ -217,14 +217,14 @@ async def test_whole_chain_is_said_to_be_whole(
     [("detail", 2), ("actor", 2), ("gone", 2), ("last", 5)],
 )
 async def test_altered_chain_is_said_to_be_broken(
-    site: Site, change: str, broken_at: int
+    console: Console, change: str, broken_at: int
 ) -> None:
     """A changed or missing row is found, the last one too."""
-    async with site.desk.store.write() as transaction:
+    async with console.services.store.write() as transaction:
         for _ in range(2):
             transaction.audit.add(AuditEvent(EventKind.LINK_CREATED, "system"))
-    writer = await _writer(site)
-    whole = await site.front.views.chain(writer)
+    writer = await _writer(console)
+    whole = await console.front.views.chain(writer)
     row = tables.audit_event
     number = whole.writer.n if change == "last" else 2
     here = (row.c.writer == writer) & (row.c.n == number)
@@ -234,45 +234,45 @@ async def test_altered_chain_is_said_to_be_broken(
         "gone": delete(row).where(here),
         "last": delete(row).where(here),
     }
-    await execute(site, statements[change])
+    await execute(console, statements[change])
 
-    view = await site.front.views.chain(writer)
+    view = await console.front.views.chain(writer)
 
     assert view.broken_at == (number if change == "last" else broken_at)
     assert view.checked == view.broken_at - 1
 
 
-async def test_chain_of_nobody(site: Site) -> None:
+async def test_chain_of_nobody(console: Console) -> None:
     """A process that wrote nothing is not there."""
     with pytest.raises(ApplianceError) as raised:
-        await site.front.views.chain("x")
+        await console.front.views.chain("x")
 
     assert raised.value.code is ErrorCode.NOT_FOUND
 
 
-async def test_numbers_are_those_of_their_lists(site: Site) -> None:
+async def test_numbers_are_those_of_their_lists(console: Console) -> None:
     """Each number of the home page is the length of the list it leads to."""
-    await site.sign_in()
-    await site.request(ANA)
-    made = await site.front.integrators.create_key("operator", "acme", "a")
-    await site.desk.sessions.flag_in_url([made.secret])
-    await site.desk.sessions.note_blocked("acme", "https://otro.example")
-    text = (await site.get("/admin/")).text
+    await console.sign_in()
+    await console.request(ANA)
+    made = await console.front.integrators.create_key("operator", "acme", "a")
+    await console.services.sessions.flag_in_url([made.secret])
+    await console.services.sessions.note_blocked("acme", "https://otro.example")
+    text = (await console.get("/admin/")).text
     links = re.findall(r'class="number" href="([^"]+)"[^>]*>\s*<b>(\d+)</b>', text)
 
     assert len(links) == 10
     for address, number in links:
         path, _, section = address.replace("&amp;", "&").partition("#")
-        listed = (await site.get(path)).text
+        listed = (await console.get(path)).text
         # The rows of the health page are workers; what is listed there has a section.
         row = f'aria-labelledby="{section}"' if section else r'<tr>\s*<th scope="row">'
         assert len(re.findall(row, listed)) == int(number), path
     assert {number for _, number in links} == {"0", "1"}
 
 
-async def test_made_up_filters_are_refused_in_words(site: Site) -> None:
+async def test_made_up_filters_are_refused_in_words(console: Console) -> None:
     """No address whatsoever is a fault of ours."""
-    await site.sign_in()
+    await console.sign_in()
     for path in (
         "/admin/people?state=x",
         "/admin/people?state=active&state=active",
@@ -287,29 +287,29 @@ async def test_made_up_filters_are_refused_in_words(site: Site) -> None:
         "/admin/audit?cursor=x",
         "/admin/requests?q=%00",
     ):
-        assert (await site.get(path)).status in {400, 404}, path
+        assert (await console.get(path)).status in {400, 404}, path
 
 
 @pytest.mark.parametrize("address", ["/admin/requests", "/admin/audit"])
-async def test_any_day_can_be_asked_for(site: Site, address: str) -> None:
+async def test_any_day_can_be_asked_for(console: Console, address: str) -> None:
     """The first and the last day that there are, each way round."""
-    await site.request(ANA)
-    await site.sign_in()
+    await console.request(ANA)
+    await console.sign_in()
     days = ("", "0001-01-01", "9999-12-31")
     for since in days:
         for until in days:
-            answer = await site.get(f"{address}?since={since}&until={until}")
+            answer = await console.get(f"{address}?since={since}&until={until}")
 
             assert answer.status == 200, (since, until)
             found = since != "9999-12-31" and until != "0001-01-01"
             assert ("Nada coincide" in answer.text) is not found, (since, until)
 
 
-async def test_filters_show_as_chips_that_come_off(site: Site) -> None:
+async def test_filters_show_as_chips_that_come_off(console: Console) -> None:
     """Each chip leads to the list without it; the next page keeps all."""
-    await site.sign_in()
+    await console.sign_in()
 
-    text = (await site.get("/admin/people?q=a&state=active&locked=yes")).text
+    text = (await console.get("/admin/people?q=a&state=active&locked=yes")).text
 
     chips = re.findall(r'class="chip" href="([^"]+)"', text)
     assert chips == [
@@ -321,15 +321,15 @@ async def test_filters_show_as_chips_that_come_off(site: Site) -> None:
 
 
 async def test_long_lists_have_pages(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page leads to older rows and back to the newest, filters kept."""
-    await site.sign_in()
+    await console.sign_in()
     monkeypatch.setattr(console_views, "PAGE", 1)
 
-    first = (await site.get("/admin/people?state=active")).text
+    first = (await console.get("/admin/people?state=active")).text
     (following,) = re.findall(r'href="([^"]+)" rel="next"', first)
-    second = (await site.get(following.replace("&amp;", "&"))).text
+    second = (await console.get(following.replace("&amp;", "&"))).text
 
     assert "state=active" in following
     assert NAMES[LUIS] in first
@@ -337,17 +337,17 @@ async def test_long_lists_have_pages(
     assert 'rel="next"' not in second
 
 
-async def test_unknown_person_in_a_filter(site: Site) -> None:
+async def test_unknown_person_in_a_filter(console: Console) -> None:
     """A filter by somebody who is not there is told so."""
     with pytest.raises(ApplianceError) as raised:
-        await site.front.views.person(PersonId("x"))
+        await console.front.views.person(PersonId("x"))
 
     assert raised.value.code is ErrorCode.PERSON_NOT_FOUND
 
 
-async def _writer(site: Site) -> str:
+async def _writer(console: Console) -> str:
     """The process that wrote most."""
-    async with site.desk.store.read() as transaction:
+    async with console.services.store.read() as transaction:
         writers = await transaction.audit.writers()
         sizes = {w: len(await transaction.audit.of_writer(w)) for w in writers}
     return max(sizes, key=lambda writer: sizes[writer])

@@ -10,22 +10,22 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.requests.request_store import RequestStore
-from tests.support.faces.console import BAD_PDF, DAMAGED_PDF, NAME, PDF, Site
-from tests.support.faces.console_forms import ANA, LUIS, audited, open_acme_site
+from tests.support.faces.console import BAD_PDF, DAMAGED_PDF, NAME, PDF, Console
+from tests.support.faces.console_forms import ANA, LUIS, audited, open_acme_console
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console with the integrator `acme`, signed in."""
-    async with open_acme_site(tmp_path) as made:
+    async with open_acme_console(tmp_path) as made:
         yield made
 
 
-async def test_request_is_made_from_a_file(site: Site) -> None:
+async def test_request_is_made_from_a_file(console: Console) -> None:
     """The page after it tells the document's findings and the request's story."""
-    await site.person()
+    await console.person()
 
-    answer = await site.upload(
+    answer = await console.upload(
         "/admin/requests",
         PDF,
         "Señal «uno».pdf",
@@ -35,50 +35,50 @@ async def test_request_is_made_from_a_file(site: Site) -> None:
     )
 
     assert answer.location == "/admin/requests/1"
-    page = (await site.get(answer.location)).text
+    page = (await console.get(answer.location)).text
     assert "Señal «uno».pdf" in page
     assert "El documento contiene JavaScript." in page
     assert "Solicitud creada" in page
     assert f"{NAME} (consola)" in page
-    event = await audited(site, EventKind.REQUEST_CREATED)
+    event = await audited(console, EventKind.REQUEST_CREATED)
     assert event.request == 1
 
 
-async def test_request_of_a_damaged_file_tells_of_the_copy(site: Site) -> None:
+async def test_request_of_a_damaged_file_tells_of_the_copy(console: Console) -> None:
     """The page names the file as it came, and what was wrong; so does the story."""
-    await site.person()
+    await console.person()
 
-    answer = await site.upload(
+    answer = await console.upload(
         "/admin/requests", DAMAGED_PDF, "a.pdf", integrator="acme", cuil=ANA, days=""
     )
 
-    page = (await site.get(answer.location)).text
+    page = (await console.get(answer.location)).text
     original = hashlib.sha256(DAMAGED_PDF).hexdigest()
     assert page.count(original) == 2
     assert "El documento llegó dañado." in page
     assert "El largo de su contenido estaba mal." in page
     assert "Tenía bytes antes de su comienzo o después de su final." in page
-    event = await audited(site, EventKind.REQUEST_CREATED)
+    event = await audited(console, EventKind.REQUEST_CREATED)
     assert event.detail["damage"] == ["streams", "surroundings"]
 
 
-async def test_request_of_several_signers(site: Site) -> None:
+async def test_request_of_several_signers(console: Console) -> None:
     """One request each, in the order typed; every page shows them all."""
-    await site.person()
-    await site.person(LUIS)
+    await console.person()
+    await console.person(LUIS)
 
-    answer = await site.upload(
+    answer = await console.upload(
         "/admin/requests", PDF, "a.pdf", integrator="acme", cuil=ANA, then=LUIS, days=""
     )
 
     assert answer.location == "/admin/requests/1"
     for number in (1, 2):
-        page = (await site.get(f"/admin/requests/{number}")).text
+        page = (await console.get(f"/admin/requests/{number}")).text
         assert "Firmantes en orden" in page
         assert 'href="/admin/requests/1"' in page
         assert 'href="/admin/requests/2"' in page
         assert "En espera de otro firmante" in page
-    events = await site.desk.audited(EventKind.REQUEST_CREATED)
+    events = await console.services.audited(EventKind.REQUEST_CREATED)
     assert [event.request for event in events] == [1, 2]
     assert events[1].detail["predecessor"] == 1
 
@@ -97,14 +97,14 @@ async def test_request_of_several_signers(site: Site) -> None:
     ],
 )
 async def test_signers_are_refused_for_what_they_are(
-    site: Site, cuil: str, then: str, told: str
+    console: Console, cuil: str, then: str, told: str
 ) -> None:
     """Well-written CUILs are not said to be written wrong."""
-    await site.person()
-    await site.person(LUIS)
+    await console.person()
+    await console.person(LUIS)
     typed = {"integrator": "acme", "cuil": cuil, "then": then, "days": ""}
 
-    answer = await site.upload("/admin/requests", PDF, "a.pdf", **typed)
+    answer = await console.upload("/admin/requests", PDF, "a.pdf", **typed)
 
     assert answer.status == 422
     assert told in answer.fault_of("then")
@@ -129,29 +129,29 @@ async def test_signers_are_refused_for_what_they_are(
     ],
 )
 async def test_request_refused(
-    site: Site, content: bytes, name: str, fields: dict[str, str], field: str
+    console: Console, content: bytes, name: str, fields: dict[str, str], field: str
 ) -> None:
     """Each fault stands at its field, and nothing is recorded."""
-    await site.person()
+    await console.person()
     typed = {"integrator": "acme", "cuil": ANA, "days": "", **fields}
 
-    answer = await site.upload("/admin/requests", content, name, **typed)
+    answer = await console.upload("/admin/requests", content, name, **typed)
 
     assert answer.status == 422
     assert answer.fault_of(field)
-    assert await site.desk.audited(EventKind.REQUEST_CREATED) == []
+    assert await console.services.audited(EventKind.REQUEST_CREATED) == []
 
 
-async def test_request_needs_a_file(site: Site) -> None:
+async def test_request_needs_a_file(console: Console) -> None:
     """A form without a file is told so, multipart or not."""
-    answer = await site.post("/admin/requests", integrator="acme", cuil=ANA, days="")
+    answer = await console.post("/admin/requests", integrator="acme", cuil=ANA, days="")
 
     assert answer.fault_of("file")
 
 
-async def test_request_tells_all_its_faults_at_once(site: Site) -> None:
+async def test_request_tells_all_its_faults_at_once(console: Console) -> None:
     """What was left out and what is wrong, each at its field and in its words."""
-    answer = await site.post("/admin/requests", cuil=ANA, days="x")
+    answer = await console.post("/admin/requests", cuil=ANA, days="x")
 
     assert answer.fault_of("file") == "Elegí un archivo PDF."
     wanted = "Escribí el código o el nombre del integrador."
@@ -159,30 +159,30 @@ async def test_request_tells_all_its_faults_at_once(site: Site) -> None:
     assert "de 1 a 3650" in answer.fault_of("days")
 
 
-async def test_request_knows_the_only_integrator(site: Site) -> None:
+async def test_request_knows_the_only_integrator(console: Console) -> None:
     """Where there is one alone it is in its field; of several nobody guesses."""
     filled = 'name="integrator" type="search" list="l-integrator" value="acme"'
-    assert filled in (await site.get("/admin/requests/new")).text
+    assert filled in (await console.get("/admin/requests/new")).text
 
-    await site.post("/admin/integrators", code="beta", name="Beta")
+    await console.post("/admin/integrators", code="beta", name="Beta")
 
-    assert filled not in (await site.get("/admin/requests/new")).text
+    assert filled not in (await console.get("/admin/requests/new")).text
 
 
 @pytest.mark.parametrize("number", ["7", "9" * 16, "9" * 400])
-async def test_request_that_is_not_there(site: Site, number: str) -> None:
+async def test_request_that_is_not_there(console: Console, number: str) -> None:
     """An unknown number is a page in words."""
-    answer = await site.get(f"/admin/requests/{number}")
+    answer = await console.get(f"/admin/requests/{number}")
 
     assert answer.status == 404
     assert "SOLICITUD_NOT_FOUND" in answer.text
 
 
-async def test_story_says_factors_and_states_in_words(site: Site) -> None:
+async def test_story_says_factors_and_states_in_words(console: Console) -> None:
     """On the request's page and in the audit; a word that is none stays as it is."""
-    await site.person()
-    request = RequestId(await site.request(ANA.replace("-", "")))
-    async with site.desk.store.write() as transaction:
+    await console.person()
+    request = RequestId(await console.request(ANA.replace("-", "")))
+    async with console.services.store.write() as transaction:
         for kind, detail in (
             (EventKind.ACTIVATION_CREATED, {"factors": ["pwd", "otp", "sign-pwd"]}),
             (EventKind.ACTIVATION_EXPIRED, {"was": "keying", "now": "<odd>"}),
@@ -192,7 +192,7 @@ async def test_story_says_factors_and_states_in_words(site: Site) -> None:
             )
 
     for path in (f"/admin/requests/{request}", f"/admin/audit?request={request}"):
-        page = (await site.get(path)).text
+        page = (await console.get(path)).text
         assert (
             "contraseña de ingreso, código de un solo uso, contraseña de firma" in page
         )
@@ -202,11 +202,11 @@ async def test_story_says_factors_and_states_in_words(site: Site) -> None:
         assert ">pwd<" not in page
 
 
-async def test_rejection_is_one_entry_of_the_history(site: Site) -> None:
+async def test_rejection_is_one_entry_of_the_history(console: Console) -> None:
     """Also where an earlier version recorded that the signer left, right before."""
-    await site.person()
-    request = RequestId(await site.request(ANA.replace("-", "")))
-    async with site.desk.store.write() as transaction:
+    await console.person()
+    request = RequestId(await console.request(ANA.replace("-", "")))
+    async with console.services.store.write() as transaction:
         for kind in (
             EventKind.SESSION_CANCELLED,
             EventKind.SESSION_CANCELLED,
@@ -214,8 +214,8 @@ async def test_rejection_is_one_entry_of_the_history(site: Site) -> None:
         ):
             transaction.audit.add(AuditEvent(kind, "system", request=request))
 
-    page = (await site.get(f"/admin/requests/{request}")).text
-    kept = (await site.get(f"/admin/audit?request={request}")).text
+    page = (await console.get(f"/admin/requests/{request}")).text
+    kept = (await console.get(f"/admin/audit?request={request}")).text
 
     left = "El firmante canceló la sesión"
     rejected = "El firmante rechazó la solicitud"
@@ -223,72 +223,72 @@ async def test_rejection_is_one_entry_of_the_history(site: Site) -> None:
     assert kept.count(left) == page.count(left) + 1 + kept.count(f">{left}</option>")
 
 
-async def test_reason_is_a_sentence_with_its_remedy(site: Site) -> None:
+async def test_reason_is_a_sentence_with_its_remedy(console: Console) -> None:
     """Not the code that stands recorded; what a signer wrote is quoted."""
-    await site.person()
-    number = await site.request("20055361682")
-    async with site.desk.store.write() as transaction:
+    await console.person()
+    number = await console.request("20055361682")
+    async with console.services.store.write() as transaction:
         await RequestStore(transaction).move(
             RequestId(number),
             RequestState.PENDING,
             RequestState.CANCELLED,
             "SIGNING_FAILED",
         )
-    text = (await site.get(f"/admin/requests/{number}")).text
+    text = (await console.get(f"/admin/requests/{number}")).text
     assert "SIGNING_FAILED" not in text
     assert "volvé a pedir la firma" in text
 
 
-async def test_pending_request_is_cancelled_after_being_asked(site: Site) -> None:
+async def test_pending_request_is_cancelled_after_being_asked(console: Console) -> None:
     """Only where the move is legal; said by whom; the rest of its signers too."""
-    await site.person()
-    number = await site.request("20055361682")
+    await console.person()
+    number = await console.request("20055361682")
     here = f"/admin/requests/{number}"
-    page = (await site.get(here)).text
+    page = (await console.get(here)).text
     assert f'href="{here}/cancel"' in page
     assert "Vence" in page
-    assert "Ana María Núñez ya no va" in (await site.get(f"{here}/cancel")).text
+    assert "Ana María Núñez ya no va" in (await console.get(f"{here}/cancel")).text
 
-    done = await site.post(f"{here}/cancel")
+    done = await console.post(f"{here}/cancel")
 
     assert done.location == here
-    page = (await site.get(here)).text
+    page = (await console.get(here)).text
     assert "Cancelada" in page
     assert f"{here}/cancel" not in page
     assert "Vence" not in page
-    await audited(site, EventKind.REQUEST_CANCELLED)
-    again = await site.post(f"{here}/cancel")
+    await audited(console, EventKind.REQUEST_CANCELLED)
+    again = await console.post(f"{here}/cancel")
     assert again.status == 422
     assert "ya no lo permite" in again.text
-    assert (await site.post("/admin/requests/999/cancel")).status == 404
+    assert (await console.post("/admin/requests/999/cancel")).status == 404
 
 
-async def test_original_is_downloaded_and_recorded(site: Site) -> None:
+async def test_original_is_downloaded_and_recorded(console: Console) -> None:
     """To be saved under its name, byte for byte; who took it stands in the audit."""
-    await site.person()
-    number = await site.request("20055361682", "Señal «uno».pdf")
+    await console.person()
+    number = await console.request("20055361682", "Señal «uno».pdf")
 
-    answer = await site.get(f"/admin/requests/{number}/original")
+    answer = await console.get(f"/admin/requests/{number}/original")
 
     assert answer.status == 200
     assert answer.text.encode() == PDF
     disposition = answer.headers["Content-Disposition"]
     assert disposition.startswith("attachment; ")
     assert "Se%C3%B1al%20%C2%ABuno%C2%BB.pdf" in disposition
-    event = await audited(site, EventKind.DOCUMENT_DOWNLOADED)
+    event = await audited(console, EventKind.DOCUMENT_DOWNLOADED)
     assert event.request == number
     assert event.detail == {"documentSha256": hashlib.sha256(PDF).hexdigest()}
-    unsigned = await site.get(f"/admin/requests/{number}/signed")
+    unsigned = await console.get(f"/admin/requests/{number}/signed")
     assert unsigned.status == 409
-    assert (await site.get("/admin/requests/999/original")).status == 404
+    assert (await console.get("/admin/requests/999/original")).status == 404
 
 
-async def test_integrator_is_written_or_chosen(site: Site) -> None:
+async def test_integrator_is_written_or_chosen(console: Console) -> None:
     """By its code or its whole name; not by a part, be it of one or of two."""
-    await site.person()
+    await console.person()
     for code, name in (("sur-1", "Estudio Sur"), ("sur-2", "Estudio Sur Dos")):
-        await site.front.integrators.create("operator", code, name)
-    options = (await site.get("/admin/integrators/options?integrator=sur")).text
+        await console.front.integrators.create("operator", code, name)
+    options = (await console.get("/admin/integrators/options?integrator=sur")).text
     assert options.count("<option") == 2
     assert "<html" not in options
 
@@ -299,16 +299,16 @@ async def test_integrator_is_written_or_chosen(site: Site) -> None:
         "estudio sur dos",
         "sur-2",
     ):
-        made = await site.upload(
+        made = await console.upload(
             "/admin/requests", PDF, "a.pdf", integrator=typed, cuil=ANA, days=""
         )
         assert made.status == 303, typed
     for typed in ("acm", "sur", "nadie", ""):
-        made = await site.upload(
+        made = await console.upload(
             "/admin/requests", PDF, "a.pdf", integrator=typed, cuil=ANA, days=""
         )
         assert made.fault_of("integrator"), typed
-    asked = await site.upload(
+    asked = await console.upload(
         "/admin/requests", PDF, "a.pdf", integrator="acm", cuil=ANA, days=""
     )
     assert "ACME S.A. (acme)" in asked.fault_of("integrator")
@@ -316,6 +316,6 @@ async def test_integrator_is_written_or_chosen(site: Site) -> None:
     # A form that comes again has its fields, but never its file.
     again = "Elegilo de nuevo"
     assert again in asked.text
-    assert again not in (await site.get("/admin/requests/new")).text
-    listed = await site.get("/admin/requests?integrator=estudio+sur")
+    assert again not in (await console.get("/admin/requests/new")).text
+    listed = await console.get("/admin/requests?integrator=estudio+sur")
     assert listed.text.count("Estudio Sur</a>") == 1

@@ -24,7 +24,7 @@ from appliance.domain.console import (
 )
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import EventKind
-from tests.support.faces.console import Site, open_site
+from tests.support.faces.console import Console, open_console
 
 ANA, LUIS = "20055361682", "20267565393"
 MANY = 5_000
@@ -34,7 +34,7 @@ MANY = 5_000
 class Crowd:
     """A console with thousands of requests, all of Luis but one."""
 
-    site: Site
+    site: Console
     ana: PersonId
     luis: PersonId
     anas: int
@@ -46,9 +46,9 @@ class Crowd:
         return list(page.rows)
 
 
-async def execute(site: Site, *statements: Any) -> list[Any]:
+async def execute(console: Console, *statements: Any) -> list[Any]:
     """Change the record behind everybody's back; rows of the last statement."""
-    engines = open_engines(site.desk.settings)
+    engines = open_engines(console.services.settings)
     async with engines.writer.begin() as connection:
         for statement, *values in statements:
             result = await connection.execute(statement, *values)
@@ -60,21 +60,21 @@ async def execute(site: Site, *statements: Any) -> list[Any]:
 @pytest.fixture
 async def crowd(tmp_path: Path, each_url: str) -> AsyncIterator[Crowd]:
     """Requests numbered to 5,000, whose documents have numbers in their names."""
-    async with open_site(tmp_path, each_url) as site:
-        await site.front.integrators.create("operator", "acme", "ACME S.A.")
-        ana = await site.person(ANA, "Ana María Núñez")
-        luis = await site.person(LUIS, "Luis Ángel Peña")
-        anas = await site.request(ANA, "poder.pdf")
-        first = await site.request(LUIS, "factura 1.pdf")
+    async with open_console(tmp_path, each_url) as console:
+        await console.front.integrators.create("operator", "acme", "ACME S.A.")
+        ana = await console.person(ANA, "Ana María Núñez")
+        luis = await console.person(LUIS, "Luis Ángel Peña")
+        anas = await console.request(ANA, "poder.pdf")
+        first = await console.request(LUIS, "factura 1.pdf")
         request = tables.signature_request
-        found = await execute(site, (select(request).where(request.c.id == first),))
+        found = await execute(console, (select(request).where(request.c.id == first),))
         like = dict(found[0]._mapping)
         rows = [
             {**like, "id": n, "seq": n, "name": f"factura {n}.pdf"}
             for n in range(first + 1, MANY + 1)
         ]
-        await execute(site, (insert(request), rows))
-        yield Crowd(site, ana, luis, anas)
+        await execute(console, (insert(request), rows))
+        yield Crowd(console, ana, luis, anas)
 
 
 def numbers(rows: list[RequestRow]) -> list[int]:
@@ -194,7 +194,7 @@ async def test_audit_tells_what_somebody_did_and_had_done(
 ) -> None:
     """By actor, by request, and where a detail names them; nothing of others."""
     site = crowd.site
-    async with site.desk.store.write() as transaction:
+    async with site.services.store.write() as transaction:
         transaction.audit.add(
             AuditEvent(EventKind.LOGIN_COMPLETED, f"person:{crowd.ana}")
         )

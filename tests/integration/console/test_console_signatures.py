@@ -14,7 +14,7 @@ from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from tests.support.faces.console import PDF, Site, open_site
+from tests.support.faces.console import PDF, Console, open_console
 from tests.support.factories.core import begin_request
 
 HERE = "/admin/integrators/acme"
@@ -24,52 +24,58 @@ PROFILE, STAMP = f"{HERE}/profile", f"{HERE}/stamp"
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console with the integrator `acme`, signed in."""
-    async with open_site(tmp_path) as made:
+    async with open_console(tmp_path) as made:
         await made.sign_in()
         await made.post("/admin/integrators", code="acme", name="ACME S.A.")
         yield made
 
 
-async def test_profile_is_chosen_and_taken_back(site: Site) -> None:
+async def test_profile_is_chosen_and_taken_back(console: Console) -> None:
     """Each change is audited with what was before; what the record has is shown."""
-    await site.post(PROFILE, level="B-LTA", policy="required", digest="sha384")
-    shown = (await site.get(PROFILE)).text
-    view = await site.front.integrators.get("acme")
-    answer = await site.post(PROFILE, level="", policy="", digest="")
+    await console.post(PROFILE, level="B-LTA", policy="required", digest="sha384")
+    shown = (await console.get(PROFILE)).text
+    view = await console.front.integrators.get("acme")
+    answer = await console.post(PROFILE, level="", policy="", digest="")
 
     assert (view.level, view.digest) == ("B-LTA", "sha384")
     assert 'value="B-LTA" checked' in shown
     assert "Como la instalación: B-LT" in shown
     assert answer.status == 303
-    chosen, back = await site.desk.audited(EventKind.INTEGRATOR_CHANGED)
+    chosen, back = await console.services.audited(EventKind.INTEGRATOR_CHANGED)
     for shown_in in (chosen.detail["after"], back.detail["before"]):
         assert shown_in == USUAL | CHOSEN
     assert chosen.detail["before"] == back.detail["after"] == USUAL
 
 
-async def test_profile_of_no_list_is_refused(site: Site) -> None:
+async def test_profile_of_no_list_is_refused(console: Console) -> None:
     """Nothing changes."""
-    answer = await site.post(PROFILE, level="B-Z", policy="", digest="")
+    answer = await console.post(PROFILE, level="B-Z", policy="", digest="")
 
     assert answer.status == 422
-    assert await site.desk.audited(EventKind.INTEGRATOR_CHANGED) == []
+    assert await console.services.audited(EventKind.INTEGRATOR_CHANGED) == []
 
 
-async def test_request_tells_its_level_versions_and_what_is_due(site: Site) -> None:
+async def test_request_tells_its_level_versions_and_what_is_due(
+    console: Console,
+) -> None:
     """The level wished for, then the one reached and the one to come."""
-    await site.person()
+    await console.person()
     fields = {"integrator": "acme", "cuil": "20-05536168-2", "days": "30"}
-    refused = await site.upload("/admin/requests", PDF, "a.pdf", level="B-Z", **fields)
-    made = await site.upload("/admin/requests", PDF, "a.pdf", level="B-LTA", **fields)
-    before = await site.get(made.location)
+    refused = await console.upload(
+        "/admin/requests", PDF, "a.pdf", level="B-Z", **fields
+    )
+    made = await console.upload(
+        "/admin/requests", PDF, "a.pdf", level="B-LTA", **fields
+    )
+    before = await console.get(made.location)
     number = RequestId(int(made.location.rpartition("/")[2]))
-    async with site.desk.store.write() as transaction:
+    async with console.services.store.write() as transaction:
         view = await RequestStore(transaction).get(number)
         assert view is not None
         await begin_request(transaction, number, "ff" * 32)
-        at = site.clock.now()
+        at = console.clock.now()
         for version, level in enumerate(("B-B", "B-T"), 1):
             signed = SignedDocumentView(
                 number, view.integrator, "a.pdf", f"{version:064x}", 50, level, version
@@ -82,7 +88,7 @@ async def test_request_tells_its_level_versions_and_what_is_due(site: Site) -> N
         await LevelMaintenanceStore(transaction).add(
             number, IntegratorId(view.integrator), due, at
         )
-    after = await site.get(made.location)
+    after = await console.get(made.location)
 
     assert refused.status == 422
     assert view.wishes == ProfileWishes(SignatureLevel.B_LTA)
@@ -92,14 +98,14 @@ async def test_request_tells_its_level_versions_and_what_is_due(site: Site) -> N
     assert "Va a subir a B-LTA" in after.text
 
 
-async def test_stamp_is_tried_out(site: Site) -> None:
+async def test_stamp_is_tried_out(console: Console) -> None:
     """The picture, its words, and the fields to copy; what cannot be is said."""
-    usual = await site.get(STAMP)
-    tried = await site.get(
+    usual = await console.get(STAMP)
+    tried = await console.get(
         f"{STAMP}?fontColor=%23aa0000&fontSize=20&motivo=Visto&qr=yes"
     )
-    wrong = await site.get(f"{STAMP}?fontColor=rojo")
-    size = await site.get(f"{STAMP}?fontSize=73")
+    wrong = await console.get(f"{STAMP}?fontColor=rojo")
+    size = await console.get(f"{STAMP}?fontSize=73")
 
     assert "data:image/png;base64," in usual.text
     assert "fontColor&#34;" not in usual.text
@@ -111,19 +117,19 @@ async def test_stamp_is_tried_out(site: Site) -> None:
     assert size.fault_of("fontSize")
 
 
-async def test_logo_is_shown_and_dropped(site: Site) -> None:
+async def test_logo_is_shown_and_dropped(console: Console) -> None:
     """From a file; one that is no picture is refused at its field."""
-    await site.get(STAMP)
-    refused = await site.upload(f"{STAMP}/logo", PDF, "logo.png")
-    await site.upload(f"{STAMP}/logo", b"picture", "logo.png")
-    own = await site.front.stamp_samples.logo("acme")
-    shown = await site.get(STAMP)
-    await site.post(f"{STAMP}/logo/remove")
+    await console.get(STAMP)
+    refused = await console.upload(f"{STAMP}/logo", PDF, "logo.png")
+    await console.upload(f"{STAMP}/logo", b"picture", "logo.png")
+    own = await console.front.stamp_samples.logo("acme")
+    shown = await console.get(STAMP)
+    await console.post(f"{STAMP}/logo/remove")
 
     assert refused.status == 422
     assert refused.fault_of("file")
     assert own is not None
     assert own.is_own
     assert "2 por 1 píxeles" in shown.text
-    assert await site.front.stamp_samples.logo("acme") is None
-    assert len(await site.desk.audited(EventKind.LOGO_CHANGED)) == 2
+    assert await console.front.stamp_samples.logo("acme") is None
+    assert len(await console.services.audited(EventKind.LOGO_CHANGED)) == 2

@@ -12,17 +12,22 @@ from appliance.domain.integrators.integrators import NewConsoleSession
 from appliance.domain.vocab import EventKind
 from appliance.identity.console_login import SignIn
 from appliance.people.console_user_store import ConsoleUserStore
-from tests.support.factories.integrator_services import Desk, open_desk
+from tests.support.factories.integrator_services import (
+    IntegratorServices,
+    open_integrator_services,
+)
 
 PASSWORD, OTHER = "una clave de consola", "otra clave de consola"
 HERE = "192.0.2.1"
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
+async def integrator_services(
+    tmp_path: Path, each_url: str
+) -> AsyncIterator[IntegratorServices]:
     """Services on a fresh database, whose limits nobody reaches."""
     auth = {"login_per_minute_address": 1000, "login_per_minute_account": 100}
-    async with open_desk(tmp_path, each_url, auth=auth) as made:
+    async with open_integrator_services(tmp_path, each_url, auth=auth) as made:
         yield made
 
 
@@ -33,23 +38,28 @@ def read_uri(uri: str) -> pyotp.TOTP:
     return totp
 
 
-async def new_user(desk: Desk, name: str) -> pyotp.TOTP:
+async def new_user(integrator_services: IntegratorServices, name: str) -> pyotp.TOTP:
     """An administrator; gives what their telephone has."""
-    made = await desk.console.create_user("operator", name, PASSWORD)
+    made = await integrator_services.console.create_user("operator", name, PASSWORD)
     return read_uri(made.totp_uri)
 
 
-def fresh(desk: Desk, totp: pyotp.TOTP) -> str:
+def fresh(integrator_services: IntegratorServices, totp: pyotp.TOTP) -> str:
     """A code that was not used yet; the clock goes on by a step."""
-    desk.clock.forward(30)
-    return totp.at(desk.clock.now())
+    integrator_services.clock.forward(30)
+    return totp.at(integrator_services.clock.now())
 
 
 async def enter(
-    desk: Desk, totp: pyotp.TOTP, name: str = "marta", password: str = PASSWORD
+    integrator_services: IntegratorServices,
+    totp: pyotp.TOTP,
+    name: str = "marta",
+    password: str = PASSWORD,
 ) -> NewConsoleSession:
     """Sign in."""
-    return await desk.console.sign_in(SignIn(name, password, fresh(desk, totp)), HERE)
+    return await integrator_services.console.sign_in(
+        SignIn(name, password, fresh(integrator_services, totp)), HERE
+    )
 
 
 async def refusal(action: object) -> ErrorCode:
@@ -59,53 +69,78 @@ async def refusal(action: object) -> ErrorCode:
     return refused.value.code
 
 
-async def test_disabling_ends_sessions_at_once_and_lets_none_begin(desk: Desk) -> None:
+async def test_disabling_ends_sessions_at_once_and_lets_none_begin(
+    integrator_services: IntegratorServices,
+) -> None:
     """Every face of the sign-in is closed until enabled again, and then open."""
-    eva, marta = await new_user(desk, "eva"), await new_user(desk, "marta")
-    opened, watching = await enter(desk, marta), await enter(desk, eva, "eva")
+    eva, marta = (
+        await new_user(integrator_services, "eva"),
+        await new_user(integrator_services, "marta"),
+    )
+    opened, watching = (
+        await enter(integrator_services, marta),
+        await enter(integrator_services, eva, "eva"),
+    )
 
-    await desk.console_users.disable("console:eva", "marta")
+    await integrator_services.console_users.disable("console:eva", "marta")
 
-    assert await refusal(desk.console.by_token(opened.token)) is ErrorCode.TOKEN_INVALID
-    assert await refusal(enter(desk, marta)) is ErrorCode.LOGIN_FAILED
-    code = fresh(desk, marta)
-    confirmed = desk.console.confirm(opened.session, code, HERE)
+    assert (
+        await refusal(integrator_services.console.by_token(opened.token))
+        is ErrorCode.TOKEN_INVALID
+    )
+    assert await refusal(enter(integrator_services, marta)) is ErrorCode.LOGIN_FAILED
+    code = fresh(integrator_services, marta)
+    confirmed = integrator_services.console.confirm(opened.session, code, HERE)
     assert await refusal(confirmed) is ErrorCode.OTP_INVALID
-    typed = SignIn("marta", PASSWORD, fresh(desk, marta))
-    agreed = desk.console.witness(watching.session, typed, HERE)
+    typed = SignIn("marta", PASSWORD, fresh(integrator_services, marta))
+    agreed = integrator_services.console.witness(watching.session, typed, HERE)
     assert await refusal(agreed) is ErrorCode.LOGIN_FAILED
 
-    await desk.console_users.enable("console:eva", "marta")
+    await integrator_services.console_users.enable("console:eva", "marta")
 
-    await enter(desk, marta)
-    (off,) = await desk.audited(EventKind.CONSOLE_USER_DISABLED)
+    await enter(integrator_services, marta)
+    (off,) = await integrator_services.audited(EventKind.CONSOLE_USER_DISABLED)
     assert off.actor == "console:eva"
     assert off.detail["user"] == opened.session.user.id
     assert off.detail["sessionsEnded"] == 1
     assert off.detail["before"] == {"state": "active"}
     assert off.detail["after"] == {"state": "disabled"}
-    assert len(await desk.audited(EventKind.CONSOLE_USER_ENABLED)) == 1
+    assert len(await integrator_services.audited(EventKind.CONSOLE_USER_ENABLED)) == 1
 
 
-async def test_state_is_looked_at_whatever_sessions_say(desk: Desk) -> None:
+async def test_state_is_looked_at_whatever_sessions_say(
+    integrator_services: IntegratorServices,
+) -> None:
     """A session of somebody shut out opens nothing, even if its row were left."""
-    await new_user(desk, "eva")
-    opened = await enter(desk, await new_user(desk, "marta"))
-    async with desk.store.write() as transaction:
+    await new_user(integrator_services, "eva")
+    opened = await enter(
+        integrator_services, await new_user(integrator_services, "marta")
+    )
+    async with integrator_services.store.write() as transaction:
         user = opened.session.user.id
-        await ConsoleUserStore(transaction).set_disabled(user, desk.clock.now())
+        await ConsoleUserStore(transaction).set_disabled(
+            user, integrator_services.clock.now()
+        )
 
-    assert await refusal(desk.console.by_token(opened.token)) is ErrorCode.TOKEN_INVALID
+    assert (
+        await refusal(integrator_services.console.by_token(opened.token))
+        is ErrorCode.TOKEN_INVALID
+    )
 
 
-async def test_last_one_cannot_be_disabled(desk: Desk) -> None:
+async def test_last_one_cannot_be_disabled(
+    integrator_services: IntegratorServices,
+) -> None:
     """Somebody can always sign in, however many are disabled at the same time."""
     names = ("ana", "eva", "luis", "marta")
     for name in names:
-        await new_user(desk, name)
+        await new_user(integrator_services, name)
 
     done = await asyncio.gather(
-        *(desk.console_users.disable("operator", name) for name in names),
+        *(
+            integrator_services.console_users.disable("operator", name)
+            for name in names
+        ),
         return_exceptions=True,
     )
 
@@ -113,15 +148,17 @@ async def test_last_one_cannot_be_disabled(desk: Desk) -> None:
     assert len(refused) == 1
     assert isinstance(refused[0], ApplianceError)
     assert refused[0].code is ErrorCode.CONSOLE_USER_LAST
-    views = await desk.console_users.list()
+    views = await integrator_services.console_users.list()
     assert sum(view.user.disabled is None for view in views) == 1
 
 
-async def test_what_is_so_already_is_refused(desk: Desk) -> None:
+async def test_what_is_so_already_is_refused(
+    integrator_services: IntegratorServices,
+) -> None:
     """Disabled twice, enabled without need, and nobody by that name."""
-    users = desk.console_users
+    users = integrator_services.console_users
     for name in ("eva", "marta"):
-        await new_user(desk, name)
+        await new_user(integrator_services, name)
     await users.disable("operator", "eva")
 
     again = await refusal(users.disable("operator", "eva"))
@@ -139,66 +176,100 @@ async def test_what_is_so_already_is_refused(desk: Desk) -> None:
         assert await refusal(made) is ErrorCode.CONSOLE_USER_NOT_FOUND
 
 
-async def test_new_password_ends_sessions_and_the_old_one(desk: Desk) -> None:
+async def test_new_password_ends_sessions_and_the_old_one(
+    integrator_services: IntegratorServices,
+) -> None:
     """What somebody else knew opens nothing; the session that changed it goes on."""
-    totp = await new_user(desk, "marta")
-    mine, stolen = await enter(desk, totp), await enter(desk, totp)
+    totp = await new_user(integrator_services, "marta")
+    mine, stolen = (
+        await enter(integrator_services, totp),
+        await enter(integrator_services, totp),
+    )
 
-    await desk.console_users.set_password(
+    await integrator_services.console_users.set_password(
         mine.session.user.actor, "marta", OTHER, keep=mine.token
     )
 
-    await desk.console.by_token(mine.token)
-    assert await refusal(desk.console.by_token(stolen.token)) is ErrorCode.TOKEN_INVALID
-    assert await refusal(enter(desk, totp)) is ErrorCode.LOGIN_FAILED
-    await enter(desk, totp, password=OTHER)
-    (row,) = await desk.audited(EventKind.CONSOLE_USER_PASSWORD_SET)
+    await integrator_services.console.by_token(mine.token)
+    assert (
+        await refusal(integrator_services.console.by_token(stolen.token))
+        is ErrorCode.TOKEN_INVALID
+    )
+    assert await refusal(enter(integrator_services, totp)) is ErrorCode.LOGIN_FAILED
+    await enter(integrator_services, totp, password=OTHER)
+    (row,) = await integrator_services.audited(EventKind.CONSOLE_USER_PASSWORD_SET)
     assert row.detail == {"user": mine.session.user.id, "sessionsEnded": 1}
     with pytest.raises(FieldInvalidError):
-        await desk.console_users.set_password("operator", "marta", "corta")
+        await integrator_services.console_users.set_password(
+            "operator", "marta", "corta"
+        )
 
 
-async def test_reset_totp_counts_at_once(desk: Desk) -> None:
+async def test_reset_totp_counts_at_once(
+    integrator_services: IntegratorServices,
+) -> None:
     """Codes of the lost telephone are wrong, sessions are over."""
-    old = await new_user(desk, "marta")
-    opened = await enter(desk, old)
+    old = await new_user(integrator_services, "marta")
+    opened = await enter(integrator_services, old)
 
-    made = await desk.console_users.reset_totp("operator", "marta", witness="console:x")
+    made = await integrator_services.console_users.reset_totp(
+        "operator", "marta", witness="console:x"
+    )
 
-    assert await refusal(desk.console.by_token(opened.token)) is ErrorCode.TOKEN_INVALID
-    assert await refusal(enter(desk, old)) is ErrorCode.LOGIN_FAILED
-    await enter(desk, read_uri(made.totp_uri))
-    (row,) = await desk.audited(EventKind.CONSOLE_USER_TOTP_SET)
+    assert (
+        await refusal(integrator_services.console.by_token(opened.token))
+        is ErrorCode.TOKEN_INVALID
+    )
+    assert await refusal(enter(integrator_services, old)) is ErrorCode.LOGIN_FAILED
+    await enter(integrator_services, read_uri(made.totp_uri))
+    (row,) = await integrator_services.audited(EventKind.CONSOLE_USER_TOTP_SET)
     assert row.detail["witness"] == "console:x"
 
 
-async def test_own_new_totp_counts_after_a_code_of_it(desk: Desk) -> None:
+async def test_own_new_totp_counts_after_a_code_of_it(
+    integrator_services: IntegratorServices,
+) -> None:
     """Until then the old one goes on; after, the old one and other sessions end."""
-    old = await new_user(desk, "marta")
-    mine, other = await enter(desk, old), await enter(desk, old)
-    users, session = desk.console_users, mine.session
+    old = await new_user(integrator_services, "marta")
+    mine, other = (
+        await enter(integrator_services, old),
+        await enter(integrator_services, old),
+    )
+    users, session = integrator_services.console_users, mine.session
     offer = users.offer_totp(session)
     new = read_uri(offer.totp_uri)
-    wrong = users.take_totp(session, offer.sealed, fresh(desk, old), mine.token)
+    wrong = users.take_totp(
+        session, offer.sealed, fresh(integrator_services, old), mine.token
+    )
     assert await refusal(wrong) is ErrorCode.OTP_INVALID
-    await desk.console.confirm(session, fresh(desk, old), HERE)
+    await integrator_services.console.confirm(
+        session, fresh(integrator_services, old), HERE
+    )
 
-    code = fresh(desk, new)
+    code = fresh(integrator_services, new)
     await users.take_totp(session, offer.sealed, code, mine.token)
 
-    await desk.console.by_token(mine.token)
-    assert await refusal(desk.console.by_token(other.token)) is ErrorCode.TOKEN_INVALID
-    confirmed = desk.console.confirm(session, code, HERE)
+    await integrator_services.console.by_token(mine.token)
+    assert (
+        await refusal(integrator_services.console.by_token(other.token))
+        is ErrorCode.TOKEN_INVALID
+    )
+    confirmed = integrator_services.console.confirm(session, code, HERE)
     assert await refusal(confirmed) is ErrorCode.OTP_INVALID, "used up"
-    assert await refusal(enter(desk, old)) is ErrorCode.LOGIN_FAILED
-    await enter(desk, new)
+    assert await refusal(enter(integrator_services, old)) is ErrorCode.LOGIN_FAILED
+    await enter(integrator_services, new)
 
 
-async def test_offer_of_a_totp_is_of_one_session_and_short(desk: Desk) -> None:
+async def test_offer_of_a_totp_is_of_one_session_and_short(
+    integrator_services: IntegratorServices,
+) -> None:
     """Of another session, altered, or over: it is none."""
-    totp = await new_user(desk, "marta")
-    mine, other = await enter(desk, totp), await enter(desk, totp)
-    users = desk.console_users
+    totp = await new_user(integrator_services, "marta")
+    mine, other = (
+        await enter(integrator_services, totp),
+        await enter(integrator_services, totp),
+    )
+    users = integrator_services.console_users
     sealed = users.offer_totp(mine.session).sealed
 
     for session, text in (
@@ -210,44 +281,49 @@ async def test_offer_of_a_totp_is_of_one_session_and_short(desk: Desk) -> None:
         with pytest.raises(ApplianceError) as refused:
             users.offered_totp(session, text)
         assert refused.value.code is ErrorCode.CSRF_REFUSED
-    desk.clock.forward(601)
+    integrator_services.clock.forward(601)
     with pytest.raises(ApplianceError):
         users.offered_totp(mine.session, sealed)
 
 
 async def test_secret_changed_while_somebody_signs_in_opens_nothing(
-    desk: Desk,
+    integrator_services: IntegratorServices,
 ) -> None:
     """What was right when it was read is looked at once more as the session opens."""
-    await new_user(desk, "eva")
-    totp = await new_user(desk, "marta")
-    async with desk.store.read() as transaction:
+    await new_user(integrator_services, "eva")
+    totp = await new_user(integrator_services, "marta")
+    async with integrator_services.store.read() as transaction:
         before = await ConsoleUserStore(transaction).by_name("marta")
     assert before is not None
-    await desk.console_users.set_password("operator", "marta", OTHER)
-    async with desk.store.write() as transaction:
+    await integrator_services.console_users.set_password("operator", "marta", OTHER)
+    async with integrator_services.store.write() as transaction:
         assert not await ConsoleUserStore(transaction).advance_step(before, 2**40)
         now = await ConsoleUserStore(transaction).by_name("marta")
         assert now is not None
-    await desk.console_users.disable("operator", "marta")
-    async with desk.store.write() as transaction:
+    await integrator_services.console_users.disable("operator", "marta")
+    async with integrator_services.store.write() as transaction:
         assert not await ConsoleUserStore(transaction).advance_step(now, 2**40)
-    assert totp.at(desk.clock.now())
+    assert totp.at(integrator_services.clock.now())
 
 
-async def test_list_tells_sessions_and_the_last_sign_in(desk: Desk) -> None:
+async def test_list_tells_sessions_and_the_last_sign_in(
+    integrator_services: IntegratorServices,
+) -> None:
     """By name, with what is open now; ending sessions is recorded once."""
-    await new_user(desk, "eva")
-    totp = await new_user(desk, "marta")
-    opened = [await enter(desk, totp) for _ in range(3)]
+    await new_user(integrator_services, "eva")
+    totp = await new_user(integrator_services, "marta")
+    opened = [await enter(integrator_services, totp) for _ in range(3)]
 
-    eva, marta = await desk.console_users.list()
+    eva, marta = await integrator_services.console_users.list()
     assert (eva.sessions, eva.last_login) == (0, None)
-    assert (marta.sessions, marta.last_login) == (3, desk.clock.now())
+    assert (marta.sessions, marta.last_login) == (3, integrator_services.clock.now())
 
-    end = desk.console_users.end_sessions
+    end = integrator_services.console_users.end_sessions
     assert await end("operator", "marta", opened[0].token) == 2
     assert await end("operator", "marta") == 1
     assert await end("operator", "marta") == 0
-    assert (await desk.console_users.get("marta")).sessions == 0
-    assert len(await desk.audited(EventKind.CONSOLE_USER_SESSIONS_ENDED)) == 2
+    assert (await integrator_services.console_users.get("marta")).sessions == 0
+    assert (
+        len(await integrator_services.audited(EventKind.CONSOLE_USER_SESSIONS_ENDED))
+        == 2
+    )

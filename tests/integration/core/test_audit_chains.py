@@ -14,17 +14,17 @@ from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
 from appliance.domain.audit import GENESIS, AuditEvent, chain
 from appliance.domain.vocab import EventKind
-from tests.support.faces.console import open_site
-from tests.support.factories.core import CoreParts
+from tests.support.faces.console import open_console
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON
-from tests.support.processes.command_folder import CommandPlace, make_place
+from tests.support.processes.command_folder import CommandFolder, make_command_folder
 
 pytestmark = pytest.mark.storage
 
 ROW, WRITER = tables.audit_event, tables.audit_writer
 
 
-async def write(core: CoreParts, count: int) -> str:
+async def write(core: CoreFixture, count: int) -> str:
     """A process that writes that many rows; its id."""
     core.clock.forward(1)
     store = core.other_store()
@@ -36,7 +36,7 @@ async def write(core: CoreParts, count: int) -> str:
     return writers[0].id
 
 
-async def execute(core: CoreParts, statement: object) -> None:
+async def execute(core: CoreFixture, statement: object) -> None:
     """Change the record behind everybody's back."""
     engines = open_engines(core.settings)
     async with engines.writer.begin() as connection:
@@ -44,7 +44,7 @@ async def execute(core: CoreParts, statement: object) -> None:
     await engines.dispose()
 
 
-async def faults(core: CoreParts) -> dict[str, tuple[int, int | None]]:
+async def faults(core: CoreFixture) -> dict[str, tuple[int, int | None]]:
     """By process: rows that are right, and where its chain is broken."""
     return {
         chain.writer.id: (chain.checked, chain.broken_at)
@@ -53,7 +53,7 @@ async def faults(core: CoreParts) -> dict[str, tuple[int, int | None]]:
 
 
 async def test_whole_chains_are_all_read(
-    core: CoreParts, monkeypatch: pytest.MonkeyPatch
+    core: CoreFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In steps and pages, however few rows and processes they have."""
     monkeypatch.setattr(audit_check, "_STEP", 2)
@@ -99,7 +99,7 @@ def _fresh(writer: str) -> dict[str, object]:
     ],
 )
 async def test_each_chain_names_its_first_fault(
-    core: CoreParts, monkeypatch: pytest.MonkeyPatch, harm: str, broken_at: int
+    core: CoreFixture, monkeypatch: pytest.MonkeyPatch, harm: str, broken_at: int
 ) -> None:
     """Altered, unreadable, removed or added; the chains beside it are whole."""
     monkeypatch.setattr(audit_check, "_STEP", 2)
@@ -127,7 +127,7 @@ async def test_each_chain_names_its_first_fault(
     assert (found[before], found[after]) == ((2, None), (3, None))
 
 
-async def test_cut_chain_does_not_hide_behind_its_writer(core: CoreParts) -> None:
+async def test_cut_chain_does_not_hide_behind_its_writer(core: CoreFixture) -> None:
     """Rows cut off, and the number of the last with them: the hash shows it."""
     writer = await write(core, 5)
     await execute(core, delete(ROW).where(ROW.c.writer == writer, ROW.c.n > 3))
@@ -138,8 +138,8 @@ async def test_cut_chain_does_not_hide_behind_its_writer(core: CoreParts) -> Non
 
 def test_command_checks_every_chain(tmp_path: Path) -> None:
     """Status 0 and the counts; 1 and each place once something was altered."""
-    make_place(tmp_path)
-    place = CommandPlace(tmp_path)
+    make_command_folder(tmp_path)
+    place = CommandFolder(tmp_path)
     place.run("migrate")
     for name in ("acme", "otra", "una-mas"):
         place.run("integrator", "create", name, "ACME S.A.")
@@ -166,23 +166,23 @@ async def test_console_shows_all_chains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The audit leads to them; a broken one is said, a long one left to the command."""
-    async with open_site(tmp_path) as site:
-        await site.sign_in()
-        assert 'href="/admin/audit/chains"' in (await site.get("/admin/audit")).text
-        whole = (await site.get("/admin/audit/chains")).text
+    async with open_console(tmp_path) as console:
+        await console.sign_in()
+        assert 'href="/admin/audit/chains"' in (await console.get("/admin/audit")).text
+        whole = (await console.get("/admin/audit/chains")).text
         assert "Las cadenas de esta página están enteras" in whole
         assert "rubrica audit verify" in whole
 
-        engines = open_engines(site.desk.settings)
+        engines = open_engines(console.services.settings)
         async with engines.writer.begin() as connection:
             await connection.execute(update(ROW).where(ROW.c.n == 1).values(actor="x"))
         await engines.dispose()
-        broken = (await site.get("/admin/audit/chains")).text
+        broken = (await console.get("/admin/audit/chains")).text
         assert "cortada" in broken
         assert "Cortada en la fila 1" in broken
 
         monkeypatch.setattr(audit_check, "_PAGE_ROWS", 0)
-        assert "Sin verificar" in (await site.get("/admin/audit/chains")).text
+        assert "Sin verificar" in (await console.get("/admin/audit/chains")).text
         for cursor in ("x", "~"):
             address = f"/admin/audit/chains?cursor={cursor}"
-            assert (await site.get(address)).status == 400
+            assert (await console.get(address)).status == 400

@@ -8,7 +8,7 @@ import pytest
 from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.people.person_store import PersonStore
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 
 pytestmark = pytest.mark.storage
 
@@ -18,7 +18,7 @@ _PATIENCE_S = 20
 class Holders:
     """Calls of one owner that read for as long as the test wants."""
 
-    def __init__(self, core: CoreParts, share: str, party: str) -> None:
+    def __init__(self, core: CoreFixture, share: str, party: str) -> None:
         self._core = core
         self._owner = share, party
         self._over = asyncio.Event()
@@ -41,7 +41,7 @@ class Holders:
         return await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-async def read(core: CoreParts, share: str) -> None:
+async def read(core: CoreFixture, share: str) -> None:
     """Read something for somebody."""
     with working_for(share, share):
         async with asyncio.timeout(_PATIENCE_S), core.store.read() as transaction:
@@ -55,14 +55,14 @@ async def settled(holders: Holders, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def open_all(core: CoreParts) -> None:
+async def open_all(core: CoreFixture) -> None:
     """Open every connection: how long that takes would pass for a turn."""
     async with AsyncExitStack() as held:
         for _ in range(core.settings.database.pool_size):
             await held.enter_async_context(core.store.read())
 
 
-async def test_one_party_holds_half_of_the_connections(core: CoreParts) -> None:
+async def test_one_party_holds_half_of_the_connections(core: CoreFixture) -> None:
     """However many of its calls wait, the others' go on."""
     half = core.settings.database.pool_size // 2
     flood = Holders(core, "acme", "session:1")
@@ -76,7 +76,7 @@ async def test_one_party_holds_half_of_the_connections(core: CoreParts) -> None:
     assert set(await flood.end()) == {None}
 
 
-async def test_one_integrator_never_holds_all(core: CoreParts) -> None:
+async def test_one_integrator_never_holds_all(core: CoreFixture) -> None:
     """Whatever its sessions do."""
     most = core.settings.database.pool_size - 1
     floods = [Holders(core, "acme", f"session:{number}") for number in range(20)]
@@ -93,7 +93,7 @@ async def test_one_integrator_never_holds_all(core: CoreParts) -> None:
         await flood.end()
 
 
-async def test_too_many_are_told_at_once(core: CoreParts) -> None:
+async def test_too_many_are_told_at_once(core: CoreFixture) -> None:
     """503 `OVERLOADED`, instead of a wait without end."""
     flood = Holders(core, "acme", "session:1")
     flood.ask(core.settings.database.pool_size // 2)
@@ -109,7 +109,7 @@ async def test_too_many_are_told_at_once(core: CoreParts) -> None:
     assert set(await flood.end()) == {None}
 
 
-async def test_who_holds_one_gets_another(core: CoreParts) -> None:
+async def test_who_holds_one_gets_another(core: CoreFixture) -> None:
     """Or all might wait for each other."""
     with working_for("acme", "session:1"):
         async with AsyncExitStack() as held, asyncio.timeout(_PATIENCE_S):
@@ -120,7 +120,7 @@ async def test_who_holds_one_gets_another(core: CoreParts) -> None:
             await PersonStore(transaction).by_cuil("20267565393")
 
 
-async def test_writers_take_turns(core: CoreParts) -> None:
+async def test_writers_take_turns(core: CoreFixture) -> None:
     """A hundred writes of one are passed by another's at its turn."""
     await open_all(core)
     order: list[str] = []

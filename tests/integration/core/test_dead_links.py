@@ -50,7 +50,7 @@ pytestmark = [
 
 
 @dataclass
-class Place:
+class SeparateHosts:
     """A client on a host of its own, two databases and a Redis on others."""
 
     network: Network
@@ -83,7 +83,7 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
+def separate_hosts() -> Iterator[SeparateHosts]:
     """All of it, and settings that name both databases."""
     with short_folder() as folder, Network.made() as network:
         folder.chmod(0o711)
@@ -104,7 +104,7 @@ def place() -> Iterator[Place]:
         )
         try:
             client = network.host("client")
-            yield Place(network, client, first, second, redis, settings)
+            yield SeparateHosts(network, client, first, second, redis, settings)
         finally:
             redis.kill()
             first.kill()
@@ -135,7 +135,9 @@ async def well_again(engines: Engines) -> None:
 
 
 @pytest.mark.parametrize("statement", ["SELECT 1", "SELECT pg_sleep(25)"])
-def test_dead_link_to_the_database_is_noticed(place: Place, statement: str) -> None:
+def test_dead_link_to_the_database_is_noticed(
+    separate_hosts: SeparateHosts, statement: str
+) -> None:
     """Before a statement, or while one runs; once it is there again, all is well."""
 
     async def work(engines: Engines) -> tuple[list[ErrorCode | None], float]:
@@ -143,21 +145,23 @@ def test_dead_link_to_the_database_is_noticed(place: Place, statement: str) -> N
         running = asyncio.create_task(asked(engines, statement))
         # So long that the server has taken what takes its time.
         await asyncio.wait({running}, timeout=0.5)
-        with place.away(place.client):
+        with separate_hosts.away(separate_hosts.client):
             begun = time.monotonic()
             codes = [await asked(engines), await running]
             took_s = time.monotonic() - begun
         await well_again(engines)
         return codes, took_s
 
-    (new, begun), took_s = place.at_client(work)
+    (new, begun), took_s = separate_hosts.at_client(work)
 
     assert new is ErrorCode.STORE_UNAVAILABLE
     assert begun is (ErrorCode.STORE_UNAVAILABLE if "sleep" in statement else None)
     assert took_s < NOTICED_AT_MOST_S
 
 
-def test_callers_are_refused_at_once_while_all_hosts_are_away(place: Place) -> None:
+def test_callers_are_refused_at_once_while_all_hosts_are_away(
+    separate_hosts: SeparateHosts,
+) -> None:
     """One of them looks whether that is over; the others do not queue behind it."""
 
     async def timed(engines: Engines) -> float:
@@ -166,42 +170,46 @@ def test_callers_are_refused_at_once_while_all_hosts_are_away(place: Place) -> N
         return time.monotonic() - begun
 
     async def work(engines: Engines) -> list[float]:
-        with place.away(place.client):
+        with separate_hosts.away(separate_hosts.client):
             await timed(engines)
             return await asyncio.gather(*(timed(engines) for _ in range(CALLERS)))
 
-    took_s = sorted(place.at_client(work))
+    took_s = sorted(separate_hosts.at_client(work))
 
     # It takes one look, which is some seconds; were they to queue, all would.
     assert took_s[CALLERS // 2] < 1
-    assert place.at_client(asked) is None
+    assert separate_hosts.at_client(asked) is None
 
 
-def test_server_lets_go_of_what_a_dead_host_had_locked(place: Place) -> None:
+def test_server_lets_go_of_what_a_dead_host_had_locked(
+    separate_hosts: SeparateHosts,
+) -> None:
     """Else all others would wait for a host that is not there."""
-    place.first.execute("CREATE TABLE IF NOT EXISTS thing (n int)")
+    separate_hosts.first.execute("CREATE TABLE IF NOT EXISTS thing (n int)")
     wanted = f"SET lock_timeout = '{NOTICED_AT_MOST_S}s'; LOCK TABLE thing"
 
     async def work(engines: Engines) -> None:
         async with engines.reader.connect() as connection:
             await connection.execute(text("LOCK TABLE thing"))
-            with place.away(place.client):
-                await asyncio.to_thread(place.first.execute, f"BEGIN; {wanted}; COMMIT")
+            with separate_hosts.away(separate_hosts.client):
+                await asyncio.to_thread(
+                    separate_hosts.first.execute, f"BEGIN; {wanted}; COMMIT"
+                )
             # The server has ended it, and nobody here knows by now.
             with suppress(Exception):
                 await connection.rollback()
             await connection.invalidate()
 
-    place.at_client(work)
+    separate_hosts.at_client(work)
 
 
 def test_readiness_is_told_in_time_over_a_dead_link(
-    place: Place, tmp_path: Path
+    separate_hosts: SeparateHosts, tmp_path: Path
 ) -> None:
     """A balancer waits for a few seconds, not for the driver."""
 
     async def work(engines: Engines) -> tuple[dict[str, str], float]:
-        await migrate(place.settings)
+        await migrate(separate_hosts.settings)
         clock = SystemClock()
         store = Database(engines, clock, "test")
         health = Health(
@@ -213,18 +221,18 @@ def test_readiness_is_told_in_time_over_a_dead_link(
             DocumentMark(store, tmp_path).check,
         )
         await health.ready()
-        with place.away(place.client):
+        with separate_hosts.away(separate_hosts.client):
             begun = time.monotonic()
             told = await health.ready()
             return told, time.monotonic() - begun
 
-    told, took_s = place.at_client(work)
+    told, took_s = separate_hosts.at_client(work)
 
     assert told["database"] in {"TIMEOUT", "STORE_UNAVAILABLE"}
     assert took_s < LOOKED_AT_MOST_S
 
 
-def test_silent_redis_is_noticed_and_heard_again(place: Place) -> None:
+def test_silent_redis_is_noticed_and_heard_again(separate_hosts: SeparateHosts) -> None:
     """By who listens for news, and says nothing itself."""
 
     async def run() -> float:
@@ -234,12 +242,12 @@ def test_silent_redis_is_noticed_and_heard_again(place: Place) -> None:
             told.put_nowait(hears)
 
         async def hear() -> None:
-            async for _ in listen(redis_settings(place.settings), NEWS, tell):
+            async for _ in listen(redis_settings(separate_hosts.settings), NEWS, tell):
                 pass
 
         listening = asyncio.create_task(hear())
         assert await told.get()
-        with place.away(place.redis.host):
+        with separate_hosts.away(separate_hosts.redis.host):
             begun = time.monotonic()
             async with asyncio.timeout(NOTICED_AT_MOST_S):
                 assert not await told.get()
@@ -251,10 +259,12 @@ def test_silent_redis_is_noticed_and_heard_again(place: Place) -> None:
         await asyncio.wait({listening})
         return took_s
 
-    assert place.client.within(lambda: asyncio.run(run())) < NOTICED_AT_MOST_S
+    assert separate_hosts.client.within(lambda: asyncio.run(run())) < NOTICED_AT_MOST_S
 
 
-def test_standby_takes_over_from_a_host_that_is_silent(place: Place) -> None:
+def test_standby_takes_over_from_a_host_that_is_silent(
+    separate_hosts: SeparateHosts,
+) -> None:
     """Connections go to who takes writes now, and to that one first from then on.
 
     The last one here: the first database is cut off.
@@ -262,8 +272,8 @@ def test_standby_takes_over_from_a_host_that_is_silent(place: Place) -> None:
 
     async def work(engines: Engines) -> list[object]:
         assert await asked(engines) is None
-        place.network.cut(place.first.host)
-        place.second.promote()
+        separate_hosts.network.cut(separate_hosts.first.host)
+        separate_hosts.second.promote()
         await well_again(engines)
         begun = time.monotonic()
         async with engines.reader.connect() as one, engines.reader.connect() as two:
@@ -272,10 +282,10 @@ def test_standby_takes_over_from_a_host_that_is_silent(place: Place) -> None:
             ]
         return [*map(str, found), time.monotonic() - begun]
 
-    one, two, took_s = place.at_client(work)
+    one, two, took_s = separate_hosts.at_client(work)
     # Who starts only now asks the silent one first.
-    assert place.at_client(asked) is None
+    assert separate_hosts.at_client(asked) is None
 
-    assert one == two == place.second.host.address
+    assert one == two == separate_hosts.second.host.address
     assert isinstance(took_s, float)
     assert took_s < NOTICED_S

@@ -11,7 +11,7 @@ import pytest
 from appliance.core.database.engines import FileTurn
 from appliance.core.database.migrate import migrate
 from appliance.domain.errors import ApplianceError, ErrorCode
-from tests.support.factories.core import core_settings, open_core_parts
+from tests.support.factories.core import core_settings, open_core
 from tests.support.processes.record_writers import written_by
 
 LONG_S: Final = 30
@@ -134,7 +134,7 @@ async def test_turn_that_cannot_be_had_is_a_store_that_is_away(tmp_path: Path) -
     (tmp_path / "rubrica.db-turn").unlink()
     (tmp_path / "rubrica.db-turn").mkdir()
 
-    async with open_core_parts(settings) as core:
+    async with open_core(settings) as core:
         with pytest.raises(ApplianceError) as caught:
             async with core.store.write():
                 pass

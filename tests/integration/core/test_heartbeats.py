@@ -11,7 +11,7 @@ import pytest
 from appliance.bootstrap import heartbeat
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.keys.worker_store import WorkerStore
-from tests.support.faces.console import Site, open_site
+from tests.support.faces.console import Console, open_console
 
 pytestmark = pytest.mark.storage
 
@@ -19,33 +19,33 @@ SOON_S = 5
 
 
 @pytest.fixture
-async def site(tmp_path: Path, each_url: str) -> AsyncIterator[Site]:
+async def console(tmp_path: Path, each_url: str) -> AsyncIterator[Console]:
     """A console on either database."""
-    async with open_site(tmp_path, each_url) as made:
+    async with open_console(tmp_path, each_url) as made:
         yield made
 
 
-async def slots(site: Site) -> dict[str, WorkerStatus]:
+async def slots(console: Console) -> dict[str, WorkerStatus]:
     """Every process that was seen, by role."""
-    views = await site.front.views.workers()
+    views = await console.front.views.workers()
     return {one.slot.partition("/")[0]: one for one in views}
 
 
-async def seen(site: Site, role: str) -> WorkerStatus:
+async def seen(console: Console, role: str) -> WorkerStatus:
     """Wait for a process's first sign of life."""
     async with asyncio.timeout(SOON_S):
-        while role not in (found := await slots(site)):
+        while role not in (found := await slots(console)):
             pass  # The record is asked each time, so others have their turn.
     return found[role]
 
 
-async def beat(site: Site, slot: str, hsm: str, age_s: float = 0) -> None:
+async def beat(console: Console, slot: str, hsm: str, age_s: float = 0) -> None:
     """What a process said of itself, some time ago."""
-    at = site.clock.now()
-    async with site.desk.store.write() as transaction:
+    at = console.clock.now()
+    async with console.services.store.write() as transaction:
         status = WorkerStatus(slot, "p", at, hsm, "")
         await WorkerStore(transaction).beat(status)
-    site.clock.forward(age_s)
+    console.clock.forward(age_s)
 
 
 def rows(text: str) -> dict[str, str]:
@@ -59,37 +59,37 @@ def rows(text: str) -> dict[str, str]:
     return found
 
 
-async def test_process_says_that_it_is_alive_until_it_leaves(site: Site) -> None:
+async def test_process_says_that_it_is_alive_until_it_leaves(console: Console) -> None:
     """Again and again; who stops in order is no silent one."""
-    core = site.front.core
+    core = console.front.core
     async with heartbeat(core, "api", 1, every_s=0.01):
-        first = await seen(site, "api")
+        first = await seen(console, "api")
         assert first.hsm == "none"
         assert first.process == core.process
-        site.clock.forward(60)
+        console.clock.forward(60)
         async with asyncio.timeout(SOON_S):
-            while (await seen(site, "api")).at == first.at:
+            while (await seen(console, "api")).at == first.at:
                 pass  # As above.
-    assert "api" not in await slots(site)
+    assert "api" not in await slots(console)
 
 
-async def test_who_leaves_does_not_take_the_place_of_the_next(site: Site) -> None:
+async def test_who_leaves_does_not_take_the_place_of_the_next(console: Console) -> None:
     """A process that was started in its place stays to be seen."""
-    async with heartbeat(site.front.core, "api", 1, every_s=3600):
-        mine = await seen(site, "api")
-        await beat(site, mine.slot, "none")
-    assert (await slots(site))["api"].process == "p"
+    async with heartbeat(console.front.core, "api", 1, every_s=3600):
+        mine = await seen(console, "api")
+        await beat(console, mine.slot, "none")
+    assert (await slots(console))["api"].process == "p"
 
 
-async def test_hsm_of_a_silent_worker_is_not_known(site: Site) -> None:
+async def test_hsm_of_a_silent_worker_is_not_known(console: Console) -> None:
     """What it said before it fell silent is no word on its HSM."""
-    await beat(site, "signing/a/1", "ready", age_s=16)
-    await beat(site, "signing/b/1", "ready")
-    await site.sign_in()
+    await beat(console, "signing/a/1", "ready", age_s=16)
+    await beat(console, "signing/b/1", "ready")
+    await console.sign_in()
     # Signing in took the clock on by a step, past the bound.
-    await beat(site, "signing/b/1", "ready")
+    await beat(console, "signing/b/1", "ready")
 
-    told = rows((await site.get("/admin/health")).text)
+    told = rows((await console.get("/admin/health")).text)
 
     assert "Sin señales" in told["signing/a/1"]
     assert "No se sabe" in told["signing/a/1"]
@@ -97,13 +97,13 @@ async def test_hsm_of_a_silent_worker_is_not_known(site: Site) -> None:
     assert "Listo" in told["signing/b/1"]
 
 
-async def test_every_role_is_told_running_or_not(site: Site) -> None:
+async def test_every_role_is_told_running_or_not(console: Console) -> None:
     """Chores, API, frame and console as well as workers; a missing one is said."""
-    await site.sign_in()
+    await console.sign_in()
     for role in ("signing", "chores", "api"):
-        await beat(site, f"{role}/a/1", "none")
+        await beat(console, f"{role}/a/1", "none")
 
-    told = rows((await site.get("/admin/health")).text)
+    told = rows((await console.get("/admin/health")).text)
 
     wanted = ["signing/a/1", "chores/a/1", "api/a/1", "embed", "admin"]
     # The desk has a signing host of its own.

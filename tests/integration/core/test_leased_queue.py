@@ -12,7 +12,7 @@ from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import TaskId, new_id
 from appliance.domain.vocab import TaskKind
 from appliance.keys.hsm_task_store import HsmTaskStore
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 
 pytestmark = pytest.mark.storage
 
@@ -26,7 +26,7 @@ class Queue(LeasedQueue):
     table, tries = hsm_task, hsm_task.c.fence
 
 
-async def add(core: CoreParts, kind: TaskKind = TaskKind.RENEW) -> TaskId:
+async def add(core: CoreFixture, kind: TaskKind = TaskKind.RENEW) -> TaskId:
     """One more row, younger than those before."""
     core.clock.forward(1)
     task = TaskId(new_id())
@@ -35,7 +35,7 @@ async def add(core: CoreParts, kind: TaskKind = TaskKind.RENEW) -> TaskId:
     return task
 
 
-async def claim(core: CoreParts, owner: str = "w/1/p") -> TaskClaim | None:
+async def claim(core: CoreFixture, owner: str = "w/1/p") -> TaskClaim | None:
     """Take what comes first, of what was not tried too often: urgent kinds first."""
     rank = case((hsm_task.c.kind == TaskKind.PUBLISH.value, 0), else_=1)
     claimable = Queue.unheld(core.now) & ~Queue.quarantined(ATTEMPTS)
@@ -45,14 +45,14 @@ async def claim(core: CoreParts, owner: str = "w/1/p") -> TaskClaim | None:
     return row and TaskClaim(TaskId(row.id), TaskKind(row.kind), row.input, row.fence)
 
 
-async def claimed(core: CoreParts, owner: str = "w/1/p") -> TaskClaim:
+async def claimed(core: CoreFixture, owner: str = "w/1/p") -> TaskClaim:
     """Take something that is there."""
     found = await claim(core, owner)
     assert found is not None
     return found
 
 
-async def next_tries(core: CoreParts) -> int | None:
+async def next_tries(core: CoreFixture) -> int | None:
     """How often what comes first was claimed."""
     async with core.store.read() as transaction:
         queue, claimable = Queue(transaction), Queue.unheld(core.now)
@@ -61,20 +61,20 @@ async def next_tries(core: CoreParts) -> int | None:
     return tries
 
 
-async def renewed(core: CoreParts, held: TaskClaim, until: datetime) -> bool:
+async def renewed(core: CoreFixture, held: TaskClaim, until: datetime) -> bool:
     """Prolong a lease."""
     async with core.store.write() as transaction:
         return await Queue(transaction).renew(held, until)
 
 
-async def put_off(core: CoreParts, held: TaskClaim, until: datetime) -> bool:
+async def put_off(core: CoreFixture, held: TaskClaim, until: datetime) -> bool:
     """Let go of a row, with a word of why."""
     async with core.store.write() as transaction:
         values = {"lease_until": until, "reason": "away"}
         return await Queue(transaction)._fenced(held, values)
 
 
-async def test_rows_are_claimed_by_rank_and_then_by_turns(core: CoreParts) -> None:
+async def test_rows_are_claimed_by_rank_and_then_by_turns(core: CoreFixture) -> None:
     """What was let go of comes after what has not been in hand for longer."""
     first, second = await add(core), await add(core)
     urgent = await add(core, TaskKind.PUBLISH)
@@ -92,7 +92,7 @@ async def test_rows_are_claimed_by_rank_and_then_by_turns(core: CoreParts) -> No
     assert [each.fence for each in again] == [2, 1]
 
 
-async def test_row_is_claimed_once(core: CoreParts) -> None:
+async def test_row_is_claimed_once(core: CoreFixture) -> None:
     """Of twenty that ask at once, three get the three that there are."""
     made = {await add(core) for _ in range(3)}
 
@@ -102,7 +102,7 @@ async def test_row_is_claimed_once(core: CoreParts) -> None:
     assert sum(each is not None for each in taken) == 3
 
 
-async def test_lease_is_renewed_until_another_claims(core: CoreParts) -> None:
+async def test_lease_is_renewed_until_another_claims(core: CoreFixture) -> None:
     """After that, nothing that the first one writes touches the row."""
     await add(core)
     slow = await claimed(core)
@@ -122,7 +122,7 @@ async def test_lease_is_renewed_until_another_claims(core: CoreParts) -> None:
         assert await queue._fenced(other, {"reason": "in time"})
 
 
-async def test_row_that_is_put_off_is_left_alone_until_then(core: CoreParts) -> None:
+async def test_row_that_is_put_off_is_left_alone_until_then(core: CoreFixture) -> None:
     """Neither looked at nor claimed before."""
     await add(core)
     assert await put_off(core, await claimed(core), core.now + timedelta(seconds=60))
@@ -134,7 +134,7 @@ async def test_row_that_is_put_off_is_left_alone_until_then(core: CoreParts) -> 
     assert (await claimed(core)).fence == 2
 
 
-async def test_what_kills_its_workers_is_quarantined(core: CoreParts) -> None:
+async def test_what_kills_its_workers_is_quarantined(core: CoreFixture) -> None:
     """After so many claims nobody takes it; what ends it refuses who wakes late."""
     poison = await add(core)
     claims = []
@@ -155,7 +155,7 @@ async def test_what_kills_its_workers_is_quarantined(core: CoreParts) -> None:
     assert not await renewed(core, claims[-1], core.now + LEASE)
 
 
-async def test_leases_of_a_dead_process_end(core: CoreParts) -> None:
+async def test_leases_of_a_dead_process_end(core: CoreFixture) -> None:
     """Those of its slot alone; `_` and `%` in a name stand for nothing else."""
     mine, _ = await add(core), await add(core)
     await claimed(core, "w/h_1/p")

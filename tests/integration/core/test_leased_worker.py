@@ -20,7 +20,7 @@ from appliance.domain.ids import TaskId, new_id
 from appliance.domain.vocab import TaskKind, TaskState
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from worker.leased_worker import FencedOffError, GiveBack, LeasedWorker, Work
 
 pytestmark = pytest.mark.storage
@@ -34,7 +34,7 @@ Then = Callable[[TaskClaim], Awaitable[GiveBack | None]]
 class Scene:
     """A worker of two kinds of work, two hands for the first and one for the last."""
 
-    core: CoreParts
+    core: CoreFixture
     tasks: HsmTasks
     worker: LeasedWorker = field(init=False)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -137,7 +137,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(core: CoreParts) -> Scene:
+def scene(core: CoreFixture) -> Scene:
     """On each database."""
     return Scene(core, HsmTasks(core.store, core.clock, "signing/h/1", "p"))
 

@@ -28,7 +28,7 @@ from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.settings import Settings
 from tests.support.appliance.separate_users import SeparateUsers
-from tests.support.factories.integrator_services import desk_settings
+from tests.support.factories.integrator_services import integrator_settings
 from tests.support.hosts.next_version import NEXT, NOW, next_versions
 from tests.support.processes.event_loops import run_apart
 
@@ -47,7 +47,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeparateUsers]
 
 
 def _settings(folder: Path, url: str) -> Settings:
-    return desk_settings(folder, url)
+    return integrator_settings(folder, url)
 
 
 @asynccontextmanager

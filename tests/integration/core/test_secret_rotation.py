@@ -23,18 +23,21 @@ from appliance.domain.ids import PersonId, new_id
 from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.identity.login import email_indexes
 from appliance.people.person_store import PersonStore
-from tests.support.factories.integrator_services import Desk, open_desk
-from tests.support.processes.command_folder import CommandPlace, make_place
+from tests.support.factories.integrator_services import (
+    IntegratorServices,
+    open_integrator_services,
+)
+from tests.support.processes.command_folder import CommandFolder, make_command_folder
 from tests.support.processes.forked_process import Running
 
 EMAIL = "maria@acme.example"
 
 
 @dataclass
-class Place(CommandPlace):
+class ServedFolder(CommandFolder):
     """An installation's folder, and services that run beside the command."""
 
-    desk: Desk
+    services: IntegratorServices
 
     def begin(self, *words: str) -> Running:
         """Start `rubrica secrets …`."""
@@ -43,7 +46,7 @@ class Place(CommandPlace):
     async def versions(self) -> dict[str, set[int]]:
         """The versions that sealed values name, by column."""
         found: dict[str, set[int]] = {}
-        engines = open_engines(self.desk.settings)
+        engines = open_engines(self.services.settings)
         async with engines.reader.connect() as connection:
             for name, column in SEALED.items():
                 rows = await connection.execute(select(column))
@@ -55,45 +58,47 @@ class Place(CommandPlace):
 
     async def email(self, person: PersonId) -> str:
         """A person's address, as what runs opens it."""
-        async with self.desk.store.read() as transaction:
+        async with self.services.store.read() as transaction:
             contact = await PersonStore(transaction).contact(person)
         assert contact is not None
-        return self.desk.sealer.open(
+        return self.services.sealer.open(
             contact.email_sealed, table="person", row=person, column="email_sealed"
         ).decode()
 
     async def found(self, email: str) -> bool:
         """Whether somebody is found by an address."""
-        indexes = email_indexes(self.desk.lookup, email)
-        async with self.desk.store.read() as transaction:
+        indexes = email_indexes(self.services.lookup, email)
+        async with self.services.store.read() as transaction:
             return await PersonStore(transaction).by_email_index(indexes) is not None
 
 
 @pytest.fixture
-async def place(tmp_path: Path, each_url: str) -> AsyncIterator[Place]:
+async def served_folder(tmp_path: Path, each_url: str) -> AsyncIterator[ServedFolder]:
     """A fresh installation with the integrator `acme`."""
-    keys = make_place(tmp_path, each_url)
-    async with open_desk(tmp_path, each_url, keys) as desk:
+    keys = make_command_folder(tmp_path, each_url)
+    async with open_integrator_services(tmp_path, each_url, keys) as services:
         # The command is told the time by the machine.
-        desk.clock.at = SystemClock().now()
-        await desk.integrators.create("operator", "acme", "ACME S.A.")
-        yield Place(tmp_path, desk)
+        services.clock.at = SystemClock().now()
+        await services.integrators.create("operator", "acme", "ACME S.A.")
+        yield ServedFolder(tmp_path, services)
 
 
-async def invite(place: Place, email: str, cuil: str = "20055361682") -> PersonId:
+async def invite(
+    served_folder: ServedFolder, email: str, cuil: str = "20055361682"
+) -> PersonId:
     """Somebody with a sealed address, and a sealed seed in their link."""
-    made = await place.desk.invitations.invite(
+    made = await served_folder.services.invitations.invite(
         "operator", cuil, "María", email, VouchedBy.OFFICER
     )
     return made.person
 
 
-async def add_people(place: Place, count: int) -> None:
+async def add_people(served_folder: ServedFolder, count: int) -> None:
     """So many persons, each with a sealed address that only they have."""
     rows = []
     for number in range(count):
         person, email = new_id(), f"p{number}@acme.example"
-        sealed = place.desk.sealer.seal(
+        sealed = served_folder.services.sealer.seal(
             email.encode(), table="person", row=person, column="email_sealed"
         )
         rows.append(
@@ -102,14 +107,14 @@ async def add_people(place: Place, count: int) -> None:
                 "cuil": f"{number:011}",
                 "name": "P",
                 "email_sealed": sealed,
-                "email_index": email_indexes(place.desk.lookup, email)[0],
+                "email_index": email_indexes(served_folder.services.lookup, email)[0],
                 "locale": "es",
                 "state": "invited",
                 "vouched_by": "officer",
-                "created": place.desk.clock.now(),
+                "created": served_folder.services.clock.now(),
             }
         )
-    engines = open_engines(place.desk.settings)
+    engines = open_engines(served_folder.services.settings)
     async with engines.writer.begin() as connection:
         await connection.execute(insert(tables.person), rows)
     await engines.dispose()
@@ -124,122 +129,132 @@ def test_each_sealed_column_is_of_the_convention() -> None:
         assert len(column.table.primary_key.columns) == 1
 
 
-async def test_data_key_is_replaced_while_the_appliance_runs(place: Place) -> None:
+async def test_data_key_is_replaced_while_the_appliance_runs(
+    served_folder: ServedFolder,
+) -> None:
     """Values move to the new version, open all the while, and the old one goes."""
-    person = await invite(place, EMAIL)
+    person = await invite(served_folder, EMAIL)
 
-    refused = place.run("retire", "data", "1", status=1)
-    said = place.run("rotate", "data")
+    refused = served_folder.run("retire", "data", "1", status=1)
+    said = served_folder.run("rotate", "data")
 
     assert "not one to retire" in refused
     assert "version 2 is in use" in said
     assert "2 values were brought to version 2" in said
     expected = {"person.email_sealed": {2}, "enrolment.totp_sealed": {2}}
-    assert await place.versions() == expected
-    assert await place.email(person) == EMAIL
-    assert "retired" in place.run("retire", "data", "1")
-    assert set(read_key_ring(place.folder / "data-key").keys) == {2}
-    assert await place.email(person) == EMAIL
-    other = await invite(place, "otra@acme.example", "20267565393")
-    assert await place.email(other) == "otra@acme.example"
+    assert await served_folder.versions() == expected
+    assert await served_folder.email(person) == EMAIL
+    assert "retired" in served_folder.run("retire", "data", "1")
+    assert set(read_key_ring(served_folder.folder / "data-key").keys) == {2}
+    assert await served_folder.email(person) == EMAIL
+    other = await invite(served_folder, "otra@acme.example", "20267565393")
+    assert await served_folder.email(other) == "otra@acme.example"
     kinds = [EventKind.SECRET_ROTATED, EventKind.SECRET_APPLIED]
     for kind in (*kinds, EventKind.SECRET_RETIRED):
-        assert len(await place.desk.audited(kind)) == 1
+        assert len(await served_folder.services.audited(kind)) == 1
 
 
-async def test_version_in_need_is_not_retired(place: Place) -> None:
+async def test_version_in_need_is_not_retired(served_folder: ServedFolder) -> None:
     """The record would hold what nobody can open."""
-    await invite(place, EMAIL)
-    place.run("prepare", "data")
-    ring = read_key_ring(place.folder / "data-key")
+    await invite(served_folder, EMAIL)
+    served_folder.run("prepare", "data")
+    ring = read_key_ring(served_folder.folder / "data-key")
 
     assert (ring.present, ring.next) == (1, 2)
-    assert "prepared already" in place.run("prepare", "data")
-    assert read_key_ring(place.folder / "data-key") == ring
-    place.run("rotate", "lookup")
-    await invite(place, "otra@acme.example", "20267565393")
-    table = place.run("status")
+    assert "prepared already" in served_folder.run("prepare", "data")
+    assert read_key_ring(served_folder.folder / "data-key") == ring
+    served_folder.run("rotate", "lookup")
+    await invite(served_folder, "otra@acme.example", "20267565393")
+    table = served_folder.run("status")
     assert "data      1        in use  2 enrolment.totp_sealed, 2 person" in table
     assert "data      2        next    -" in table
     assert "lookup    1        known   1 enrolment.code_index" in table
-    refused = place.run("retire", "lookup", "1", status=1)
+    refused = served_folder.run("retire", "lookup", "1", status=1)
     assert "still needed by 1 enrolment.code_index" in refused
 
 
-async def test_killed_rotation_is_gone_on_with(place: Place) -> None:
+async def test_killed_rotation_is_gone_on_with(served_folder: ServedFolder) -> None:
     """Killed in the middle, twice; no further version is made."""
-    await add_people(place, 4_000)
+    await add_people(served_folder, 4_000)
 
     for _ in range(2):
-        with place.begin("rotate", "data") as process:
+        with served_folder.begin("rotate", "data") as process:
             assert process.stderr is not None
             process.stderr.readline()
             os.kill(process.pid, signal.SIGKILL)
-    halfway = await place.versions()
-    said = place.run("rotate", "data")
+    halfway = await served_folder.versions()
+    said = served_folder.run("rotate", "data")
 
     assert halfway == {"person.email_sealed": {1, 2}}
     assert "going on with version 2" in said
-    assert await place.versions() == {"person.email_sealed": {2}}
-    assert set(read_key_ring(place.folder / "data-key").keys) == {1, 2}
-    engines = open_engines(place.desk.settings)
+    assert await served_folder.versions() == {"person.email_sealed": {2}}
+    assert set(read_key_ring(served_folder.folder / "data-key").keys) == {1, 2}
+    engines = open_engines(served_folder.services.settings)
     async with engines.reader.connect() as connection:
         count = select(func.count()).select_from(tables.person)
         assert (await connection.execute(count)).scalar_one() == 4_000
         ids = (await connection.execute(select(tables.person.c.id))).scalars().all()
     await engines.dispose()
-    emails = {await place.email(PersonId(each)) for each in ids[::100]}
+    emails = {await served_folder.email(PersonId(each)) for each in ids[::100]}
     assert len(emails) == 40
 
 
-async def test_lookup_key_is_replaced_and_nobody_is_lost(place: Place) -> None:
+async def test_lookup_key_is_replaced_and_nobody_is_lost(
+    served_folder: ServedFolder,
+) -> None:
     """Addresses are indexed anew, an API key when it is used, the rest expires."""
-    await invite(place, EMAIL)
-    key = (await place.desk.integrators.create_key("operator", "acme", "b")).secret
-    session = await place.desk.sessions.open("acme", key)
+    await invite(served_folder, EMAIL)
+    key = (
+        await served_folder.services.integrators.create_key("operator", "acme", "b")
+    ).secret
+    session = await served_folder.services.sessions.open("acme", key)
 
-    said = place.run("rotate", "lookup")
+    said = served_folder.run("rotate", "lookup")
 
     assert "1 values were brought to version 2" in said
-    assert await place.found(EMAIL)
-    exchanged = await place.desk.sessions.exchange(session.token)
+    assert await served_folder.found(EMAIL)
+    exchanged = await served_folder.services.sessions.exchange(session.token)
     assert exchanged.session.integrator.code == "acme"
-    refused = place.run("retire", "lookup", "1", status=1)
+    refused = served_folder.run("retire", "lookup", "1", status=1)
     assert "1 api_key.key_index" in refused
     assert "person.email_index" not in refused
-    await place.desk.sessions.open("acme", key)
-    again = place.run("retire", "lookup", "1", status=1)
+    await served_folder.services.sessions.open("acme", key)
+    again = served_folder.run("retire", "lookup", "1", status=1)
     assert "api_key.key_index" not in again
 
 
 @pytest.mark.parametrize("step", ["prepare", "rotate"])
-async def test_address_stays_one_persons_over_versions(place: Place, step: str) -> None:
+async def test_address_stays_one_persons_over_versions(
+    served_folder: ServedFolder, step: str
+) -> None:
     """The column's uniqueness alone would not see it."""
-    await invite(place, EMAIL)
-    place.run(step, "lookup")
+    await invite(served_folder, EMAIL)
+    served_folder.run(step, "lookup")
 
     with pytest.raises(ApplianceError) as caught:
-        await invite(place, EMAIL, "20267565393")
+        await invite(served_folder, EMAIL, "20267565393")
 
     assert caught.value.code is ErrorCode.ALREADY_EXISTS
 
 
-async def test_status_tells_of_a_version_that_is_missing(place: Place) -> None:
+async def test_status_tells_of_a_version_that_is_missing(
+    served_folder: ServedFolder,
+) -> None:
     """Somebody put an old file back: what cannot be opened is told."""
-    await invite(place, EMAIL)
-    before = (place.folder / "data-key").read_text()
-    place.run("rotate", "data")
-    (place.folder / "data-key").write_text(before)
+    await invite(served_folder, EMAIL)
+    before = (served_folder.folder / "data-key").read_text()
+    served_folder.run("rotate", "data")
+    (served_folder.folder / "data-key").write_text(before)
 
-    assert "data      2        MISSING  1 enrolment" in place.run("status")
+    assert "data      2        MISSING  1 enrolment" in served_folder.run("status")
 
 
 async def test_pepper_stays_until_its_last_password_is_derived_anew(
-    place: Place,
+    served_folder: ServedFolder,
 ) -> None:
     """The command makes the version; each password takes it on by itself."""
-    person = await invite(place, EMAIL)
-    engines = open_engines(place.desk.settings)
+    person = await invite(served_folder, EMAIL)
+    engines = open_engines(served_folder.services.settings)
     async with engines.writer.begin() as connection:
         await connection.execute(
             insert(tables.signing_secret).values(
@@ -253,9 +268,9 @@ async def test_pepper_stays_until_its_last_password_is_derived_anew(
         )
     await engines.dispose()
 
-    said = place.run("rotate", "pepper")
-    refused = place.run("retire", "pepper", "1", status=1)
+    said = served_folder.run("rotate", "pepper")
+    refused = served_folder.run("retire", "pepper", "1", status=1)
 
     assert "version 2 is in use" in said
     assert "still needed by 1 signing_secret" in refused
-    assert read_key_ring(place.folder / "pepper").versions == (2, 1)
+    assert read_key_ring(served_folder.folder / "pepper").versions == (2, 1)

@@ -9,7 +9,7 @@ from appliance.core.database.engines import open_engines
 from appliance.core.unit_of_work import Database
 from appliance.domain.audit import GENESIS, AuditEvent, first_break
 from appliance.domain.vocab import EventKind
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 
 pytestmark = pytest.mark.storage
 
@@ -27,7 +27,7 @@ def event(number: int = 1) -> AuditEvent:
     )
 
 
-async def test_audit_reads_back_what_was_written(core: CoreParts) -> None:
+async def test_audit_reads_back_what_was_written(core: CoreFixture) -> None:
     """Every field of an event survives, and the first row hangs on nothing."""
     async with core.store.write() as transaction:
         transaction.audit.add(event())
@@ -38,7 +38,7 @@ async def test_audit_reads_back_what_was_written(core: CoreParts) -> None:
 
 
 async def test_audit_keeps_order_within_and_between_transactions(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """Rows stand in the order in which they were added."""
     for numbers in ([1, 2, 3], [4], [5, 6]):
@@ -51,7 +51,7 @@ async def test_audit_keeps_order_within_and_between_transactions(
     assert [(row.n, row.event.request) for row in rows] == [(n, n) for n in range(1, 7)]
 
 
-async def test_audit_has_no_hole_after_rollback(core: CoreParts) -> None:
+async def test_audit_has_no_hole_after_rollback(core: CoreFixture) -> None:
     """A transaction that fails leaves neither row nor number."""
     async with core.store.write() as transaction:
         transaction.audit.add(event(1))
@@ -71,7 +71,7 @@ async def test_audit_has_no_hole_after_rollback(core: CoreParts) -> None:
     assert [(row.n, row.event.request) for row in rows] == [(1, 1), (2, 3)]
 
 
-async def test_audit_chain_holds_under_20_writers(core: CoreParts) -> None:
+async def test_audit_chain_holds_under_20_writers(core: CoreFixture) -> None:
     """Twenty at once, some failing, from the process's first transaction on."""
 
     async def write(number: int) -> None:
@@ -91,7 +91,7 @@ async def test_audit_chain_holds_under_20_writers(core: CoreParts) -> None:
     assert {row.event.request for row in rows} == {n for n in range(1, 21) if n % 4}
 
 
-async def test_audit_has_a_chain_for_each_process(core: CoreParts) -> None:
+async def test_audit_has_a_chain_for_each_process(core: CoreFixture) -> None:
     """Two process starts write side by side, each from number 1."""
     other = core.other_store()
 
@@ -106,7 +106,7 @@ async def test_audit_has_a_chain_for_each_process(core: CoreParts) -> None:
     assert len({row.writer for row in rows}) == 2
 
 
-async def test_audit_of_request_gives_its_rows_alone(core: CoreParts) -> None:
+async def test_audit_of_request_gives_its_rows_alone(core: CoreFixture) -> None:
     """Rows of one request, oldest first, of all writers."""
     other = core.other_store()
     for store, number in ((core.store, 7), (other, 8), (other, 7)):
@@ -131,7 +131,7 @@ async def test_audit_of_request_gives_its_rows_alone(core: CoreParts) -> None:
     ],
 )
 async def test_audit_tampered_in_the_database_is_found(
-    core: CoreParts, tamper: str
+    core: CoreFixture, tamper: str
 ) -> None:
     """An edited or deleted row breaks the chain where it stood."""
     for number in range(3):

@@ -20,7 +20,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.keys.health import Health
 from appliance.people.person_store import PersonStore
-from tests.support.factories.core import CoreParts, core_settings, open_core_parts
+from tests.support.factories.core import CoreFixture, core_settings, open_core
 from tests.support.factories.fake_sandbox import PlayedSandbox
 from tests.support.services.postgres import PostgresServer, database_name
 
@@ -59,7 +59,7 @@ async def test_store_comes_back_with_postgres(
 ) -> None:
     """Connections are cut and new ones refused; later the same store works."""
     name = database_name(migrated_url)
-    async with open_core_parts(core_settings(tmp_path, migrated_url)) as core:
+    async with open_core(core_settings(tmp_path, migrated_url)) as core:
         assert await code_of(core.store, write=True) is None
 
         postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
@@ -76,7 +76,7 @@ async def test_store_unavailable_when_postgres_goes_in_mid_transaction(
 ) -> None:
     """A connection that is cut under a transaction takes all of it back."""
     name = database_name(migrated_url)
-    async with open_core_parts(core_settings(tmp_path, migrated_url)) as core:
+    async with open_core(core_settings(tmp_path, migrated_url)) as core:
         signer = await core.add_signer()
 
         async def count() -> None:
@@ -101,7 +101,7 @@ async def test_store_unavailable_when_sqlite_stays_locked(tmp_path: Path) -> Non
         tmp_path, database={"url": "sqlite", "busy_timeout_s": 0.1}
     )
     await migrate(settings)
-    async with open_core_parts(settings) as core:
+    async with open_core(settings) as core:
         holder = open_engines(settings)
         async with holder.writer.begin() as connection:
             await connection.execute(text("DELETE FROM audit_event"))
@@ -113,7 +113,7 @@ async def test_store_unavailable_when_sqlite_stays_locked(tmp_path: Path) -> Non
     assert (locked, readable, freed) == (ErrorCode.STORE_UNAVAILABLE, None, None)
 
 
-async def test_read_writes_nothing(core: CoreParts) -> None:
+async def test_read_writes_nothing(core: CoreFixture) -> None:
     """What is written in a reading transaction is refused or forgotten."""
     signer = await core.add_signer()
 
@@ -128,7 +128,7 @@ async def test_read_writes_nothing(core: CoreParts) -> None:
 
 
 async def test_store_works_on_after_callers_left_at_any_moment(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """Callers cancelled in the middle leave no lock, no hole, no half of a change."""
 

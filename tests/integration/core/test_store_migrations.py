@@ -23,9 +23,9 @@ from appliance.core.database.table_version import (
 )
 from appliance.people.person_store import PersonStore
 from appliance.settings import Settings, SettingsError
-from tests.support.factories.core import CoreParts, core_settings
+from tests.support.factories.core import CoreFixture, core_settings
 from tests.support.hosts.next_version import LATER, NEXT, NOW, next_versions
-from tests.support.processes.command_folder import CommandPlace, make_place
+from tests.support.processes.command_folder import CommandFolder, make_command_folder
 
 pytestmark = pytest.mark.storage
 
@@ -56,7 +56,7 @@ async def differences(settings: Settings) -> list[object]:
         await engines.dispose()
 
 
-async def test_migrations_build_exactly_the_tables(core: CoreParts) -> None:
+async def test_migrations_build_exactly_the_tables(core: CoreFixture) -> None:
     """What migrations build is what `appliance.core.database.tables` says."""
     assert await differences(core.settings) == []
 
@@ -70,7 +70,7 @@ async def test_migrate_from_empty_gives_newest(
     assert await migrate.migrate(settings) == (None, newest())
 
 
-async def test_migrate_twice_changes_nothing(core: CoreParts) -> None:
+async def test_migrate_twice_changes_nothing(core: CoreFixture) -> None:
     """A second run finds the newest version and keeps every row."""
     signer = await core.add_signer()
 
@@ -191,7 +191,7 @@ def test_every_migration_states_who_may_use_its_tables() -> None:
 
 
 async def test_newer_tables_that_may_be_used_stay_as_they_are(
-    core: CoreParts, tmp_path: Path
+    core: CoreFixture, tmp_path: Path
 ) -> None:
     """An older version migrates nothing, and reads and writes."""
     with next_versions(tmp_path, {NEXT: NOW, LATER: NOW}):
@@ -210,7 +210,7 @@ async def test_newer_tables_that_may_be_used_stay_as_they_are(
 
 
 async def test_newer_tables_that_may_not_be_used_are_refused(
-    core: CoreParts, tmp_path: Path
+    core: CoreFixture, tmp_path: Path
 ) -> None:
     """It is said which version they are of, and what to do."""
     # The second needs what the first made, whatever it says of itself.
@@ -228,7 +228,7 @@ async def test_newer_tables_that_may_not_be_used_are_refused(
 
 
 async def test_who_may_use_them_is_said_again_with_each_version(
-    core: CoreParts, tmp_path: Path
+    core: CoreFixture, tmp_path: Path
 ) -> None:
     """A migration after which the version before is left behind takes its leave."""
     with next_versions(tmp_path, {NEXT: NOW}):
@@ -248,13 +248,13 @@ def test_migration_waits_for_the_database(tmp_path: Path, postgres_url: str) -> 
     """As long as it is told to; it says once what it waits for."""
     server = parse_qs(urlsplit(postgres_url).query)["host"][0]
     later = tmp_path / "later"
-    make_place(
+    make_command_folder(
         tmp_path,
         postgres_url.replace(quote(server, safe=""), str(later)).replace(
             server, str(later)
         ),
     )
-    place = CommandPlace(tmp_path)
+    place = CommandFolder(tmp_path)
 
     refused = place.begin("migrate")
     assert "STORE_UNAVAILABLE" in refused.communicate()[1]

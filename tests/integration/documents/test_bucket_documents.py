@@ -32,8 +32,8 @@ from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.settings import DocumentSettings
-from tests.support.factories.core import CoreParts
-from tests.support.factories.document_storage import BucketPlace, DocumentPlace
+from tests.support.factories.core import CoreFixture
+from tests.support.factories.document_storage import BucketStorage, DocumentStorage
 from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.processes.scratch import free_port
 from tests.support.services.s3 import SECRET_KEY, S3Server
@@ -68,15 +68,15 @@ def now() -> datetime:
 
 
 @pytest.fixture
-def place(s3_server: S3Server) -> BucketPlace:
+def bucket_storage(s3_server: S3Server) -> BucketStorage:
     """An empty bucket."""
-    return BucketPlace(s3_server.settings(s3_server.new_bucket()))
+    return BucketStorage(s3_server.settings(s3_server.new_bucket()))
 
 
 @pytest.fixture
-def documents(place: BucketPlace) -> S3BlobStore:
+def documents(bucket_storage: BucketStorage) -> S3BlobStore:
     """A store over it."""
-    return S3BlobStore(place.bucket, FixedDocumentKeys())
+    return S3BlobStore(bucket_storage.bucket, FixedDocumentKeys())
 
 
 async def until_later_than(moment: datetime) -> None:
@@ -108,15 +108,15 @@ async def found_older(documents: S3BlobStore, before: datetime) -> list[str]:
 
 
 async def test_document_put_in_again_counts_as_new(
-    documents: S3BlobStore, place: BucketPlace
+    documents: S3BlobStore, bucket_storage: BucketStorage
 ) -> None:
     """Its object stays as it is, under whoever reads it; its age is the second one's.
 
     S3 tells times in whole seconds.
     """
     await documents.put(ONE, PDF)
-    first = place.read(NAME)
-    written = place.written(NAME)
+    first = bucket_storage.read(NAME)
+    written = bucket_storage.written(NAME)
     assert written is not None
     await until_later_than(written + timedelta(seconds=2))
     between = now().replace(microsecond=0)
@@ -124,19 +124,19 @@ async def test_document_put_in_again_counts_as_new(
     assert await found_older(documents, between) == [SHA256]
     await documents.put(ONE, PDF)
 
-    assert place.read(NAME) == first
+    assert bucket_storage.read(NAME) == first
     assert await found_older(documents, between) == []
     assert not await documents.remove(ONE, SHA256, between)
     assert await found_older(documents, now() + DAY) == [SHA256]
     assert await documents.remove(ONE, SHA256, now() + DAY)
-    assert place.names() == []
+    assert bucket_storage.names() == []
 
 
 async def test_document_that_comes_in_meanwhile_is_there(
-    document_place: DocumentPlace,
+    document_storage: DocumentStorage,
 ) -> None:
     """Put while it is being removed, many times: after `put` the document stands."""
-    documents = document_place.store_with(FixedDocumentKeys())
+    documents = document_storage.store_with(FixedDocumentKeys())
     await documents.put(ONE, PDF)
 
     for _ in range(15):
@@ -150,12 +150,12 @@ async def test_document_that_comes_in_meanwhile_is_there(
         )
         assert await documents.get(ONE, SHA256) == PDF
 
-    left = [name for name in document_place.names() if name.endswith(LEAVING)]
+    left = [name for name in document_storage.names() if name.endswith(LEAVING)]
     assert left == []
 
 
 async def test_who_removes_looks_once_more(
-    documents: S3BlobStore, place: BucketPlace
+    documents: S3BlobStore, bucket_storage: BucketStorage
 ) -> None:
     """Put in again after the first look, before the mark that keeps others out."""
 
@@ -169,69 +169,72 @@ async def test_who_removes_looks_once_more(
             return super().create(name, content)
 
     await documents.put(ONE, PDF)
-    written = place.written(NAME)
+    written = bucket_storage.written(NAME)
     assert written is not None
     await until_later_than(written + timedelta(seconds=2))
-    remover = S3BlobStore(Interrupted(place.settings), FixedDocumentKeys())
+    remover = S3BlobStore(Interrupted(bucket_storage.settings), FixedDocumentKeys())
     between = now().replace(microsecond=0)
 
     assert not await remover.remove(ONE, SHA256, between)
-    assert place.written(beside(LEAVING)) is None
+    assert bucket_storage.written(beside(LEAVING)) is None
     assert await documents.get(ONE, SHA256) == PDF
 
 
 async def test_put_waits_for_who_removes(
-    documents: S3BlobStore, place: BucketPlace
+    documents: S3BlobStore, bucket_storage: BucketStorage
 ) -> None:
     """Stopped between its last look and the removal: it is put in anew after that."""
     await documents.put(ONE, PDF)
-    place.write(beside(LEAVING), b"leaving")
+    bucket_storage.write(beside(LEAVING), b"leaving")
 
     putting = asyncio.create_task(documents.put(ONE, PDF))
     deadline = time.monotonic() + 30
-    while place.written(beside(AGAIN)) is None:
+    while bucket_storage.written(beside(AGAIN)) is None:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)
-    place.remove(NAME)
+    bucket_storage.remove(NAME)
     assert not putting.done()
-    place.remove(beside(LEAVING))
+    bucket_storage.remove(beside(LEAVING))
     await putting
 
     assert await documents.get(ONE, SHA256) == PDF
 
 
 async def test_dead_remover_keeps_nobody(
-    documents: S3BlobStore, place: BucketPlace, monkeypatch: pytest.MonkeyPatch
+    documents: S3BlobStore,
+    bucket_storage: BucketStorage,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After a while its mark counts no more; the next sweep but one removes."""
     await documents.put(ONE, PDF)
-    place.write(beside(LEAVING), b"leaving")
+    bucket_storage.write(beside(LEAVING), b"leaving")
     assert not await documents.remove(ONE, SHA256, now() + DAY)
-    assert place.written(beside(LEAVING)) is not None
+    assert bucket_storage.written(beside(LEAVING)) is not None
     monkeypatch.setattr(blob_store, "_DEAD", -DAY)
 
     await documents.put(ONE, PDF)
     assert not await documents.remove(ONE, SHA256, now() + DAY)
     assert await documents.remove(ONE, SHA256, now() + DAY)
 
-    assert place.names() == []
+    assert bucket_storage.names() == []
 
 
 async def test_two_prefixes_of_a_bucket_are_two_places(s3_server: S3Server) -> None:
     """Each object stands below its own, and neither sees the other's."""
     bucket = s3_server.new_bucket()
     one, two = (
-        BucketPlace(s3_server.settings(f"{bucket}/{prefix}")) for prefix in ("a", "ab")
+        BucketStorage(s3_server.settings(f"{bucket}/{prefix}"))
+        for prefix in ("a", "ab")
     )
     await one.store_with(FixedDocumentKeys()).put(ONE, PDF)
 
     assert two.names() == []
-    assert BucketPlace(s3_server.settings(bucket)).names() == [f"a/{NAME}"]
+    assert BucketStorage(s3_server.settings(bucket)).names() == [f"a/{NAME}"]
     assert await code_of(two.store_with(FixedDocumentKeys()).get(ONE, SHA256))
 
 
 async def test_two_who_remove_exclude_each_other(
-    documents: S3BlobStore, place: BucketPlace
+    documents: S3BlobStore, bucket_storage: BucketStorage
 ) -> None:
     """Of any number at once, one does it."""
     await documents.put(ONE, PDF)
@@ -241,7 +244,7 @@ async def test_two_who_remove_exclude_each_other(
     )
 
     assert removed.count(True) == 1
-    assert place.names() == []
+    assert bucket_storage.names() == []
 
 
 async def test_large_document_is_never_held_whole_again(
@@ -278,28 +281,28 @@ async def test_large_document_is_never_held_whole_again(
 
 
 async def test_document_in_parts_is_written_once(
-    documents: S3BlobStore, place: BucketPlace
+    documents: S3BlobStore, bucket_storage: BucketStorage
 ) -> None:
     """A second time it stays as it is; by several at once it is whole."""
     await asyncio.gather(*(documents.put(ONE, LARGE) for _ in range(3)))
     sha256 = hashlib.sha256(LARGE).hexdigest()
-    first = place.read(name_of(ONE, sha256))
+    first = bucket_storage.read(name_of(ONE, sha256))
 
     await documents.put(ONE, LARGE)
 
-    assert place.read(name_of(ONE, sha256)) == first
+    assert bucket_storage.read(name_of(ONE, sha256)) == first
     assert await documents.get(ONE, sha256) == LARGE
 
 
 async def test_object_that_changes_under_a_reader_ends_it(
-    documents: S3BlobStore, place: BucketPlace
+    documents: S3BlobStore, bucket_storage: BucketStorage
 ) -> None:
     """What was given is right, and nothing of the other version is mixed in."""
     sha256 = await documents.put(ONE, LARGE)
     stream = await documents.stream(ONE, sha256)
     given = await anext(stream.pieces)
-    other = S3BlobStore(place.bucket, FixedDocumentKeys())
-    place.remove(name_of(ONE, sha256))
+    other = S3BlobStore(bucket_storage.bucket, FixedDocumentKeys())
+    bucket_storage.remove(name_of(ONE, sha256))
     await other.put(ONE, LARGE)
 
     refused = False
@@ -315,7 +318,7 @@ async def test_object_that_changes_under_a_reader_ends_it(
 
 
 async def test_silent_link_gives_an_answer_in_time(
-    core: CoreParts, s3_server: S3Server
+    core: CoreFixture, s3_server: S3Server
 ) -> None:
     """Of each call, by its time-out; of the next ones at once; then all is well."""
     bucket = s3_server.new_bucket()
@@ -422,7 +425,7 @@ async def test_store_that_ignores_conditions_keeps_documents_right(
         assert await documents.get(ONE, SHA256) == PDF
         assert "If-None-Match" in Bucket(settings).probe()
     assert settings.url is not None
-    direct = BucketPlace(s3_server.settings(settings.url.removeprefix("s3://")))
+    direct = BucketStorage(s3_server.settings(settings.url.removeprefix("s3://")))
     assert direct.bucket.probe() == ""
     assert direct.names() == [NAME]
 

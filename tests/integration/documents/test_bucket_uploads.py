@@ -17,7 +17,7 @@ from appliance.documents.s3.bucket import Bucket
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import IntegratorId
 from appliance.settings import DocumentSettings
-from tests.support.factories.document_storage import BucketPlace
+from tests.support.factories.document_storage import BucketStorage
 from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.services.s3 import S3Server
 
@@ -47,7 +47,7 @@ async def test_unfinished_uploads_are_removed(s3_server: S3Server) -> None:
     The server says of each that it was begun on 10 November 2010.
     """
     bucket = s3_server.new_bucket()
-    place = BucketPlace(s3_server.settings(f"{bucket}/docs"))
+    place = BucketStorage(s3_server.settings(f"{bucket}/docs"))
     documents = S3BlobStore(place.bucket, FixedDocumentKeys())
     await documents.put(ONE, bytes(12_000_000))
     names = place.names()

@@ -17,23 +17,26 @@ from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
 from appliance.domain.vocab import EventKind
-from tests.support.factories.integrator_services import Desk, open_desk
-from tests.support.processes.command_folder import CommandPlace, make_place
+from tests.support.factories.integrator_services import (
+    IntegratorServices,
+    open_integrator_services,
+)
+from tests.support.processes.command_folder import CommandFolder, make_command_folder
 
 
 @dataclass
-class Place(CommandPlace):
+class AcmeFolder(CommandFolder):
     """An installation's folder with the integrator `acme`."""
 
-    desk: Desk
+    services: IntegratorServices
     acme: IntegratorId
 
     @property
     def documents(self) -> LocalBlobStore:
         """Its store, as a role that runs beside the command has it."""
-        desk = self.desk
+        services = self.services
         sealer = SecretBox(KeyFile(self.folder / "document-key"))
-        keys = IntegratorDocumentKeys(desk.store, sealer, desk.clock)
+        keys = IntegratorDocumentKeys(services.store, sealer, services.clock)
         return LocalBlobStore(self.folder / "documents", keys)
 
     def add_plain(self, content: bytes) -> str:
@@ -57,66 +60,78 @@ class Place(CommandPlace):
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
+async def acme_folder(tmp_path: Path) -> AsyncIterator[AcmeFolder]:
     """A fresh installation."""
-    make_place(tmp_path)
-    async with open_desk(tmp_path) as desk:
-        acme = await desk.integrators.create("operator", "acme", "ACME S.A.")
-        yield Place(tmp_path, desk, acme.id)
+    make_command_folder(tmp_path)
+    async with open_integrator_services(tmp_path) as services:
+        acme = await services.integrators.create("operator", "acme", "ACME S.A.")
+        yield AcmeFolder(tmp_path, services, acme.id)
 
 
-async def test_documents_of_before_are_encrypted_though_killed(place: Place) -> None:
+async def test_documents_of_before_are_encrypted_though_killed(
+    acme_folder: AcmeFolder,
+) -> None:
     """Killed in the middle and begun again; what is damaged is named and left."""
     contents = [b"%%PDF %d" % number for number in range(300)]
-    names = [place.add_plain(content) for content in contents]
-    damaged = place.folder / "documents" / place.acme / "00" / f"{'0' * 64}.pdf"
+    names = [acme_folder.add_plain(content) for content in contents]
+    damaged = (
+        acme_folder.folder / "documents" / acme_folder.acme / "00" / f"{'0' * 64}.pdf"
+    )
     damaged.parent.mkdir(exist_ok=True)
     damaged.write_bytes(b"another")
 
-    with place.begin("documents", "encrypt") as process:
+    with acme_folder.begin("documents", "encrypt") as process:
         assert process.stderr is not None
         process.stderr.readline()
         os.kill(process.pid, signal.SIGKILL)
-    halfway = len(place.plain())
-    said = place.run("documents", "encrypt", status=1)
+    halfway = len(acme_folder.plain())
+    said = acme_folder.run("documents", "encrypt", status=1)
 
     assert 1 < halfway <= 290
     assert f"{halfway - 1} documents were encrypted" in said
-    assert f"{place.acme}/{'0' * 64}: not there, or not what" in said
-    assert place.plain() == [damaged]
-    assert "0 documents were encrypted" in place.run("documents", "encrypt", status=1)
+    assert f"{acme_folder.acme}/{'0' * 64}: not there, or not what" in said
+    assert acme_folder.plain() == [damaged]
+    assert "0 documents were encrypted" in acme_folder.run(
+        "documents", "encrypt", status=1
+    )
     for name, content in zip(names, contents, strict=True):
-        assert await place.documents.get(place.acme, name) == content
+        assert await acme_folder.documents.get(acme_folder.acme, name) == content
 
 
-async def test_documents_open_under_another_document_key(place: Place) -> None:
+async def test_documents_open_under_another_document_key(
+    acme_folder: AcmeFolder,
+) -> None:
     """The integrators' keys are sealed anew; no document's file is touched."""
-    sha256 = await place.documents.put(place.acme, b"%PDF")
-    before = place.files()
+    sha256 = await acme_folder.documents.put(acme_folder.acme, b"%PDF")
+    before = acme_folder.files()
 
-    status = place.run("secrets", "status")
-    other = place.run("secrets", "rotate", "data")
-    said = place.run("secrets", "rotate", "document")
-    place.run("secrets", "retire", "document", "1")
+    status = acme_folder.run("secrets", "status")
+    other = acme_folder.run("secrets", "rotate", "data")
+    said = acme_folder.run("secrets", "rotate", "document")
+    acme_folder.run("secrets", "retire", "document", "1")
 
     assert "document  1        in use  1 document_key.key_sealed" in status
     assert "0 values were brought to version 2" in other
     assert "1 values were brought to version 2" in said
-    assert await place.documents.get(place.acme, sha256) == b"%PDF"
-    assert place.files() == before
+    assert await acme_folder.documents.get(acme_folder.acme, sha256) == b"%PDF"
+    assert acme_folder.files() == before
 
 
-async def test_shredding_is_said_twice_and_done_for_good(place: Place) -> None:
+async def test_shredding_is_said_twice_and_done_for_good(
+    acme_folder: AcmeFolder,
+) -> None:
     """Not without `--yes`; then nothing opens, in a process that runs on either."""
-    sha256 = await place.documents.put(place.acme, b"%PDF")
+    sha256 = await acme_folder.documents.put(acme_folder.acme, b"%PDF")
 
-    place.run("documents", "shred", "acme", status=2)
-    assert await place.documents.get(place.acme, sha256) == b"%PDF"
-    said = place.run("documents", "shred", "acme", "--yes")
+    acme_folder.run("documents", "shred", "acme", status=2)
+    assert await acme_folder.documents.get(acme_folder.acme, sha256) == b"%PDF"
+    said = acme_folder.run("documents", "shred", "acme", "--yes")
 
     assert "none of its documents opens any more" in said
     with pytest.raises(ApplianceError):
-        await place.documents.get(place.acme, sha256)
-    assert "no key" in place.run("documents", "shred", "acme", "--yes")
-    place.run("documents", "shred", "nobody", "--yes", status=1)
-    assert len(await place.desk.audited(EventKind.DOCUMENT_KEY_DESTROYED)) == 1
+        await acme_folder.documents.get(acme_folder.acme, sha256)
+    assert "no key" in acme_folder.run("documents", "shred", "acme", "--yes")
+    acme_folder.run("documents", "shred", "nobody", "--yes", status=1)
+    assert (
+        len(await acme_folder.services.audited(EventKind.DOCUMENT_KEY_DESTROYED)) == 1
+    )

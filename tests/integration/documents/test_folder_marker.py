@@ -23,8 +23,8 @@ from appliance.documents.s3.bucket import Bucket
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import IntegratorId
 from appliance.settings import SettingsError
-from tests.support.factories.core import CoreParts
-from tests.support.factories.document_storage import BucketPlace, DocumentPlace
+from tests.support.factories.core import CoreFixture
+from tests.support.factories.document_storage import BucketStorage, DocumentStorage
 from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.services.s3 import S3Server
 
@@ -32,12 +32,12 @@ ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
 
 
 @pytest.fixture
-def folder(core: CoreParts) -> Path:
+def folder(core: CoreFixture) -> Path:
     """The folder of the installation's documents."""
     return core.settings.documents_dir
 
 
-async def with_document(core: CoreParts, place: DocumentPlace) -> str:
+async def with_document(core: CoreFixture, place: DocumentStorage) -> str:
     """A document that the record names, and the name of its file."""
     await core.add_request((await core.add_signer()).person)
     async with core.store.read() as transaction:
@@ -49,89 +49,89 @@ async def with_document(core: CoreParts, place: DocumentPlace) -> str:
     return name
 
 
-async def check(core: CoreParts, place: DocumentPlace) -> None:
+async def check(core: CoreFixture, place: DocumentStorage) -> None:
     """Have a store look at the mark for the first time."""
     await place.store_with(FixedDocumentKeys(), core.store).check()
 
 
 async def test_empty_place_of_an_empty_record_is_marked_once(
-    core: CoreParts, document_place: DocumentPlace
+    core: CoreFixture, document_storage: DocumentStorage
 ) -> None:
     """The same mark stays; whoever is second changes nothing."""
-    assert await mark_place(core.store, document_place.to_mark)
-    mark = document_place.read(FILE)
+    assert await mark_place(core.store, document_storage.to_mark)
+    mark = document_storage.read(FILE)
 
-    assert not await mark_place(core.store, document_place.to_mark)
+    assert not await mark_place(core.store, document_storage.to_mark)
 
-    assert document_place.read(FILE) == mark
-    await check(core, document_place)
+    assert document_storage.read(FILE) == mark
+    await check(core, document_storage)
 
 
 async def test_two_hosts_that_mark_at_once_have_one_mark(
-    core: CoreParts, document_place: DocumentPlace
+    core: CoreFixture, document_storage: DocumentStorage
 ) -> None:
     """Whoever comes second takes the first one's."""
     stores = [core.store, *(core.other_store() for _ in range(3))]
     await asyncio.gather(
-        *(mark_place(store, document_place.to_mark) for store in stores)
+        *(mark_place(store, document_storage.to_mark) for store in stores)
     )
 
-    await check(core, document_place)
+    await check(core, document_storage)
 
 
 async def test_place_with_a_document_of_the_record_is_marked(
-    core: CoreParts, document_place: DocumentPlace
+    core: CoreFixture, document_storage: DocumentStorage
 ) -> None:
     """As of a release before the mark; and again, where the mark alone was lost."""
-    await with_document(core, document_place)
+    await with_document(core, document_storage)
 
-    assert await mark_place(core.store, document_place.to_mark)
+    assert await mark_place(core.store, document_storage.to_mark)
 
-    mark = document_place.read(FILE)
-    document_place.remove(FILE)
-    assert await mark_place(core.store, document_place.to_mark)
-    assert document_place.read(FILE) == mark
+    mark = document_storage.read(FILE)
+    document_storage.remove(FILE)
+    assert await mark_place(core.store, document_storage.to_mark)
+    assert document_storage.read(FILE) == mark
 
 
 async def test_mark_of_a_lost_record_is_taken_over(
-    core: CoreParts, document_place: DocumentPlace
+    core: CoreFixture, document_storage: DocumentStorage
 ) -> None:
     """The record is of a backup from before it was marked; its documents are there."""
-    await with_document(core, document_place)
-    document_place.write(FILE, b"of before\n")
+    await with_document(core, document_storage)
+    document_storage.write(FILE, b"of before\n")
 
-    assert await mark_place(core.store, document_place.to_mark)
+    assert await mark_place(core.store, document_storage.to_mark)
 
-    assert document_place.read(FILE) == b"of before\n"
-    await check(core, document_place)
+    assert document_storage.read(FILE) == b"of before\n"
+    await check(core, document_storage)
 
 
 async def test_empty_record_takes_over_no_mark(
-    core: CoreParts, document_place: DocumentPlace
+    core: CoreFixture, document_storage: DocumentStorage
 ) -> None:
     """Of an installation that may have no document yet; nor does a role of it write."""
-    document_place.write(FILE, b"another's\n")
+    document_storage.write(FILE, b"another's\n")
 
     for _ in range(2):
         with pytest.raises(SettingsError, match="another installation's"):
-            await mark_place(core.store, document_place.to_mark)
+            await mark_place(core.store, document_storage.to_mark)
 
-    assert document_place.read(FILE) == b"another's\n"
+    assert document_storage.read(FILE) == b"another's\n"
     with pytest.raises(DocumentsAwayError):
-        await check(core, document_place)
+        await check(core, document_storage)
     # It is nobody's any more; what the other one left is no document of this record.
     left = name_of(IntegratorId("00000000-0000-4000-8000-000000000001"), "ab" * 32)
-    document_place.write(left, b"x")
-    document_place.remove(FILE)
+    document_storage.write(left, b"x")
+    document_storage.remove(FILE)
     with pytest.raises(SettingsError, match="holds documents, and the record has none"):
-        await mark_place(core.store, document_place.to_mark)
-    document_place.remove(left)
-    assert await mark_place(core.store, document_place.to_mark)
-    await check(core, document_place)
+        await mark_place(core.store, document_storage.to_mark)
+    document_storage.remove(left)
+    assert await mark_place(core.store, document_storage.to_mark)
+    await check(core, document_storage)
 
 
 async def test_place_is_marked_by_who_was_killed_in_the_midst_of_it(
-    core: CoreParts, document_place: DocumentPlace
+    core: CoreFixture, document_storage: DocumentStorage
 ) -> None:
     """The record had the mark already, and the place not yet."""
 
@@ -141,22 +141,22 @@ async def test_place_is_marked_by_who_was_killed_in_the_midst_of_it(
     def end(mark: str) -> None:
         raise Killed(mark)
 
-    to_mark = document_place.to_mark
+    to_mark = document_storage.to_mark
     to_mark.write = end  # type: ignore[method-assign]  # so that it ends there
     with pytest.raises(Killed) as begun:
         await mark_place(core.store, to_mark)
-    assert document_place.names() == []
+    assert document_storage.names() == []
 
-    assert await mark_place(core.store, document_place.to_mark)
+    assert await mark_place(core.store, document_storage.to_mark)
 
-    assert document_place.read(FILE).decode().strip() == str(begun.value)
+    assert document_storage.read(FILE).decode().strip() == str(begun.value)
 
 
 async def test_of_two_installations_that_mark_a_bucket_at_once_one_has_it(
-    core: CoreParts, s3_server: S3Server
+    core: CoreFixture, s3_server: S3Server
 ) -> None:
     """The other one is told, and the first one's mark stays."""
-    place = BucketPlace(s3_server.settings(s3_server.new_bucket()))
+    place = BucketStorage(s3_server.settings(s3_server.new_bucket()))
     to_mark = place.to_mark
     look = to_mark.is_ours
 
@@ -176,34 +176,34 @@ async def test_of_two_installations_that_mark_a_bucket_at_once_one_has_it(
 
 @pytest.mark.parametrize("case", ["not mounted", "of another", "strange documents"])
 async def test_place_that_may_be_anothers_is_not_marked(
-    core: CoreParts, document_place: DocumentPlace, case: str
+    core: CoreFixture, document_storage: DocumentStorage, case: str
 ) -> None:
     """It is refused, and stays as it is."""
     if case == "strange documents":
-        document_place.write(name_of(ONE, "a" * 64), b"%PDF")
+        document_storage.write(name_of(ONE, "a" * 64), b"%PDF")
     else:
-        await with_document(core, document_place)
-        await mark_place(core.store, document_place.to_mark)
+        await with_document(core, document_storage)
+        await mark_place(core.store, document_storage.to_mark)
         if case == "of another":
-            document_place.write(FILE, b"another's\n")
+            document_storage.write(FILE, b"another's\n")
         else:
-            for name in document_place.names():
-                document_place.remove(name)
-    before = document_place.names()
+            for name in document_storage.names():
+                document_storage.remove(name)
+    before = document_storage.names()
 
-    with pytest.raises(SettingsError, match=document_place.to_mark.name):
-        await mark_place(core.store, document_place.to_mark)
+    with pytest.raises(SettingsError, match=document_storage.to_mark.name):
+        await mark_place(core.store, document_storage.to_mark)
 
-    assert document_place.names() == before
+    assert document_storage.names() == before
 
 
 async def test_documents_are_neither_read_nor_written_in_another_bucket(
-    core: CoreParts, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+    core: CoreFixture, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that has another mark, or none, once what was seen of it is not believed."""
     monkeypatch.setattr("appliance.documents.s3.bucket_mark.RIGHT_S", 0.0)
     monkeypatch.setattr("appliance.documents.s3.bucket_mark.AWAY_S", 0.0)
-    place = BucketPlace(s3_server.settings(s3_server.new_bucket()))
+    place = BucketStorage(s3_server.settings(s3_server.new_bucket()))
     await mark_place(core.store, place.to_mark)
     documents = place.store_with(FixedDocumentKeys(), core.store)
     sha256 = await documents.put(ONE, b"%PDF one")
@@ -230,10 +230,10 @@ async def test_documents_are_neither_read_nor_written_in_another_bucket(
 
 
 async def test_bucket_is_asked_for_its_mark_now_and_then(
-    core: CoreParts, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+    core: CoreFixture, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once for any number of documents at a time; anew after a request that failed."""
-    place = BucketPlace(s3_server.settings(s3_server.new_bucket()))
+    place = BucketStorage(s3_server.settings(s3_server.new_bucket()))
     await mark_place(core.store, place.to_mark)
     looks = []
     mark_of = bucket_mark.mark_of
@@ -260,7 +260,7 @@ def _refused() -> None:
 
 
 async def test_documents_are_neither_read_nor_written_elsewhere(
-    core: CoreParts, folder: Path
+    core: CoreFixture, folder: Path
 ) -> None:
     """In a folder that has another mark, or none; and again in the right one."""
     mark = DocumentMark(core.store, folder)
@@ -297,7 +297,7 @@ async def test_documents_are_neither_read_nor_written_elsewhere(
 
 
 async def test_mark_that_is_set_later_is_asked_for(
-    core: CoreParts, folder: Path, monkeypatch: pytest.MonkeyPatch
+    core: CoreFixture, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A role that came before the first mark learns of it."""
     monkeypatch.setattr("appliance.documents.local.folder_mark._ASK_AGAIN_S", 0.0)
@@ -311,7 +311,7 @@ async def test_mark_that_is_set_later_is_asked_for(
 
 
 async def test_folder_that_cannot_be_marked_is_told(
-    core: CoreParts, tmp_path: Path
+    core: CoreFixture, tmp_path: Path
 ) -> None:
     """In a sentence with its path, and the record says nothing of a mark."""
     folder = tmp_path / "file" / "documents"

@@ -16,7 +16,7 @@ from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.people.person_store import PersonStore
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.faults.small_disk import fill, small_disk
 
@@ -158,7 +158,7 @@ async def test_signed_document_without_any_room_waits(
 
 
 async def test_full_database_refuses_writes_and_answers_reads(
-    sqlite_core: CoreParts,
+    sqlite_core: CoreFixture,
 ) -> None:
     """Whole transactions fail, reading goes on, and it recovers by itself."""
     signer = await sqlite_core.add_signer()

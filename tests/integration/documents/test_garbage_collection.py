@@ -26,23 +26,23 @@ from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import EventKind
 from appliance.settings import DocumentSettings
-from tests.support.factories.core import A4, CoreParts, signed_view
+from tests.support.factories.core import A4, CoreFixture, signed_view
 from tests.support.factories.fakes import FixedDocumentKeys
 
 WEEK = 7 * 86_400
 
 
-def store_of(core: CoreParts) -> LocalBlobStore:
+def store_of(core: CoreFixture) -> LocalBlobStore:
     """The store of documents beside a record."""
     return LocalBlobStore(core.settings.documents_dir, FixedDocumentKeys())
 
 
-def sweeping(core: CoreParts) -> GarbageCollection:
+def sweeping(core: CoreFixture) -> GarbageCollection:
     """The chore, as it is begun anew."""
     return GarbageCollection(core.store, store_of(core), core.clock, DocumentSettings())
 
 
-def age(core: CoreParts, seconds: float) -> None:
+def age(core: CoreFixture, seconds: float) -> None:
     """Have every file been written that long before the record's time."""
     at = core.now.timestamp() - seconds
     for path in core.settings.documents_dir.rglob("*"):
@@ -50,7 +50,7 @@ def age(core: CoreParts, seconds: float) -> None:
             os.utime(path, (at, at))
 
 
-async def add_row(core: CoreParts, sha256: str) -> None:
+async def add_row(core: CoreFixture, sha256: str) -> None:
     """Record a document that nothing refers to."""
     inspection = Inspection(1, (A4,), (), 0, None)
     integrator = await core.integrator()
@@ -59,7 +59,7 @@ async def add_row(core: CoreParts, sha256: str) -> None:
         await DocumentStore(transaction).add(new, core.now)
 
 
-def files(core: CoreParts) -> set[str]:
+def files(core: CoreFixture) -> set[str]:
     """SHA-256 of every document that is there."""
     return {path.stem for path in core.settings.documents_dir.rglob("*.pdf")}
 
@@ -76,7 +76,7 @@ def test_every_table_that_names_documents_is_asked() -> None:
     assert hashing - {tables.trust_anchor, tables.logo} == set(NAMING)
 
 
-async def test_unused_is_removed_and_used_is_kept(core: CoreParts) -> None:
+async def test_unused_is_removed_and_used_is_kept(core: CoreFixture) -> None:
     """After a week: a file without a row, a row without a use; nothing younger."""
     documents, integrator = store_of(core), await core.integrator()
     signer = await core.add_signer()
@@ -105,7 +105,7 @@ async def test_unused_is_removed_and_used_is_kept(core: CoreParts) -> None:
     assert (await core.audited()).count(EventKind.DOCUMENT_REMOVED.value) == 2
 
 
-async def test_damaged_original_stays_as_long_as_its_copy(core: CoreParts) -> None:
+async def test_damaged_original_stays_as_long_as_its_copy(core: CoreFixture) -> None:
     """No row is the original's own; it goes a week after the copy is forgotten."""
     documents, integrator = store_of(core), await core.integrator()
     original = await documents.put(integrator, b"damaged")
@@ -135,7 +135,7 @@ async def test_damaged_original_stays_as_long_as_its_copy(core: CoreParts) -> No
         assert await DocumentStore(transaction).repaired(integrator, original) is None
 
 
-async def test_what_comes_in_again_counts_as_new(core: CoreParts) -> None:
+async def test_what_comes_in_again_counts_as_new(core: CoreFixture) -> None:
     """Row and file say when it came last."""
     documents, integrator = store_of(core), await core.integrator()
     sha256 = await documents.put(integrator, b"again")
@@ -149,7 +149,7 @@ async def test_what_comes_in_again_counts_as_new(core: CoreParts) -> None:
 
 
 async def test_document_that_comes_in_meanwhile_is_there(
-    sqlite_core: CoreParts,
+    sqlite_core: CoreFixture,
 ) -> None:
     """Put while it is being removed, many times: after `put` the file stands."""
     documents, integrator = store_of(sqlite_core), await sqlite_core.integrator()
@@ -167,7 +167,7 @@ async def test_document_that_comes_in_meanwhile_is_there(
     assert await documents.remove(integrator, sha256, long_ago)
 
 
-async def test_leftovers_of_killed_writers_go_after_a_day(core: CoreParts) -> None:
+async def test_leftovers_of_killed_writers_go_after_a_day(core: CoreFixture) -> None:
     """Not those of a writer that is at work, and not the reserve."""
     documents, integrator = store_of(core), await core.integrator()
     await documents.put(integrator, b"x")
@@ -191,7 +191,7 @@ async def test_leftovers_of_killed_writers_go_after_a_day(core: CoreParts) -> No
     assert len(files(core)) == 1
 
 
-async def test_key_is_made_once_and_shredded_for_good(core: CoreParts) -> None:
+async def test_key_is_made_once_and_shredded_for_good(core: CoreFixture) -> None:
     """Twenty at once get one key; when it is removed no process opens anything."""
     integrator = await core.integrator()
     sealer = SecretBox(KeyRing.of(b"d" * 32))
@@ -217,7 +217,7 @@ async def test_key_is_made_once_and_shredded_for_good(core: CoreParts) -> None:
 
 
 async def test_role_without_the_document_key_opens_nothing(
-    sqlite_core: CoreParts, tmp_path: Path
+    sqlite_core: CoreFixture, tmp_path: Path
 ) -> None:
     """It is told so, and makes no key."""
     keys = IntegratorDocumentKeys(sqlite_core.store, None, sqlite_core.clock)

@@ -9,55 +9,55 @@ from sqlalchemy import select
 from appliance.core.database import tables as tables_of
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
-from tests.support.faces.api_services import Parts, open_parts
+from tests.support.faces.api_services import ApiServices, open_api_services
 
 ONE, TWO = RequestId(1), RequestId(2)
 
 
 @pytest.fixture
-async def parts(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
+async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage with two requests."""
-    async with open_parts(tmp_path, database={"url": each_url}) as made:
+    async with open_api_services(tmp_path, database={"url": each_url}) as made:
         person, _ = await made.add_person()
         await made.add_requests(person, ONE, TWO)
         yield made
 
 
-async def test_link_opens_its_request_alone(parts: Parts) -> None:
+async def test_link_opens_its_request_alone(api_services: ApiServices) -> None:
     """A link leads to one document."""
-    clave = await parts.links.mint(ONE)
+    clave = await api_services.links.mint(ONE)
 
-    assert await parts.links.open(clave, ONE)
-    assert not await parts.links.open(clave, TWO)
+    assert await api_services.links.open(clave, ONE)
+    assert not await api_services.links.open(clave, TWO)
 
 
 @pytest.mark.parametrize(("after_s", "opens"), [(899, True), (900, False)])
 async def test_link_ends_with_its_time(
-    parts: Parts, after_s: int, *, opens: bool
+    api_services: ApiServices, after_s: int, *, opens: bool
 ) -> None:
     """A link opens for 15 minutes."""
-    clave = await parts.links.mint(ONE)
+    clave = await api_services.links.mint(ONE)
 
-    parts.clock.forward(after_s)
+    api_services.clock.forward(after_s)
 
-    assert await parts.links.open(clave, ONE) is opens
+    assert await api_services.links.open(clave, ONE) is opens
 
 
 @pytest.mark.parametrize(
     "clave", ["", "x", "é" * 43, "A" * 43, "A" * 10_000, "\0" * 43]
 )
-async def test_link_refused_when_unknown(parts: Parts, clave: str) -> None:
+async def test_link_refused_when_unknown(api_services: ApiServices, clave: str) -> None:
     """What is no link opens nothing."""
-    await parts.links.mint(ONE)
+    await api_services.links.mint(ONE)
 
-    assert not await parts.links.open(clave, ONE)
+    assert not await api_services.links.open(clave, ONE)
 
 
-async def test_link_stored_as_hash(parts: Parts) -> None:
+async def test_link_stored_as_hash(api_services: ApiServices) -> None:
     """The database never holds the secret of a link, and each is new."""
-    one, two = await parts.links.mint(ONE), await parts.links.mint(ONE)
+    one, two = await api_services.links.mint(ONE), await api_services.links.mint(ONE)
 
-    async with parts.store._engines.reader.connect() as connection:
+    async with api_services.store._engines.reader.connect() as connection:
         rows = (await connection.execute(select(tables_of.download_link))).all()
 
     assert one != two
@@ -66,11 +66,11 @@ async def test_link_stored_as_hash(parts: Parts) -> None:
     assert one not in repr(rows)
 
 
-async def test_link_audited(parts: Parts) -> None:
+async def test_link_audited(api_services: ApiServices) -> None:
     """Making a link is told by the audit, without its secret."""
-    clave = await parts.links.mint(ONE, "person:x")
+    clave = await api_services.links.mint(ONE, "person:x")
 
-    async with parts.store.read() as transaction:
+    async with api_services.store.read() as transaction:
         (row,) = await transaction.audit.of_request(ONE)
 
     assert (row.event.event, row.event.actor) == (EventKind.LINK_CREATED, "person:x")

@@ -1,6 +1,6 @@
 """Documents in a folder: durable, whole, and shared with the group alone.
 
-What holds of a bucket as well is shown of both (`document_place`).
+What holds of a bucket as well is shown of both (`document_storage`).
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobMaintenance
-from tests.support.factories.document_storage import DocumentPlace
+from tests.support.factories.document_storage import DocumentStorage
 from tests.support.factories.fakes import FixedDocumentKeys
 
 ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
@@ -28,9 +28,9 @@ SHA256 = hashlib.sha256(PDF).hexdigest()
 
 
 @pytest.fixture
-def store(document_place: DocumentPlace) -> BlobMaintenance:
+def store(document_storage: DocumentStorage) -> BlobMaintenance:
     """An empty store of either kind."""
-    return document_place.store_with(FixedDocumentKeys())
+    return document_storage.store_with(FixedDocumentKeys())
 
 
 @pytest.fixture
@@ -72,13 +72,13 @@ async def refusal(
 
 
 async def test_document_reads_back(
-    store: BlobMaintenance, document_place: DocumentPlace
+    store: BlobMaintenance, document_storage: DocumentStorage
 ) -> None:
     """By its integrator and SHA-256, in one file and no other."""
     assert await store.put(ONE, PDF) == SHA256
 
     assert await store.get(ONE, SHA256) == PDF
-    assert document_place.names() == [f"{ONE}/{SHA256[:2]}/{SHA256}.pdf"]
+    assert document_storage.names() == [f"{ONE}/{SHA256[:2]}/{SHA256}.pdf"]
 
 
 async def test_document_kept_again_is_the_same(
@@ -97,13 +97,13 @@ async def test_document_kept_again_is_the_same(
 
 
 async def test_document_kept_by_twenty_at_once(
-    store: BlobMaintenance, document_place: DocumentPlace
+    store: BlobMaintenance, document_storage: DocumentStorage
 ) -> None:
     """All of them are told the same; one whole file is there."""
     told = await asyncio.gather(*(store.put(ONE, PDF) for _ in range(20)))
 
     assert set(told) == {SHA256}
-    names = [name for name in document_place.names() if name.endswith(".pdf")]
+    names = [name for name in document_storage.names() if name.endswith(".pdf")]
     assert len(names) == 1
     assert await store.get(ONE, SHA256) == PDF
 
@@ -126,28 +126,28 @@ async def test_empty_document_is_kept(store: BlobMaintenance) -> None:
 
 @pytest.mark.parametrize("altered", [b"", PDF[:-1], PDF + b"\n", b"x" + PDF[1:]])
 async def test_altered_document_is_not_given_out(
-    store: BlobMaintenance, document_place: DocumentPlace, altered: bytes
+    store: BlobMaintenance, document_storage: DocumentStorage, altered: bytes
 ) -> None:
     """What was cut, grown or changed where it lies is `STORE_UNAVAILABLE`."""
     await store.put(ONE, PDF)
-    (name,) = document_place.names()
-    document_place.write(name, altered)
+    (name,) = document_storage.names()
+    document_storage.write(name, altered)
 
     assert await refusal(store, ONE, SHA256) is ErrorCode.STORE_UNAVAILABLE
 
 
 async def test_altered_document_is_whole_again_when_kept_again(
-    store: BlobMaintenance, document_place: DocumentPlace
+    store: BlobMaintenance, document_storage: DocumentStorage
 ) -> None:
     """Keeping the right bytes heals the file."""
     await store.put(ONE, PDF)
-    (name,) = document_place.names()
-    document_place.write(name, b"spoiled")
+    (name,) = document_storage.names()
+    document_storage.write(name, b"spoiled")
 
     await store.put(ONE, PDF)
 
     assert await store.get(ONE, SHA256) == PDF
-    assert document_place.names() == [name]
+    assert document_storage.names() == [name]
 
 
 @pytest.mark.parametrize(

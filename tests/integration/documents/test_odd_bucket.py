@@ -18,7 +18,7 @@ from appliance.operations.backup.bucket_destination import BucketDestination
 from appliance.operations.backup.buckets import bucket_of
 from appliance.operations.backup.names import RECORD, BackupName
 from appliance.settings import SettingsError
-from tests.support.services.http_service import GenerationCheck
+from tests.support.services.http_service import HttpService
 
 pytestmark = pytest.mark.full
 
@@ -32,7 +32,7 @@ LONG: Final = (
 Reply = tuple[int, bytes]
 
 
-class OddStore(GenerationCheck):
+class OddStore(HttpService):
     """A store that answers as a test says.
 
     Args:

@@ -13,7 +13,7 @@ from appliance.documents.document_files import MAGIC, name_of
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobMaintenance
-from tests.support.factories.document_storage import DocumentPlace
+from tests.support.factories.document_storage import DocumentStorage
 from tests.support.factories.fakes import FixedDocumentKeys
 
 ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
@@ -38,10 +38,10 @@ def keys() -> FixedDocumentKeys:
 
 @pytest.fixture
 def documents(
-    document_place: DocumentPlace, keys: FixedDocumentKeys
+    document_storage: DocumentStorage, keys: FixedDocumentKeys
 ) -> BlobMaintenance:
     """An empty store."""
-    return document_place.store_with(keys)
+    return document_storage.store_with(keys)
 
 
 async def read_whole(documents: BlobMaintenance, sha256: str) -> bytes:
@@ -78,13 +78,13 @@ async def test_parts_are_one_document(documents: BlobMaintenance) -> None:
 
 
 async def test_nothing_stands_in_clear(
-    documents: BlobMaintenance, document_place: DocumentPlace
+    documents: BlobMaintenance, document_storage: DocumentStorage
 ) -> None:
     """No byte of it, and no two files of the same bytes alike."""
     sha256 = await documents.put(ONE, PDF)
     await documents.put(TWO, PDF)
 
-    one, two = (document_place.read(name_of(each, sha256)) for each in (ONE, TWO))
+    one, two = (document_storage.read(name_of(each, sha256)) for each in (ONE, TWO))
     assert one.startswith(MAGIC)
     assert b"in clear" not in one + two
     assert one[HEAD : HEAD + 64] != two[HEAD : HEAD + 64]
@@ -140,12 +140,12 @@ def two_swapped(file: bytes) -> bytes:
     ],
 )
 async def test_harmed_file_does_not_open(
-    documents: BlobMaintenance, document_place: DocumentPlace, harm: Harm
+    documents: BlobMaintenance, document_storage: DocumentStorage, harm: Harm
 ) -> None:
     """Cut, grown, put together anew or changed anywhere: neither read way gives it."""
     sha256 = await documents.put(ONE, PDF)
     name = name_of(ONE, sha256)
-    document_place.write(name, harm(document_place.read(name)))
+    document_storage.write(name, harm(document_storage.read(name)))
 
     for read in (documents.get(ONE, sha256), read_whole(documents, sha256)):
         with pytest.raises(ApplianceError) as caught:
@@ -154,12 +154,12 @@ async def test_harmed_file_does_not_open(
 
 
 async def test_stream_gives_nothing_past_what_is_right(
-    documents: BlobMaintenance, document_place: DocumentPlace
+    documents: BlobMaintenance, document_storage: DocumentStorage
 ) -> None:
     """Pieces before the harm come; of the harmed one and after it, nothing."""
     sha256 = await documents.put(ONE, PDF)
     name = name_of(ONE, sha256)
-    document_place.write(name, flipped(-1)(document_place.read(name)))
+    document_storage.write(name, flipped(-1)(document_storage.read(name)))
 
     stream = await documents.stream(ONE, sha256)
     given = b""
@@ -176,14 +176,16 @@ async def test_stream_gives_nothing_past_what_is_right(
 
 
 async def test_file_in_anothers_place_does_not_open(
-    documents: BlobMaintenance, document_place: DocumentPlace, keys: FixedDocumentKeys
+    documents: BlobMaintenance,
+    document_storage: DocumentStorage,
+    keys: FixedDocumentKeys,
 ) -> None:
     """Not another document's, nor another integrator's, even under one key."""
     sha256 = await documents.put(ONE, PDF)
     other = await documents.put(ONE, PDF + b"\n")
-    file = document_place.read(name_of(ONE, other))
-    document_place.write(name_of(ONE, sha256), file)
-    document_place.write(name_of(TWO, other), file)
+    file = document_storage.read(name_of(ONE, other))
+    document_storage.write(name_of(ONE, sha256), file)
+    document_storage.write(name_of(TWO, other), file)
 
     async def same(integrator: IntegratorId) -> bytes:
         del integrator
@@ -199,30 +201,30 @@ async def test_file_in_anothers_place_does_not_open(
 
 
 async def test_document_of_before_is_read_and_encrypted(
-    documents: BlobMaintenance, document_place: DocumentPlace
+    documents: BlobMaintenance, document_storage: DocumentStorage
 ) -> None:
     """A plain file opens as it is; encrypting it twice is encrypting it once."""
     sha256 = hashlib.sha256(PDF).hexdigest()
     name = name_of(ONE, sha256)
-    document_place.write(name, PDF)
+    document_storage.write(name, PDF)
 
     assert await documents.get(ONE, sha256) == PDF
     assert await read_whole(documents, sha256) == PDF
     assert await documents.encrypt(ONE, sha256) is True
     assert await documents.encrypt(ONE, sha256) is False
 
-    assert document_place.read(name).startswith(MAGIC)
+    assert document_storage.read(name).startswith(MAGIC)
     assert await documents.get(ONE, sha256) == PDF
 
 
 @pytest.mark.parametrize("altered", [b"", PDF[:-1], PDF + b"\n"])
 async def test_altered_document_of_before_is_not_given_out(
-    documents: BlobMaintenance, document_place: DocumentPlace, altered: bytes
+    documents: BlobMaintenance, document_storage: DocumentStorage, altered: bytes
 ) -> None:
     """What has no key is known by its hash, before the first byte is given."""
     sha256 = hashlib.sha256(PDF).hexdigest()
     name = name_of(ONE, sha256)
-    document_place.write(name, altered)
+    document_storage.write(name, altered)
 
     with pytest.raises(ApplianceError):
         await documents.get(ONE, sha256)
@@ -230,7 +232,7 @@ async def test_altered_document_of_before_is_not_given_out(
         await documents.stream(ONE, sha256)
     with pytest.raises(ApplianceError):
         await documents.encrypt(ONE, sha256)
-    assert document_place.read(name) == altered
+    assert document_storage.read(name) == altered
 
 
 async def test_shredded_integrators_documents_do_not_open(

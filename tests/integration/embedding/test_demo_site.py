@@ -19,7 +19,7 @@ from appliance.cli.demo.host_files import (
 )
 from appliance.settings import SettingsError
 from embed.demo.config import read_config
-from tests.support.browsers.demo_site import DemoSite, demo_site
+from tests.support.browsers.demo_site import DemoSite, running_demo_site
 from tests.support.faces.fake_frame import API_KEY, INTEGRATOR
 from tests.support.processes.rubrica import run_rubrica, start_rubrica
 from tests.support.processes.scratch import free_port
@@ -33,23 +33,23 @@ def client() -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[DemoSite]:
+def demo_site(tmp_path: Path) -> Iterator[DemoSite]:
     """A running demo site."""
-    with demo_site(tmp_path) as running:
+    with running_demo_site(tmp_path) as running:
         yield running
 
 
-def ask(client: httpx.Client, site: DemoSite, **headers: str) -> httpx.Response:
+def ask(client: httpx.Client, demo_site: DemoSite, **headers: str) -> httpx.Response:
     """Ask the site's backend for a session, as its own page does."""
-    own = {"Origin": site.url.rstrip("/")}
-    return client.post(f"{site.url}sesion", headers={**own, **headers})
+    own = {"Origin": demo_site.url.rstrip("/")}
+    return client.post(f"{demo_site.url}sesion", headers={**own, **headers})
 
 
 def test_session_hands_over_the_token_alone(
-    client: httpx.Client, site: DemoSite
+    client: httpx.Client, demo_site: DemoSite
 ) -> None:
     """The page gets the ephemeral token and its end, never the key."""
-    answer = ask(client, site)
+    answer = ask(client, demo_site)
 
     assert answer.json() == {
         "tokenSession": "token-1",
@@ -58,12 +58,12 @@ def test_session_hands_over_the_token_alone(
 
 
 def test_session_call_has_key_in_the_header_and_no_body(
-    client: httpx.Client, site: DemoSite
+    client: httpx.Client, demo_site: DemoSite
 ) -> None:
     """The call is the contract's: `id` in the query, `X-Api-Key`, nothing else."""
-    ask(client, site)
+    ask(client, demo_site)
 
-    (call,) = site.service.calls
+    (call,) = demo_site.service.calls
     assert call.method == "POST"
     assert call.target == f"/api/integration/session/new?id={INTEGRATOR}"
     assert call.headers["X-Api-Key"] == API_KEY
@@ -73,38 +73,38 @@ def test_session_call_has_key_in_the_header_and_no_body(
 
 @pytest.mark.parametrize("origin", ["https://other.example", "null"])
 def test_session_is_refused_to_other_pages(
-    client: httpx.Client, site: DemoSite, origin: str
+    client: httpx.Client, demo_site: DemoSite, origin: str
 ) -> None:
     """A page of somebody else cannot spend this integrator's sessions."""
-    answer = ask(client, site, Origin=origin)
+    answer = ask(client, demo_site, Origin=origin)
 
     assert answer.status_code == 403
-    assert site.service.calls == []
+    assert demo_site.service.calls == []
 
 
 def test_request_for_another_host_is_refused(
-    client: httpx.Client, site: DemoSite
+    client: httpx.Client, demo_site: DemoSite
 ) -> None:
     """A name that was made to point here opens nothing."""
-    answer = client.get(site.url, headers={"Host": "other.example"})
+    answer = client.get(demo_site.url, headers={"Host": "other.example"})
 
     assert answer.status_code == 421
 
 
 def test_refusal_of_the_service_is_handed_on_as_its_code(
-    client: httpx.Client, site: DemoSite
+    client: httpx.Client, demo_site: DemoSite
 ) -> None:
     """The page learns the code of the service's refusal, not its text."""
-    site.key_file.write_text("rbk_test_1_other\n")
+    demo_site.key_file.write_text("rbk_test_1_other\n")
 
-    answer = ask(client, site)
+    answer = ask(client, demo_site)
 
     assert (answer.status_code, answer.json()) == (502, {"code": "API_KEY_INVALID"})
 
 
 def test_service_that_is_away_is_told(tmp_path: Path) -> None:
     """Nothing listens at {web_url}: a code, and no page of an error."""
-    with demo_site(tmp_path) as site:
+    with running_demo_site(tmp_path) as site:
         raw = json.loads(site.config_file.read_text())
     raw["web_url"] = f"http://127.0.0.1:{free_port()}"
     site.config_file.write_text(json.dumps(raw))
@@ -120,9 +120,9 @@ def test_service_that_is_away_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["/../config.py", "/%2e%2e/host.py", "/static/app.js", "/demo-api-key"]
 )
-def test_nothing_beside_the_page_is_served(site: DemoSite, path: str) -> None:
+def test_nothing_beside_the_page_is_served(demo_site: DemoSite, path: str) -> None:
     """Paths outside the page's own files do not exist."""
-    where = urlsplit(site.url)
+    where = urlsplit(demo_site.url)
     connection = http.client.HTTPConnection(str(where.hostname), where.port)
     connection.request("GET", path)
 
@@ -131,12 +131,12 @@ def test_nothing_beside_the_page_is_served(site: DemoSite, path: str) -> None:
 
 
 def test_policy_allows_the_frame_and_nothing_inline(
-    client: httpx.Client, site: DemoSite
+    client: httpx.Client, demo_site: DemoSite
 ) -> None:
     """The page carries the policy that the documentation tells integrators."""
-    policy = client.get(site.url).headers["Content-Security-Policy"]
+    policy = client.get(demo_site.url).headers["Content-Security-Policy"]
 
-    assert f"frame-src {site.service.iframe_url};" in policy
+    assert f"frame-src {demo_site.service.iframe_url};" in policy
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
 
@@ -150,15 +150,15 @@ def test_policy_allows_the_frame_and_nothing_inline(
     ],
 )
 def test_configuration_that_is_wrong_is_refused(
-    site: DemoSite, change: dict[str, object], words: str
+    demo_site: DemoSite, change: dict[str, object], words: str
 ) -> None:
     """The text names file and fault."""
-    raw = json.loads(site.config_file.read_text()) | change
+    raw = json.loads(demo_site.config_file.read_text()) | change
     raw = {key: value for key, value in raw.items() if value is not None}
-    site.config_file.write_text(json.dumps(raw))
+    demo_site.config_file.write_text(json.dumps(raw))
 
     with pytest.raises(SettingsError, match=rf"demo-host\.json: .*{words}"):
-        read_config(site.config_file)
+        read_config(demo_site.config_file)
 
 
 def test_files_of_setup_are_what_the_site_reads(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_files_of_setup_are_what_the_site_reads(tmp_path: Path) -> None:
 
 def test_integrator_without_its_key_is_refused(tmp_path: Path) -> None:
     """Nobody's key is sent in another integrator's name."""
-    with demo_site(tmp_path) as site:
+    with running_demo_site(tmp_path) as site:
         pass
     told = ["--config", str(site.config_file), "--integrator", "otro"]
 
@@ -201,7 +201,7 @@ def test_command_serves_until_it_is_told_to_stop(
     client: httpx.Client, tmp_path: Path
 ) -> None:
     """`rubrica demo host` says where it is, and ends with status 0."""
-    with demo_site(tmp_path) as site:
+    with running_demo_site(tmp_path) as site:
         pass
     with start_rubrica(
         *("demo", "host", "--config", str(site.config_file)), stderr=subprocess.DEVNULL

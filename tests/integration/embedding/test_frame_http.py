@@ -56,9 +56,9 @@ async def test_routes_that_outlive_the_session_exist(frame: Frame) -> None:
 async def test_bearer_ends_sharp_but_for_what_was_begun(frame: Frame) -> None:
     """At 1,799 s it works; at 1,800 s only outcome and renewal are answered."""
     bearer, _ = await frame.opened()
-    frame.desk.desk.clock.forward(1799)
+    frame.services.services.clock.forward(1799)
     assert (await frame.call("state", bearer)).status_code == 200
-    frame.desk.desk.clock.forward(1)
+    frame.services.services.clock.forward(1)
 
     answer = await frame.call("identify", bearer, {"cuil": "x", "email": "x"})
     assert await problem(answer) == (401, "SESSION_TOKEN_EXPIRED")
@@ -67,8 +67,8 @@ async def test_bearer_ends_sharp_but_for_what_was_begun(frame: Frame) -> None:
 
 async def test_later_init_supersedes_the_bearer(frame: Frame) -> None:
     """Of two frames with one token the later one has the session."""
-    token = await frame.desk.token()
-    page = await frame.desk.desk.sessions.page(token, None)
+    token = await frame.services.token()
+    page = await frame.services.services.sessions.page(token, None)
     body = {"page": page.session_public_id, "init": init_of(token)}
     first = await (await frame.call("init", body=body)).get_json()
     await frame.call("init", body=body)
@@ -108,7 +108,7 @@ async def test_init_that_is_not_valid_names_its_field(
     frame: Frame, changes: dict[str, Any], field: str
 ) -> None:
     """The server judges by itself, whatever a page would let through."""
-    token = await frame.desk.token()
+    token = await frame.services.token()
     answer = await frame.call(
         "init", body={"page": "", "init": init_of(token, **changes)}
     )
@@ -133,7 +133,7 @@ async def test_optional_fields_are_checked_when_present(
 ) -> None:
     """Gender, phone, name and address have their forms."""
     user = {"cuil": "20-26756539-3", "email": "a@b.example", field: value}
-    token = await frame.desk.token()
+    token = await frame.services.token()
     answer = await frame.call(
         "init", body={"page": "", "init": init_of(token, userData=user)}
     )
@@ -144,8 +144,8 @@ async def test_optional_fields_are_checked_when_present(
 
 async def test_empty_and_unknown_fields_are_no_mistake(frame: Frame) -> None:
     """Hosts send whole forms, and fields that we never heard of."""
-    token = await frame.desk.token()
-    page = await frame.desk.desk.sessions.page(token, None)
+    token = await frame.services.token()
+    page = await frame.services.services.sessions.page(token, None)
     user = {
         "dni": "",
         "cuil": "20-26756539-3",
@@ -306,12 +306,12 @@ async def test_other_origins_pages_may_read_nothing(frame: Frame) -> None:
 
 async def test_warning_of_a_page_is_recorded_once(frame: Frame) -> None:
     """A page that repeats its mistake does not flood the audit."""
-    token = await frame.desk.token()
-    page = await frame.desk.desk.sessions.page(token, None)
+    token = await frame.services.token()
+    page = await frame.services.services.sessions.page(token, None)
     for _ in range(3):
         await frame.call("legacy", body={"session": page.session_public_id})
 
-    events = await frame.desk.desk.audited_names()
+    events = await frame.services.services.audited_names()
     assert events.count("integrator.legacy_credentials") == 1
 
 
@@ -319,7 +319,7 @@ async def test_log_has_neither_token_nor_password(
     frame: Frame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Addresses of the log are routes; secrets travel elsewhere."""
-    token = await frame.desk.token()
+    token = await frame.services.token()
     await frame.page(token)
     bearer, _ = await frame.opened()
     body = {"corner": "none", "page": 1, "password": "muy secreta", "sha256": "0"}
@@ -337,8 +337,8 @@ async def test_error_of_the_page_is_in_the_log_by_its_reference(
     frame: Frame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whoever asks about a reference finds it; a page that repeats it fills no log."""
-    token = await frame.desk.token()
-    page = await frame.desk.desk.sessions.page(token, None)
+    token = await frame.services.token()
+    page = await frame.services.services.sessions.page(token, None)
     for number in range(SESSION_MOST + 5):
         reference = f"p-{number}-4294967295"
         body = {"session": page.session_public_id, "code": "MIME"}
@@ -376,7 +376,7 @@ async def test_document_that_the_page_refused_is_remembered(frame: Frame) -> Non
 
 async def test_field_at_fault_is_described(frame: Frame) -> None:
     """What it must be in JSON and, where there is a list, what it may be."""
-    token = await frame.desk.token()
+    token = await frame.services.token()
     user = {"cuil": "20-26756539-3", "email": "a@b.example", "gender": "W"}
     init = init_of(token, userData=user)
     answer = await frame.call("init", body={"page": "", "init": init})
@@ -414,7 +414,7 @@ async def test_work_counts_in_the_integrators_share(
         headers={"Content-Type": "application/pdf", "X-File-Name": "a.pdf"},
     )
 
-    async with frame.desk.desk.store.read() as transaction:
+    async with frame.services.services.store.read() as transaction:
         session = await SessionStore(transaction).by_public_id(told["id"])
     assert session is not None
     assert owners == [WorkOwner(session.integrator.id, f"session:{session.id}")]
@@ -424,10 +424,10 @@ async def test_work_counts_in_the_integrators_share(
 async def test_revoked_key_leaves_nothing_to_ask(frame: Frame, path: str) -> None:
     """Nor where a session that is only over by time is told its outcome."""
     bearer, _ = await frame.opened()
-    (key,) = await frame.desk.desk.integrators.keys(CODE)
-    fresh = await frame.desk.token()
+    (key,) = await frame.services.services.integrators.keys(CODE)
+    fresh = await frame.services.token()
     body = {"sessionToken": fresh} if path == "renew" else None
-    await frame.desk.desk.integrators.revoke_key("operator", key.id)
+    await frame.services.services.integrators.revoke_key("operator", key.id)
 
     answer = await frame.call(path, bearer, body)
 
@@ -436,12 +436,14 @@ async def test_revoked_key_leaves_nothing_to_ask(frame: Frame, path: str) -> Non
 
 async def test_revoked_key_does_not_hide_what_was_submitted(frame: Frame) -> None:
     """A signature that is being made is told of, whatever became of the key."""
-    token = await frame.desk.token()
-    session = await frame.desk.proven(await frame.desk.add_person(), token=token)
-    opened = await frame.desk.open(token)
-    await frame.desk.move(session.request, RequestState.IN_PROGRESS)
-    (key,) = await frame.desk.desk.integrators.keys(CODE)
-    await frame.desk.desk.integrators.revoke_key("operator", key.id)
+    token = await frame.services.token()
+    session = await frame.services.proven(
+        await frame.services.add_person(), token=token
+    )
+    opened = await frame.services.open(token)
+    await frame.services.move(session.request, RequestState.IN_PROGRESS)
+    (key,) = await frame.services.services.integrators.keys(CODE)
+    await frame.services.services.integrators.revoke_key("operator", key.id)
 
     answer = await frame.call("state", opened.bearer)
 

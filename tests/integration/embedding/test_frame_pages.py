@@ -23,18 +23,18 @@ from embed.app import create_embed
 from embed.assets import Assets
 from embed.reports import SESSION_MOST
 from tests.support.faces.frame_role import ORIGINS, SECURITY, Frame, problem, text
-from tests.support.faces.frame_services import CODE, open_frame_desk
+from tests.support.faces.frame_services import CODE, open_frame_services
 from tests.support.factories.fake_sandbox import PlayedSandbox
 
 
 @pytest.mark.parametrize("address", ["token", "public id"])
 async def test_page_has_exactly_the_policy(frame: Frame, address: str) -> None:
     """Everything from our own origin, nothing inline, framed by whom it may be."""
-    token = await frame.desk.token()
+    token = await frame.services.token()
     if address == "token":
         answer = await frame.page(token)
     else:
-        known = await frame.desk.desk.sessions.page(token, None)
+        known = await frame.services.services.sessions.page(token, None)
         got = await frame.client.get(f"/embed/?s={known.session_public_id}")
         answer = got
 
@@ -55,7 +55,7 @@ async def test_page_has_exactly_the_policy(frame: Frame, address: str) -> None:
 
 async def test_integrator_without_origins_is_framed_by_nobody(frame: Frame) -> None:
     """None registered: `'none'`."""
-    token = await frame.desk.token("nuevo")
+    token = await frame.services.token("nuevo")
     answer = await frame.page(token)
 
     policy = answer.headers["Content-Security-Policy"]
@@ -64,8 +64,8 @@ async def test_integrator_without_origins_is_framed_by_nobody(frame: Frame) -> N
 
 async def test_expired_page_keeps_its_ancestors_and_says_401(frame: Frame) -> None:
     """The message can be shown where the session was, for a day."""
-    token = await frame.desk.token()
-    frame.desk.desk.clock.forward(1800)
+    token = await frame.services.token()
+    frame.services.services.clock.forward(1800)
     answer = await frame.page(token)
 
     assert answer.status_code == 401
@@ -140,7 +140,7 @@ async def test_pages_without_a_session_have_the_same_dress(frame: Frame) -> None
     for address in ("/", "/embed/", unknown, "/nada"):
         body = await text(await frame.client.get(address, headers=browser))
         assert 'class="mark"' in body
-        assert frame.desk.desk.settings.installation in body
+        assert frame.services.services.settings.installation in body
         assert 'hreflang="en"' in body
         assert 'href="https://firma.example"' in body
     # The other language of this page is this page.
@@ -168,7 +168,7 @@ async def test_token_is_stripped_by_the_first_line_of_the_first_script(
     frame: Frame, assets: Assets
 ) -> None:
     """Nothing of the page runs before the address is clean."""
-    token = await frame.desk.token()
+    token = await frame.services.token()
     body = await text(await frame.page(token))
     scripts = re.findall(r"<script[^>]*>", body)
 
@@ -180,7 +180,7 @@ async def test_token_is_stripped_by_the_first_line_of_the_first_script(
 
 async def test_page_has_nothing_inline(frame: Frame) -> None:
     """No inline script, style or handler: only data."""
-    body = await text(await frame.page(await frame.desk.token()))
+    body = await text(await frame.page(await frame.services.token()))
     inline = re.findall(r"<script(?![^>]*\bsrc=)[^>]*>", body)
 
     assert inline == ['<script type="application/json" id="boot">']
@@ -190,8 +190,8 @@ async def test_page_has_nothing_inline(frame: Frame) -> None:
 async def test_names_cannot_break_out_of_the_page(frame: Frame) -> None:
     """What an integrator is called is text wherever it stands."""
     name = "</script><img src=x onerror=alert(1)>\"'&"
-    await frame.desk.desk.integrators.change("operator", CODE, name=name)
-    body = await text(await frame.page(await frame.desk.token()))
+    await frame.services.services.integrators.change("operator", CODE, name=name)
+    body = await text(await frame.page(await frame.services.token()))
 
     assert "<img" not in body
     assert boot_of(body)["integrator"] == name
@@ -207,7 +207,7 @@ def boot_of(body: str) -> dict[str, Any]:
 
 async def test_boot_data_are_no_secret(frame: Frame) -> None:
     """What the page starts from opens nothing."""
-    token = await frame.desk.token()
+    token = await frame.services.token()
     boot = boot_of(await text(await frame.page(token)))
 
     assert set(boot) == {
@@ -244,40 +244,40 @@ async def test_origin_that_may_not_frame_is_noted(
     frame: Frame, headers: dict[str, str], noted: list[str]
 ) -> None:
     """By Referer and Sec-Fetch-Dest; what is no origin is not kept."""
-    token = await frame.desk.token()
+    token = await frame.services.token()
     await frame.page(token, **{"Sec-Fetch-Dest": "iframe", **headers})
 
-    blocked = await frame.desk.desk.integrators.blocked_origins(CODE)
+    blocked = await frame.services.services.integrators.blocked_origins(CODE)
     assert [view.origin for view in blocked] == noted
 
 
 async def test_stranger_plants_no_origin(frame: Frame) -> None:
     """Neither with an expired token, nor with what stands in addresses, nor at will."""
-    token = await frame.desk.token()
-    page = await frame.desk.desk.sessions.page(token, None)
+    token = await frame.services.token()
+    page = await frame.services.services.sessions.page(token, None)
     tries = {"Sec-Fetch-Dest": "iframe", "Referer": "https://mala.example/"}
     await frame.client.get(f"/embed/?s={page.session_public_id}", headers=tries)
-    assert await frame.desk.desk.integrators.blocked_origins(CODE) == []
+    assert await frame.services.services.integrators.blocked_origins(CODE) == []
 
     for number in range(SESSION_MOST + 5):
         headers = {**tries, "Referer": f"https://mala{number}.example/"}
         await frame.page(token, **headers)
-    noted = await frame.desk.desk.integrators.blocked_origins(CODE)
+    noted = await frame.services.services.integrators.blocked_origins(CODE)
     assert len(noted) == SESSION_MOST
 
-    frame.desk.desk.clock.forward(1800)
+    frame.services.services.clock.forward(1800)
     await frame.page(token, **tries)
-    again = await frame.desk.desk.integrators.blocked_origins(CODE)
+    again = await frame.services.services.integrators.blocked_origins(CODE)
     assert [view.origin for view in again] == [view.origin for view in noted]
 
 
 async def test_registered_origin_is_noted_as_seen(frame: Frame) -> None:
     """Who may and does frame is told apart from who never did."""
-    token = await frame.desk.token()
+    token = await frame.services.token()
     headers = {"Sec-Fetch-Dest": "iframe", "Referer": "https://app.example/x"}
     await frame.page(token, **headers)
 
-    listed = await frame.desk.desk.integrators.domains(CODE)
+    listed = await frame.services.services.integrators.domains(CODE)
     assert [view.origin for view in listed if view.seen] == ["https://app.example"]
 
 
@@ -330,18 +330,20 @@ async def test_page_is_under_embed_in_both_environments(
         "base_url": "https://firma.example",
         "iframe_url": "https://marco.firma.example",
     }
-    async with open_frame_desk(tmp_path, migrated_url, **top) as desk:
+    async with open_frame_services(tmp_path, migrated_url, **top) as services:
         front = SimpleNamespace(
-            settings=desk.desk.settings,
-            clock=desk.desk.clock,
-            sessions=desk.desk.sessions,
-            framing=desk.framing,
-            frame_signing=desk.signing,
+            settings=services.services.settings,
+            clock=services.services.clock,
+            sessions=services.services.sessions,
+            framing=services.framing,
+            frame_signing=services.signing,
             health=None,
-            logos=Logos(desk.desk.store, PlayedSandbox(), desk.desk.clock),
+            logos=Logos(
+                services.services.store, PlayedSandbox(), services.services.clock
+            ),
         )
         client = create_embed(cast("ServiceRegistry", front), assets).test_client()
-        token = await desk.token()
+        token = await services.token()
         body = await text(await client.get(f"/embed/?sessionToken={token}"))
 
     assert boot_of(body)["environment"] == environment
@@ -350,16 +352,16 @@ async def test_page_is_under_embed_in_both_environments(
 
 async def test_integrator_is_shown_by_logo_or_initial(frame: Frame) -> None:
     """The logo comes from our own origin, for good; without one, a letter stands."""
-    body = await text(await frame.page(await frame.desk.token()))
+    body = await text(await frame.page(await frame.services.token()))
     assert '<span class="monogram" aria-hidden="true">A</span>' in body
 
     pixels = bytes(range(2 * 3 * 3))
     logo = Logo(hashlib.sha256(pixels).hexdigest(), 3, 2)
-    store, clock = frame.desk.desk.store, frame.desk.desk.clock
+    store, clock = frame.services.services.store, frame.services.services.clock
     async with store.write() as transaction:
         picture = LogoPicture(logo, zlib.compress(pixels))
         await LogoStore(transaction).use(INSTALLATION, picture, clock.now())
-    body = await text(await frame.page(await frame.desk.token()))
+    body = await text(await frame.page(await frame.services.token()))
     found = re.search(r'<img class="logo" src="([^"]+)" width="3" height="2"', body)
     assert found is not None
     answer = await frame.client.get(found[1])

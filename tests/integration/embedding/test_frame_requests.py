@@ -25,8 +25,8 @@ from tests.support.faces.frame_services import (
     CERTIFIED,
     FULL,
     FakeInspector,
-    FrameDesk,
-    open_frame_desk,
+    FrameServices,
+    open_frame_services,
     refused,
 )
 
@@ -35,31 +35,33 @@ TOP_LEFT = PlaceChoice(Corner.TOP_LEFT, 1)
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[FrameDesk]:
+async def frame_services(tmp_path: Path, each_url: str) -> AsyncIterator[FrameServices]:
     """The frame's services on a fresh database."""
-    async with open_frame_desk(tmp_path, each_url) as made:
+    async with open_frame_services(tmp_path, each_url) as made:
         yield made
 
 
 async def end_pending(
-    desk: FrameDesk, request: RequestId | None, then: RequestState
+    frame_services: FrameServices, request: RequestId | None, then: RequestState
 ) -> None:
     """Have a request that nobody has begun to sign end."""
     if then is RequestState.FAILED:
-        return await desk.move(request, then, "SIGNING_FAILED")
+        return await frame_services.move(request, then, "SIGNING_FAILED")
     assert request is not None
-    async with desk.desk.store.write() as transaction:
+    async with frame_services.services.store.write() as transaction:
         assert await RequestStore(transaction).move(request, RequestState.PENDING, then)
     return None
 
 
-async def pending(desk: FrameDesk, person: PersonId) -> RequestId:
+async def pending(frame_services: FrameServices, person: PersonId) -> RequestId:
     """A request of the integrator that waits in the person's list."""
-    opened = await desk.open()
-    taken = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
+    opened = await frame_services.open()
+    taken = await frame_services.framing.take_document(
+        opened.view.session, "a.pdf", PDF
+    )
     document = taken.session.document
     assert document is not None
-    async with desk.desk.store.write() as transaction:
+    async with frame_services.services.store.write() as transaction:
         return await RequestStore(transaction).add(
             NewRequest(
                 person=person,
@@ -67,73 +69,82 @@ async def pending(desk: FrameDesk, person: PersonId) -> RequestId:
                 document=document,
                 name="a.pdf",
                 origin="api",
-                created=desk.desk.clock.now(),
+                created=frame_services.services.clock.now(),
                 expires=None,
             )
         )
 
 
-async def test_document_is_fixed_by_the_request(desk: FrameDesk) -> None:
+async def test_document_is_fixed_by_the_request(frame_services: FrameServices) -> None:
     """Once there is a request, another document is SESSION_IN_USE."""
-    someone = await desk.add_person()
-    session = await desk.proven(someone)
+    someone = await frame_services.add_person()
+    session = await frame_services.proven(someone)
 
     await refused(
-        desk.framing.take_document(session, "b.pdf", OTHER), ErrorCode.SESSION_IN_USE
+        frame_services.framing.take_document(session, "b.pdf", OTHER),
+        ErrorCode.SESSION_IN_USE,
     )
 
 
-async def test_document_after_the_code_makes_the_request(desk: FrameDesk) -> None:
+async def test_document_after_the_code_makes_the_request(
+    frame_services: FrameServices,
+) -> None:
     """A signer may be proven first and choose a document then."""
-    someone = await desk.add_person()
-    session = await desk.proven(someone, None)
+    someone = await frame_services.add_person()
+    session = await frame_services.proven(someone, None)
     assert session.request is None
 
-    view = await desk.framing.take_document(session, "a.pdf", PDF)
+    view = await frame_services.framing.take_document(session, "a.pdf", PDF)
     assert view.state is EmbedSessionState.AUTHORISED
 
 
-async def test_one_key_is_one_request(desk: FrameDesk) -> None:
+async def test_one_key_is_one_request(frame_services: FrameServices) -> None:
     """Two sessions with one key, at once, get the same request."""
-    someone = await desk.add_person()
-    first = await desk.proven(someone, None, idem_key="k")
-    second = await desk.proven(someone, None, idem_key="k")
+    someone = await frame_services.add_person()
+    first = await frame_services.proven(someone, None, idem_key="k")
+    second = await frame_services.proven(someone, None, idem_key="k")
     views = await asyncio.gather(
-        desk.framing.take_document(first, "a.pdf", PDF),
-        desk.framing.take_document(second, "a.pdf", PDF),
+        frame_services.framing.take_document(first, "a.pdf", PDF),
+        frame_services.framing.take_document(second, "a.pdf", PDF),
     )
 
     assert views[0].session.request == views[1].session.request
-    assert len(await desk.desk.audited(EventKind.REQUEST_CREATED)) == 1
+    assert len(await frame_services.services.audited(EventKind.REQUEST_CREATED)) == 1
 
 
-async def test_key_with_another_document_conflicts(desk: FrameDesk) -> None:
+async def test_key_with_another_document_conflicts(
+    frame_services: FrameServices,
+) -> None:
     """Told when the document comes, before anybody is asked for a code."""
-    someone = await desk.add_person()
-    await desk.proven(someone, PDF, idem_key="k")
-    opened = await desk.open(idem_key="k")
+    someone = await frame_services.add_person()
+    await frame_services.proven(someone, PDF, idem_key="k")
+    opened = await frame_services.open(idem_key="k")
 
     await refused(
-        desk.framing.take_document(opened.view.session, "b.pdf", OTHER),
+        frame_services.framing.take_document(opened.view.session, "b.pdf", OTHER),
         ErrorCode.IDEMKEY_CONFLICT,
     )
 
 
-async def test_key_with_another_signer_conflicts(desk: FrameDesk) -> None:
+async def test_key_with_another_signer_conflicts(frame_services: FrameServices) -> None:
     """What one person began under a key is not another one's."""
-    someone = await desk.add_person()
-    other = await desk.add_person("20055361682")
-    await desk.proven(someone, PDF, idem_key="k")
+    someone = await frame_services.add_person()
+    other = await frame_services.add_person("20055361682")
+    await frame_services.proven(someone, PDF, idem_key="k")
 
-    await refused(desk.proven(other, PDF, idem_key="k"), ErrorCode.IDEMKEY_CONFLICT)
+    await refused(
+        frame_services.proven(other, PDF, idem_key="k"), ErrorCode.IDEMKEY_CONFLICT
+    )
 
 
-async def test_key_of_another_integrator_is_another_key(desk: FrameDesk) -> None:
+async def test_key_of_another_integrator_is_another_key(
+    frame_services: FrameServices,
+) -> None:
     """Keys belong to their integrator."""
-    someone = await desk.add_person()
-    await desk.proven(someone, PDF, idem_key="k")
-    session = await desk.proven(
-        someone, OTHER, idem_key="k", token=await desk.token("otro")
+    someone = await frame_services.add_person()
+    await frame_services.proven(someone, PDF, idem_key="k")
+    session = await frame_services.proven(
+        someone, OTHER, idem_key="k", token=await frame_services.token("otro")
     )
 
     assert session.request is not None
@@ -141,16 +152,18 @@ async def test_key_of_another_integrator_is_another_key(desk: FrameDesk) -> None
 
 @pytest.mark.parametrize("end", [RequestState.EXPIRED, RequestState.FAILED])
 async def test_key_of_a_request_that_came_to_nothing_makes_a_new_one(
-    desk: FrameDesk, end: RequestState
+    frame_services: FrameServices, end: RequestState
 ) -> None:
     """Nobody decided about it: the key may be used again for its document."""
-    someone = await desk.add_person()
-    first = await desk.proven(someone, PDF, idem_key="k")
-    await end_pending(desk, first.request, end)
-    second = await desk.proven(someone, PDF, idem_key="k")
+    someone = await frame_services.add_person()
+    first = await frame_services.proven(someone, PDF, idem_key="k")
+    await end_pending(frame_services, first.request, end)
+    second = await frame_services.proven(someone, PDF, idem_key="k")
 
     assert second.request not in {None, first.request}
-    assert (await desk.signing.view(second)).state is EmbedSessionState.AUTHORISED
+    assert (
+        await frame_services.signing.view(second)
+    ).state is EmbedSessionState.AUTHORISED
 
 
 @pytest.mark.parametrize("brings", [PDF, None], ids=["document", "no-document"])
@@ -162,74 +175,89 @@ async def test_key_of_a_request_that_came_to_nothing_makes_a_new_one(
     ],
 )
 async def test_key_of_a_decided_request_shows_what_was_decided(
-    desk: FrameDesk, end: RequestState, state: EmbedSessionState, brings: bytes | None
+    frame_services: FrameServices,
+    end: RequestState,
+    state: EmbedSessionState,
+    brings: bytes | None,
 ) -> None:
     """Refused is for good, also for a session that comes a week later."""
-    someone = await desk.add_person()
-    first = await desk.proven(someone, PDF, idem_key="k")
+    someone = await frame_services.add_person()
+    first = await frame_services.proven(someone, PDF, idem_key="k")
     if end is RequestState.REJECTED:
-        await desk.signing.reject(first, "No")
+        await frame_services.signing.reject(first, "No")
     else:
-        await end_pending(desk, first.request, end)
-    desk.desk.clock.forward(7 * 24 * 3600)
-    async with desk.desk.store.write() as transaction:
-        await SessionStore(transaction).sweep(desk.desk.clock.now())
-    again = await desk.proven(someone, brings, idem_key="k")
+        await end_pending(frame_services, first.request, end)
+    frame_services.services.clock.forward(7 * 24 * 3600)
+    async with frame_services.services.store.write() as transaction:
+        await SessionStore(transaction).sweep(frame_services.services.clock.now())
+    again = await frame_services.proven(someone, brings, idem_key="k")
 
     assert again.request == first.request
-    view = await desk.signing.view(again)
+    view = await frame_services.signing.view(again)
     assert (view.state, view.withdrawn) == (state, end is RequestState.CANCELLED)
     order = SignOrder(TOP_LEFT, "", "a password that is right")
-    await refused(desk.signing.sign(again, order), ErrorCode.SESSION_IN_USE)
-    assert len(await desk.desk.audited(EventKind.REQUEST_CREATED)) == 1
+    await refused(frame_services.signing.sign(again, order), ErrorCode.SESSION_IN_USE)
+    assert len(await frame_services.services.audited(EventKind.REQUEST_CREATED)) == 1
 
 
-async def test_rejected_key_is_nobody_elses(desk: FrameDesk) -> None:
+async def test_rejected_key_is_nobody_elses(frame_services: FrameServices) -> None:
     """What one person refused is not asked of another under the same key."""
-    someone = await desk.add_person()
-    other = await desk.add_person("20055361682")
-    await desk.signing.reject(await desk.proven(someone, PDF, idem_key="k"), "")
+    someone = await frame_services.add_person()
+    other = await frame_services.add_person("20055361682")
+    await frame_services.signing.reject(
+        await frame_services.proven(someone, PDF, idem_key="k"), ""
+    )
 
     for brings in (PDF, None):
-        work = desk.proven(other, brings, idem_key="k")
+        work = frame_services.proven(other, brings, idem_key="k")
         await refused(work, ErrorCode.IDEMKEY_CONFLICT)
 
 
-async def test_rejected_key_picks_nothing_else_from_the_list(desk: FrameDesk) -> None:
+async def test_rejected_key_picks_nothing_else_from_the_list(
+    frame_services: FrameServices,
+) -> None:
     """Of two tabs with one key, what one refused the other does not put right."""
-    someone = await desk.add_person()
-    listed = [await pending(desk, someone.id) for _ in range(2)]
-    one = await desk.proven(someone, None, idem_key="k")
-    two = await desk.proven(someone, None, idem_key="k")
-    chosen = await desk.framing.choose(one, listed[0])
-    await desk.signing.reject(chosen.session, "")
+    someone = await frame_services.add_person()
+    listed = [await pending(frame_services, someone.id) for _ in range(2)]
+    one = await frame_services.proven(someone, None, idem_key="k")
+    two = await frame_services.proven(someone, None, idem_key="k")
+    chosen = await frame_services.framing.choose(one, listed[0])
+    await frame_services.signing.reject(chosen.session, "")
 
-    view = await desk.framing.choose(two, listed[1])
+    view = await frame_services.framing.choose(two, listed[1])
     assert (view.session.request, view.state) == (listed[0], EmbedSessionState.REJECTED)
 
 
-async def test_rejection_and_code_at_once_sign_nothing(desk: FrameDesk) -> None:
+async def test_rejection_and_code_at_once_sign_nothing(
+    frame_services: FrameServices,
+) -> None:
     """Whichever is first: both sessions show that the signer refused."""
-    someone = await desk.add_person()
-    one = await desk.proven(someone, PDF, idem_key="k")
-    two = await desk.proven(someone, None, idem_key="k")
+    someone = await frame_services.add_person()
+    one = await frame_services.proven(someone, PDF, idem_key="k")
+    two = await frame_services.proven(someone, None, idem_key="k")
     await asyncio.gather(
-        desk.signing.reject(one, ""),
-        desk.framing.take_document(two, "a.pdf", PDF),
+        frame_services.signing.reject(one, ""),
+        frame_services.framing.take_document(two, "a.pdf", PDF),
     )
 
-    states = {(await desk.signing.view(session)).state for session in (one, two)}
+    states = {
+        (await frame_services.signing.view(session)).state for session in (one, two)
+    }
     assert states == {EmbedSessionState.REJECTED}
 
 
-async def test_event_is_one_for_all_sessions_of_a_request(desk: FrameDesk) -> None:
+async def test_event_is_one_for_all_sessions_of_a_request(
+    frame_services: FrameServices,
+) -> None:
     """Two sessions ask at once what became of their signature: one event."""
-    someone = await desk.add_person()
-    first = await desk.proven(someone, PDF, idem_key="k")
-    second = await desk.proven(someone, PDF, idem_key="k")
-    await desk.move(first.request, RequestState.SIGNED)
+    someone = await frame_services.add_person()
+    first = await frame_services.proven(someone, PDF, idem_key="k")
+    second = await frame_services.proven(someone, PDF, idem_key="k")
+    await frame_services.move(first.request, RequestState.SIGNED)
     views = await asyncio.gather(
-        desk.signing.view(first), desk.signing.view(second), desk.signing.view(first)
+        frame_services.signing.view(first),
+        frame_services.signing.view(second),
+        frame_services.signing.view(first),
     )
 
     completed = [view.completed for view in views]
@@ -239,14 +267,18 @@ async def test_event_is_one_for_all_sessions_of_a_request(desk: FrameDesk) -> No
     assert completed[0]["delivery"] == {"mode": "binary"}
 
 
-async def test_delivery_follows_the_integrators_limit(desk: FrameDesk) -> None:
+async def test_delivery_follows_the_integrators_limit(
+    frame_services: FrameServices,
+) -> None:
     """Over it the document is told by address; the address is fresh each time."""
-    await desk.desk.integrators.change("operator", "acme", delivery_limit_bytes=4999)
-    someone = await desk.add_person()
-    session = await desk.proven(someone)
-    await desk.move(session.request, RequestState.SIGNED)
-    one = await desk.signing.completed(session)
-    two = await desk.signing.completed(session)
+    await frame_services.services.integrators.change(
+        "operator", "acme", delivery_limit_bytes=4999
+    )
+    someone = await frame_services.add_person()
+    session = await frame_services.proven(someone)
+    await frame_services.move(session.request, RequestState.SIGNED)
+    one = await frame_services.signing.completed(session)
+    two = await frame_services.signing.completed(session)
 
     assert one["eventId"] == two["eventId"]
     assert one["delivery"] != two["delivery"]
@@ -256,25 +288,27 @@ async def test_delivery_follows_the_integrators_limit(desk: FrameDesk) -> None:
     assert delivery["url"].startswith("https://firma.example/solicitudes/")
 
 
-async def test_bytes_stay_those_that_the_event_tells_of(desk: FrameDesk) -> None:
+async def test_bytes_stay_those_that_the_event_tells_of(
+    frame_services: FrameServices,
+) -> None:
     """A timestamp that comes later makes another version, with another hash."""
-    session = await desk.proven(await desk.add_person())
+    session = await frame_services.proven(await frame_services.add_person())
     assert session.request is not None
     integrator = session.integrator.id
-    sha256 = await desk.documents.put(integrator, PDF)
-    await desk.move(session.request, RequestState.SIGNED, sha256=sha256)
-    await desk.signing.completed(session)
-    async with desk.desk.store.write() as transaction:
+    sha256 = await frame_services.documents.put(integrator, PDF)
+    await frame_services.move(session.request, RequestState.SIGNED, sha256=sha256)
+    await frame_services.signing.completed(session)
+    async with frame_services.services.store.write() as transaction:
         first = await DocumentStore(transaction).signed(session.request)
         assert first is not None
-        later = await desk.documents.put(integrator, PDF, b"later")
+        later = await frame_services.documents.put(integrator, PDF, b"later")
         raised = replace(first, sha256=later, version=2)
         await DocumentStore(transaction).sealed(
-            session.request, raised, desk.desk.clock.now()
+            session.request, raised, frame_services.services.clock.now()
         )
 
-    told = await desk.signing.completed(session)
-    view, pdf = await desk.signing.signed(await desk.again(session))
+    told = await frame_services.signing.completed(session)
+    view, pdf = await frame_services.signing.signed(await frame_services.again(session))
 
     delivery = told["delivery"]
     assert isinstance(delivery, dict)
@@ -283,51 +317,63 @@ async def test_bytes_stay_those_that_the_event_tells_of(desk: FrameDesk) -> None
     assert b"".join([piece async for piece in pdf.pieces]) == PDF
 
 
-async def test_failed_request_is_told_with_its_reason(desk: FrameDesk) -> None:
+async def test_failed_request_is_told_with_its_reason(
+    frame_services: FrameServices,
+) -> None:
     """The state is failed, and why."""
-    someone = await desk.add_person()
-    session = await desk.proven(someone)
-    await desk.move(session.request, RequestState.FAILED, "SIGNING_FAILED")
-    view = await desk.signing.view(session)
+    someone = await frame_services.add_person()
+    session = await frame_services.proven(someone)
+    await frame_services.move(session.request, RequestState.FAILED, "SIGNING_FAILED")
+    view = await frame_services.signing.view(session)
 
     assert view.state is EmbedSessionState.FAILED
     assert view.reason is ErrorCode.SIGNING_FAILED
 
 
 async def test_only_pending_requests_of_the_integrator_are_offered(
-    desk: FrameDesk,
+    frame_services: FrameServices,
 ) -> None:
     """And only to a proven signer; those of sessions are nobody's to pick."""
-    someone = await desk.add_person()
-    await desk.proven(someone)
-    opened = await desk.open()
+    someone = await frame_services.add_person()
+    await frame_services.proven(someone)
+    opened = await frame_services.open()
     await refused(
-        desk.framing.waiting(opened.view.session), ErrorCode.IDENTITY_MISMATCH
+        frame_services.framing.waiting(opened.view.session), ErrorCode.IDENTITY_MISMATCH
     )
-    session = await desk.proven(someone, None)
+    session = await frame_services.proven(someone, None)
 
-    assert await desk.framing.waiting(session) == []
+    assert await frame_services.framing.waiting(session) == []
 
 
-async def test_request_of_somebody_else_cannot_be_chosen(desk: FrameDesk) -> None:
+async def test_request_of_somebody_else_cannot_be_chosen(
+    frame_services: FrameServices,
+) -> None:
     """A number that was not offered is not found."""
-    someone, other = await desk.add_person(), await desk.add_person("20055361682")
-    theirs = await desk.proven(other)
-    session = await desk.proven(someone, None)
+    someone, other = (
+        await frame_services.add_person(),
+        await frame_services.add_person("20055361682"),
+    )
+    theirs = await frame_services.proven(other)
+    session = await frame_services.proven(someone, None)
     assert theirs.request is not None
 
     await refused(
-        desk.framing.choose(session, theirs.request), ErrorCode.SOLICITUD_NOT_FOUND
+        frame_services.framing.choose(session, theirs.request),
+        ErrorCode.SOLICITUD_NOT_FOUND,
     )
 
 
-async def test_place_is_asked_for_by_a_proven_signer(desk: FrameDesk) -> None:
+async def test_place_is_asked_for_by_a_proven_signer(
+    frame_services: FrameServices,
+) -> None:
     """Before there is a request there is no place to be shown."""
-    opened = await desk.open()
-    taken = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
+    opened = await frame_services.open()
+    taken = await frame_services.framing.take_document(
+        opened.view.session, "a.pdf", PDF
+    )
 
     await refused(
-        desk.signing.placement(taken.session, TOP_LEFT),
+        frame_services.signing.placement(taken.session, TOP_LEFT),
         ErrorCode.SESSION_IN_USE,
     )
 
@@ -336,46 +382,50 @@ async def test_place_is_asked_for_by_a_proven_signer(desk: FrameDesk) -> None:
     ("pdf", "page", "field"), [(CERTIFIED, 2, "Firma"), (FULL, None, None)]
 )
 async def test_certified_document_is_signed_as_it_permits(
-    desk: FrameDesk, pdf: bytes, page: int | None, field: str | None
+    frame_services: FrameServices, pdf: bytes, page: int | None, field: str | None
 ) -> None:
     """In its own field, whatever corner was chosen; else without a mark.
 
     Source: docs/signing.md "What a document allows".
     """
-    session = await desk.proven(await desk.add_person(), pdf)
+    session = await frame_services.proven(await frame_services.add_person(), pdf)
 
-    placed = await desk.signing.placement(session, TOP_LEFT)
+    placed = await frame_services.signing.placement(session, TOP_LEFT)
 
     assert placed.params.field == field
     assert (placed.layout.page if placed.layout else None) == page
 
 
-async def test_signer_chooses_a_field_or_no_mark(desk: FrameDesk) -> None:
+async def test_signer_chooses_a_field_or_no_mark(frame_services: FrameServices) -> None:
     """Both go into the command; a field that there is not is refused before."""
-    session = await desk.proven(await desk.add_person(), CERTIFIED)
-    placed = await desk.signing.placement(session, replace(TOP_LEFT, field="Firma"))
-    unseen = await desk.signing.placement(session, PlaceChoice(Corner.NONE, 1))
+    session = await frame_services.proven(await frame_services.add_person(), CERTIFIED)
+    placed = await frame_services.signing.placement(
+        session, replace(TOP_LEFT, field="Firma")
+    )
+    unseen = await frame_services.signing.placement(
+        session, PlaceChoice(Corner.NONE, 1)
+    )
 
     assert placed.params == SignParameters(field="Firma")
     assert placed.png is not None
     assert (unseen.params.field, unseen.params.visible) == (None, False)
     await refused(
-        desk.signing.placement(session, replace(TOP_LEFT, field="Otro")),
+        frame_services.signing.placement(session, replace(TOP_LEFT, field="Otro")),
         ErrorCode.SIGNATURE_FIELD_NOT_FOUND,
     )
 
 
 async def test_place_is_told_while_nothing_can_be_drawn(
-    desk: FrameDesk, monkeypatch: pytest.MonkeyPatch
+    frame_services: FrameServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the sandbox the mark has its box and its words, and no picture."""
 
     async def away(*_: object) -> bytes:
         raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
 
-    session = await desk.proven(await desk.add_person())
+    session = await frame_services.proven(await frame_services.add_person())
     monkeypatch.setattr(FakeInspector, "render", away)
-    placed = await desk.signing.placement(session, TOP_LEFT)
+    placed = await frame_services.signing.placement(session, TOP_LEFT)
 
     assert placed.png is None
     assert placed.layout is not None
@@ -383,29 +433,35 @@ async def test_place_is_told_while_nothing_can_be_drawn(
 
 
 async def test_session_that_is_being_signed_cannot_be_cancelled(
-    desk: FrameDesk,
+    frame_services: FrameServices,
 ) -> None:
     """What was submitted goes on."""
-    someone = await desk.add_person()
-    session = await desk.proven(someone)
-    await desk.move(session.request, RequestState.IN_PROGRESS)
+    someone = await frame_services.add_person()
+    session = await frame_services.proven(someone)
+    await frame_services.move(session.request, RequestState.IN_PROGRESS)
 
-    await refused(desk.signing.cancel(session, by_signer=False), ErrorCode.STATE)
-    assert (await desk.again(session)).state.value == "open"
+    await refused(
+        frame_services.signing.cancel(session, by_signer=False), ErrorCode.STATE
+    )
+    assert (await frame_services.again(session)).state.value == "open"
 
 
-async def test_session_that_was_left_is_said_to_be_over(desk: FrameDesk) -> None:
+async def test_session_that_was_left_is_said_to_be_over(
+    frame_services: FrameServices,
+) -> None:
     """Neither its documents nor its codes are too many: it is over."""
-    someone = await desk.add_person()
-    opened = await desk.open()
+    someone = await frame_services.add_person()
+    opened = await frame_services.open()
     session = opened.view.session
-    await desk.framing.identify(session, desk.claim(someone), ADDRESS)
-    session = await desk.again(session)
-    await desk.signing.cancel(session, by_signer=True)
+    await frame_services.framing.identify(
+        session, frame_services.claim(someone), ADDRESS
+    )
+    session = await frame_services.again(session)
+    await frame_services.signing.cancel(session, by_signer=True)
 
     for work in (
-        desk.framing.take_document(session, "a.pdf", PDF),
-        desk.framing.prove(session, desk.code(someone), ADDRESS),
+        frame_services.framing.take_document(session, "a.pdf", PDF),
+        frame_services.framing.prove(session, frame_services.code(someone), ADDRESS),
     ):
         await refused(work, ErrorCode.SESSION_IN_USE)
 
@@ -414,17 +470,17 @@ async def test_session_brings_so_many_documents_and_no_more(
     tmp_path: Path,
 ) -> None:
     """Counted before they are looked at; a refused one counts too."""
-    async with open_frame_desk(tmp_path, documents={"per_session": 3}) as desk:
-        session = (await desk.open()).view.session
-        await desk.framing.take_document(session, "a.pdf", PDF)
+    async with open_frame_services(tmp_path, documents={"per_session": 3}) as services:
+        session = (await services.open()).view.session
+        await services.framing.take_document(session, "a.pdf", PDF)
         with pytest.raises(DocumentRefusedError):
-            await desk.framing.take_document(session, "a.pdf", b"no PDF")
-        await desk.framing.take_document(session, "b.pdf", OTHER)
+            await services.framing.take_document(session, "a.pdf", b"no PDF")
+        await services.framing.take_document(session, "b.pdf", OTHER)
 
         with pytest.raises(ApplianceError) as caught:
-            await desk.framing.take_document(session, "c.pdf", PDF)
+            await services.framing.take_document(session, "c.pdf", PDF)
 
         assert caught.value.code is ErrorCode.SESSION_DOCUMENTS
-        another = (await desk.open()).view.session
-        view = await desk.framing.take_document(another, "a.pdf", PDF)
+        another = (await services.open()).view.session
+        view = await services.framing.take_document(another, "a.pdf", PDF)
         assert view.document is not None

@@ -23,9 +23,9 @@ from appliance.requests.request_store import RequestStore
 from tests.support.faces.frame_services import (
     ADDRESS,
     CERTIFICATE,
-    FrameDesk,
+    FrameServices,
     Someone,
-    open_frame_desk,
+    open_frame_services,
     refused,
 )
 from tests.support.factories.core import new_credential
@@ -34,41 +34,53 @@ PDF = b"%PDF one"
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[FrameDesk]:
+async def frame_services(tmp_path: Path, each_url: str) -> AsyncIterator[FrameServices]:
     """The frame's services on a fresh database."""
-    async with open_frame_desk(tmp_path, each_url) as made:
+    async with open_frame_services(tmp_path, each_url) as made:
         yield made
 
 
-async def test_request_is_made_with_the_right_code(desk: FrameDesk) -> None:
+async def test_request_is_made_with_the_right_code(
+    frame_services: FrameServices,
+) -> None:
     """Before it there is none; after it there is one, of the session's origin."""
-    someone = await desk.add_person()
-    opened = await desk.open()
-    taken = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
+    someone = await frame_services.add_person()
+    opened = await frame_services.open()
+    taken = await frame_services.framing.take_document(
+        opened.view.session, "a.pdf", PDF
+    )
     assert taken.session.request is None
-    assert await desk.framing.identify(taken.session, desk.claim(someone), ADDRESS)
-    matched = await desk.again(taken.session)
-    view = await desk.framing.prove(matched, desk.code(someone), ADDRESS)
+    assert await frame_services.framing.identify(
+        taken.session, frame_services.claim(someone), ADDRESS
+    )
+    matched = await frame_services.again(taken.session)
+    view = await frame_services.framing.prove(
+        matched, frame_services.code(someone), ADDRESS
+    )
 
     assert view.state is EmbedSessionState.AUTHORISED
     assert view.session.request is not None
-    async with desk.desk.store.read() as transaction:
+    async with frame_services.services.store.read() as transaction:
         request = await RequestStore(transaction).get(view.session.request)
     assert request is not None
     assert request.origin == "sesion"
     assert request.expires == view.session.until
 
 
-async def test_signer_is_told_of_only_once_proven(desk: FrameDesk) -> None:
+async def test_signer_is_told_of_only_once_proven(
+    frame_services: FrameServices,
+) -> None:
     """A match alone reveals neither name nor number."""
-    someone = await desk.add_person()
-    opened = await desk.open()
-    await desk.framing.identify(opened.view.session, desk.claim(someone), ADDRESS)
-    matched = await desk.signing.view(opened.view.session)
+    someone = await frame_services.add_person()
+    opened = await frame_services.open()
+    await frame_services.framing.identify(
+        opened.view.session, frame_services.claim(someone), ADDRESS
+    )
+    matched = await frame_services.signing.view(opened.view.session)
     assert matched.signer is None
 
-    session = await desk.proven(someone)
-    view = await desk.signing.view(session)
+    session = await frame_services.proven(someone)
+    view = await frame_services.signing.view(session)
     assert view.signer is not None
     assert view.signer.cuil == someone.cuil
 
@@ -76,9 +88,9 @@ async def test_signer_is_told_of_only_once_proven(desk: FrameDesk) -> None:
 @pytest.mark.parametrize("trial", [True, False])
 async def test_trial_claims_no_legal_effect(tmp_path: Path, *, trial: bool) -> None:
     """Whoever vouched for the signer: the setting decides what it may be called."""
-    async with open_frame_desk(tmp_path, trial=trial) as desk:
-        session = await desk.proven(await desk.add_person())
-        view = await desk.signing.view(session)
+    async with open_frame_services(tmp_path, trial=trial) as services:
+        session = await services.proven(await services.add_person())
+        view = await services.signing.view(session)
 
     assert view.signer is not None
     word = LegalWord.DEMO if trial else LegalWord.ELECTRONIC
@@ -86,320 +98,390 @@ async def test_trial_claims_no_legal_effect(tmp_path: Path, *, trial: bool) -> N
 
 
 @pytest.mark.parametrize("case", ["unknown", "address", "disabled"])
-async def test_who_does_not_fit_is_told_the_same(desk: FrameDesk, case: str) -> None:
+async def test_who_does_not_fit_is_told_the_same(
+    frame_services: FrameServices, case: str
+) -> None:
     """IDENTITY_MISMATCH whatever the reason."""
     state = PersonState.DISABLED if case == "disabled" else PersonState.ACTIVE
-    someone = await desk.add_person(state=state)
+    someone = await frame_services.add_person(state=state)
     changes = {
         "unknown": {"cuil": "20055361682"},
         "address": {"email": "otra@demo.example"},
         "disabled": {},
     }[case]
-    opened = await desk.open()
-    claim = desk.claim(someone, **changes)
+    opened = await frame_services.open()
+    claim = frame_services.claim(someone, **changes)
 
     error = await refused(
-        desk.framing.identify(opened.view.session, claim, ADDRESS),
+        frame_services.framing.identify(opened.view.session, claim, ADDRESS),
         ErrorCode.IDENTITY_MISMATCH,
     )
     assert error.extras == {}
 
 
-async def test_invited_person_has_to_enrol_first(desk: FrameDesk) -> None:
+async def test_invited_person_has_to_enrol_first(frame_services: FrameServices) -> None:
     """Somebody without secrets is not asked for a code."""
-    someone = await desk.add_person(state=PersonState.INVITED)
-    opened = await desk.open()
+    someone = await frame_services.add_person(state=PersonState.INVITED)
+    opened = await frame_services.open()
 
     await refused(
-        desk.framing.identify(opened.view.session, desk.claim(someone), ADDRESS),
+        frame_services.framing.identify(
+            opened.view.session, frame_services.claim(someone), ADDRESS
+        ),
         ErrorCode.SIGNER_PENDING_APPROVAL,
     )
 
 
-async def test_dni_of_two_people_asks_for_the_cuil(desk: FrameDesk) -> None:
+async def test_dni_of_two_people_asks_for_the_cuil(
+    frame_services: FrameServices,
+) -> None:
     """One number, two CUILs: nobody is guessed."""
-    someone = await desk.add_person("20267565393")
-    await desk.add_person("27267565398")
-    opened = await desk.open()
-    claim = desk.claim(someone, cuil=None, dni="26756539")
+    someone = await frame_services.add_person("20267565393")
+    await frame_services.add_person("27267565398")
+    opened = await frame_services.open()
+    claim = frame_services.claim(someone, cuil=None, dni="26756539")
 
-    assert not await desk.framing.identify(opened.view.session, claim, ADDRESS)
+    assert not await frame_services.framing.identify(
+        opened.view.session, claim, ADDRESS
+    )
 
 
-async def test_dni_with_another_address_tells_nothing(desk: FrameDesk) -> None:
+async def test_dni_with_another_address_tells_nothing(
+    frame_services: FrameServices,
+) -> None:
     """It asks for the CUIL, as for a number that nobody has."""
-    someone = await desk.add_person()
-    opened = await desk.open()
-    known = desk.claim(someone, cuil=None, dni="26756539", email="x@demo.example")
-    unknown = desk.claim(someone, cuil=None, dni="11222333")
+    someone = await frame_services.add_person()
+    opened = await frame_services.open()
+    known = frame_services.claim(
+        someone, cuil=None, dni="26756539", email="x@demo.example"
+    )
+    unknown = frame_services.claim(someone, cuil=None, dni="11222333")
 
-    assert not await desk.framing.identify(opened.view.session, known, ADDRESS)
-    assert not await desk.framing.identify(opened.view.session, unknown, ADDRESS)
+    assert not await frame_services.framing.identify(
+        opened.view.session, known, ADDRESS
+    )
+    assert not await frame_services.framing.identify(
+        opened.view.session, unknown, ADDRESS
+    )
 
 
-async def test_code_works_once(desk: FrameDesk) -> None:
+async def test_code_works_once(frame_services: FrameServices) -> None:
     """The same code in another session is not right."""
-    someone = await desk.add_person()
+    someone = await frame_services.add_person()
     sessions = []
     for _ in range(2):
-        opened = await desk.open()
-        await desk.framing.identify(opened.view.session, desk.claim(someone), ADDRESS)
-        sessions.append(await desk.again(opened.view.session))
-    code = desk.code(someone)
-    await desk.framing.prove(sessions[0], code, ADDRESS)
+        opened = await frame_services.open()
+        await frame_services.framing.identify(
+            opened.view.session, frame_services.claim(someone), ADDRESS
+        )
+        sessions.append(await frame_services.again(opened.view.session))
+    code = frame_services.code(someone)
+    await frame_services.framing.prove(sessions[0], code, ADDRESS)
 
-    await refused(desk.framing.prove(sessions[1], code, ADDRESS), ErrorCode.OTP_INVALID)
-    assert len(await desk.desk.audited(EventKind.SESSION_OTP_WRONG)) == 1
+    await refused(
+        frame_services.framing.prove(sessions[1], code, ADDRESS), ErrorCode.OTP_INVALID
+    )
+    assert len(await frame_services.services.audited(EventKind.SESSION_OTP_WRONG)) == 1
 
 
-async def test_wrong_codes_delay_here_and_nowhere_else(desk: FrameDesk) -> None:
+async def test_wrong_codes_delay_here_and_nowhere_else(
+    frame_services: FrameServices,
+) -> None:
     """Another address signs on, and nothing is ever locked."""
-    someone = await desk.add_person()
-    opened = await desk.open()
-    await desk.framing.identify(opened.view.session, desk.claim(someone), ADDRESS)
-    session = await desk.again(opened.view.session)
+    someone = await frame_services.add_person()
+    opened = await frame_services.open()
+    await frame_services.framing.identify(
+        opened.view.session, frame_services.claim(someone), ADDRESS
+    )
+    session = await frame_services.again(opened.view.session)
     for _ in range(5):
         await refused(
-            desk.framing.prove(session, "000000", ADDRESS), ErrorCode.OTP_INVALID
+            frame_services.framing.prove(session, "000000", ADDRESS),
+            ErrorCode.OTP_INVALID,
         )
     error = await refused(
-        desk.framing.prove(session, desk.code(someone), ADDRESS),
+        frame_services.framing.prove(session, frame_services.code(someone), ADDRESS),
         ErrorCode.RATE_LIMITED,
     )
     assert error.extras["retryAfter"]
 
-    view = await desk.framing.prove(session, desk.code(someone), "192.0.2.99")
+    view = await frame_services.framing.prove(
+        session, frame_services.code(someone), "192.0.2.99"
+    )
     assert view.session.otp_at is not None
 
 
-async def test_two_hundred_guesses_from_forty_addresses(desk: FrameDesk) -> None:
+async def test_two_hundred_guesses_from_forty_addresses(
+    frame_services: FrameServices,
+) -> None:
     """Thirty an hour are looked at; the owner's own address signs on."""
-    someone = await desk.add_person()
-    await desk.proven(someone)
+    someone = await frame_services.add_person()
+    await frame_services.proven(someone)
     looked_at = 0
     for number in range(200):
         address = f"198.51.100.{number % 40}"
         if number % 5 == 0:
-            opened = await desk.open()
-            claim = desk.claim(someone)
+            opened = await frame_services.open()
+            claim = frame_services.claim(someone)
             # A claim is counted apart, and a right one makes nobody wait.
-            await desk.framing.identify(opened.view.session, claim, address)
-            session = await desk.again(opened.view.session)
+            await frame_services.framing.identify(opened.view.session, claim, address)
+            session = await frame_services.again(opened.view.session)
         with pytest.raises(ApplianceError) as caught:
-            await desk.framing.prove(session, "000000", address)
+            await frame_services.framing.prove(session, "000000", address)
         looked_at += caught.value.code is ErrorCode.OTP_INVALID
-        desk.desk.clock.forward(1)
+        frame_services.services.clock.forward(1)
 
     assert looked_at == 30
-    assert len(await desk.desk.audited(EventKind.SESSION_OTP_WRONG)) == 30
-    assert (await desk.proven(someone)).otp_at is not None
+    assert len(await frame_services.services.audited(EventKind.SESSION_OTP_WRONG)) == 30
+    assert (await frame_services.proven(someone)).otp_at is not None
 
 
-async def test_session_tries_ten_codes(desk: FrameDesk) -> None:
+async def test_session_tries_ten_codes(frame_services: FrameServices) -> None:
     """The eleventh is not looked at, from whatever address, also after a renewal."""
-    someone = await desk.add_person()
-    opened = await desk.open()
-    await desk.framing.identify(opened.view.session, desk.claim(someone), ADDRESS)
-    session = await desk.again(opened.view.session)
+    someone = await frame_services.add_person()
+    opened = await frame_services.open()
+    await frame_services.framing.identify(
+        opened.view.session, frame_services.claim(someone), ADDRESS
+    )
+    session = await frame_services.again(opened.view.session)
     for number in range(10):
         await refused(
-            desk.framing.prove(session, "000000", f"198.51.100.{number}"),
+            frame_services.framing.prove(session, "000000", f"198.51.100.{number}"),
             ErrorCode.OTP_INVALID,
         )
     await refused(
-        desk.framing.prove(session, desk.code(someone), "198.51.100.99"),
+        frame_services.framing.prove(
+            session, frame_services.code(someone), "198.51.100.99"
+        ),
         ErrorCode.SESSION_CODES,
     )
-    renewed = await desk.framing.renew(opened.bearer, await desk.token())
+    renewed = await frame_services.framing.renew(
+        opened.bearer, await frame_services.token()
+    )
     await refused(
-        desk.framing.prove(renewed.view.session, desk.code(someone), "198.51.100.99"),
+        frame_services.framing.prove(
+            renewed.view.session, frame_services.code(someone), "198.51.100.99"
+        ),
         ErrorCode.SESSION_CODES,
     )
     # What the session refuses is no try of the person's.
-    assert len(await desk.desk.audited(EventKind.SESSION_OTP_WRONG)) == 10
+    assert len(await frame_services.services.audited(EventKind.SESSION_OTP_WRONG)) == 10
 
 
 @pytest.mark.parametrize("state", [PersonState.DISABLED, PersonState.INVITED])
 async def test_proven_session_ends_with_its_person(
-    desk: FrameDesk, state: PersonState
+    frame_services: FrameServices, state: PersonState
 ) -> None:
     """Whose person may no longer sign neither goes on nor is renewed."""
-    someone = await desk.add_person()
-    token = await desk.token()
-    session = await desk.proven(someone, token=token)
-    opened = await desk.open(token, content="the same")
-    async with desk.desk.store.write() as transaction:
+    someone = await frame_services.add_person()
+    token = await frame_services.token()
+    session = await frame_services.proven(someone, token=token)
+    opened = await frame_services.open(token, content="the same")
+    async with frame_services.services.store.write() as transaction:
         await PersonStore(transaction).move(someone.id, PersonState.ACTIVE, state)
 
     expired = ErrorCode.SESSION_TOKEN_EXPIRED
-    await refused(desk.desk.sessions.by_bearer(opened.bearer), expired)
-    await refused(desk.framing.renew(opened.bearer, await desk.token()), expired)
-    assert (await desk.again(session)).otp_at is not None
+    await refused(frame_services.services.sessions.by_bearer(opened.bearer), expired)
+    await refused(
+        frame_services.framing.renew(opened.bearer, await frame_services.token()),
+        expired,
+    )
+    assert (await frame_services.again(session)).otp_at is not None
 
 
-async def test_code_too_old_is_not_renewed(desk: FrameDesk) -> None:
+async def test_code_too_old_is_not_renewed(frame_services: FrameServices) -> None:
     """However often a session is renewed, its code counts for eight hours."""
-    someone = await desk.add_person()
-    token = await desk.token()
-    await desk.proven(someone, token=token)
-    opened = await desk.open(token)
+    someone = await frame_services.add_person()
+    token = await frame_services.token()
+    await frame_services.proven(someone, token=token)
+    opened = await frame_services.open(token)
     left_s = 8 * 3600 - 1
     while left_s > 0:
         step_s = min(1200, left_s)
-        desk.desk.clock.forward(step_s)
+        frame_services.services.clock.forward(step_s)
         left_s -= step_s
-        opened = await desk.framing.renew(opened.bearer, await desk.token())
-    desk.desk.clock.forward(1)
+        opened = await frame_services.framing.renew(
+            opened.bearer, await frame_services.token()
+        )
+    frame_services.services.clock.forward(1)
 
     await refused(
-        desk.framing.renew(opened.bearer, await desk.token()), ErrorCode.STEP_UP
+        frame_services.framing.renew(opened.bearer, await frame_services.token()),
+        ErrorCode.STEP_UP,
     )
-    await refused(desk.desk.sessions.by_bearer(opened.bearer), ErrorCode.STEP_UP)
+    await refused(
+        frame_services.services.sessions.by_bearer(opened.bearer), ErrorCode.STEP_UP
+    )
 
 
 async def test_init_with_new_content_forgets_the_matched_person(
-    desk: FrameDesk,
+    frame_services: FrameServices,
 ) -> None:
     """Until the signer is proven a later init replaces an earlier one."""
-    someone = await desk.add_person()
-    token = await desk.token()
-    opened = await desk.open(token)
-    await desk.framing.identify(opened.view.session, desk.claim(someone), ADDRESS)
-    again = await desk.open(token, content="other")
+    someone = await frame_services.add_person()
+    token = await frame_services.token()
+    opened = await frame_services.open(token)
+    await frame_services.framing.identify(
+        opened.view.session, frame_services.claim(someone), ADDRESS
+    )
+    again = await frame_services.open(token, content="other")
 
     assert again.view.session.person is None
 
 
 async def test_init_after_the_code_is_refused_unless_the_same(
-    desk: FrameDesk,
+    frame_services: FrameServices,
 ) -> None:
     """A reload goes on; other content is SESSION_IN_USE."""
-    someone = await desk.add_person()
-    token = await desk.token()
-    await desk.proven(someone, token=token)
+    someone = await frame_services.add_person()
+    token = await frame_services.token()
+    await frame_services.proven(someone, token=token)
 
-    await refused(desk.open(token, content="other"), ErrorCode.SESSION_IN_USE)
-    again = await desk.open(token)
+    await refused(frame_services.open(token, content="other"), ErrorCode.SESSION_IN_USE)
+    again = await frame_services.open(token)
     assert again.view.state is EmbedSessionState.AUTHORISED
 
 
 async def test_token_of_another_integrator_opens_no_page_of_ours(
-    desk: FrameDesk,
+    frame_services: FrameServices,
 ) -> None:
     """A token is good in its own integrator's frames alone."""
-    ours = await desk.desk.sessions.page(await desk.token(), None)
-    stolen = await desk.token("otro")
+    ours = await frame_services.services.sessions.page(
+        await frame_services.token(), None
+    )
+    stolen = await frame_services.token("otro")
 
     error = await refused(
-        desk.open(stolen, page=ours.session_public_id), ErrorCode.INIT_INVALID
+        frame_services.open(stolen, page=ours.session_public_id), ErrorCode.INIT_INVALID
     )
     assert error.extras == {"field": "sessionToken"}
 
 
-async def test_renewal_carries_everything_over(desk: FrameDesk) -> None:
+async def test_renewal_carries_everything_over(frame_services: FrameServices) -> None:
     """Document, signer, request and key go on under the new token."""
-    someone = await desk.add_person()
-    token = await desk.token()
-    opened = await desk.open(token, idem_key="k")
-    view = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
-    await desk.framing.identify(view.session, desk.claim(someone), ADDRESS)
-    session = await desk.again(view.session)
-    await desk.framing.prove(session, desk.code(someone), ADDRESS)
-    desk.desk.clock.forward(1801)
-    renewed = await desk.framing.renew(opened.bearer, await desk.token())
+    someone = await frame_services.add_person()
+    token = await frame_services.token()
+    opened = await frame_services.open(token, idem_key="k")
+    view = await frame_services.framing.take_document(opened.view.session, "a.pdf", PDF)
+    await frame_services.framing.identify(
+        view.session, frame_services.claim(someone), ADDRESS
+    )
+    session = await frame_services.again(view.session)
+    await frame_services.framing.prove(session, frame_services.code(someone), ADDRESS)
+    frame_services.services.clock.forward(1801)
+    renewed = await frame_services.framing.renew(
+        opened.bearer, await frame_services.token()
+    )
 
     assert renewed.view.state is EmbedSessionState.AUTHORISED
     assert renewed.view.session.idem_key == "k"
     assert renewed.view.seconds_left == 1800
-    async with desk.desk.store.read() as transaction:
+    async with frame_services.services.store.read() as transaction:
         assert renewed.view.session.request is not None
         request = await RequestStore(transaction).get(renewed.view.session.request)
     assert request is not None
     assert request.expires == renewed.view.session.until
     await refused(
-        desk.desk.sessions.by_bearer(opened.bearer), ErrorCode.SESSION_TOKEN_EXPIRED
+        frame_services.services.sessions.by_bearer(opened.bearer),
+        ErrorCode.SESSION_TOKEN_EXPIRED,
     )
 
 
 @pytest.mark.parametrize("case", ["used", "foreign", "unknown"])
 async def test_renewal_needs_a_fresh_token_of_the_integrator(
-    desk: FrameDesk, case: str
+    frame_services: FrameServices, case: str
 ) -> None:
     """A used, a foreign and an unknown token renew nothing."""
-    opened = await desk.open()
+    opened = await frame_services.open()
     token, code = "x" * 43, ErrorCode.SESSION_TOKEN_INVALID
     if case == "used":
-        token, code = await desk.token(), ErrorCode.SESSION_IN_USE
-        await desk.open(token)
+        token, code = await frame_services.token(), ErrorCode.SESSION_IN_USE
+        await frame_services.open(token)
     if case == "foreign":
-        token, code = await desk.token("otro"), ErrorCode.INIT_INVALID
+        token, code = await frame_services.token("otro"), ErrorCode.INIT_INVALID
 
-    await refused(desk.framing.renew(opened.bearer, token), code)
+    await refused(frame_services.framing.renew(opened.bearer, token), code)
 
 
 @pytest.mark.parametrize("by_signer", [True, False], ids=["signer", "host"])
 async def test_left_session_is_over_and_its_request_is_not(
-    desk: FrameDesk, *, by_signer: bool
+    frame_services: FrameServices, *, by_signer: bool
 ) -> None:
     """Nothing more is done in it; the same key takes the request up again."""
-    someone = await desk.add_person()
-    session = await desk.proven(someone, idem_key="k")
-    await desk.signing.cancel(session, by_signer=by_signer)
-    view = await desk.signing.view(session)
+    someone = await frame_services.add_person()
+    session = await frame_services.proven(someone, idem_key="k")
+    await frame_services.signing.cancel(session, by_signer=by_signer)
+    view = await frame_services.signing.view(session)
 
     assert view.state is EmbedSessionState.CANCELLED
     for work in (
-        desk.signing.cancel(session, by_signer=by_signer),
-        desk.signing.reject(session, ""),
+        frame_services.signing.cancel(session, by_signer=by_signer),
+        frame_services.signing.reject(session, ""),
     ):
         await refused(work, ErrorCode.SESSION_IN_USE)
-    again = await desk.proven(someone, idem_key="k")
+    again = await frame_services.proven(someone, idem_key="k")
     assert again.request == session.request
-    assert (await desk.signing.view(again)).state is EmbedSessionState.AUTHORISED
+    assert (
+        await frame_services.signing.view(again)
+    ).state is EmbedSessionState.AUTHORISED
 
 
-async def test_rejected_request_is_over_with_its_reason(desk: FrameDesk) -> None:
+async def test_rejected_request_is_over_with_its_reason(
+    frame_services: FrameServices,
+) -> None:
     """It becomes `rechazada`, and the session says so ever after."""
-    someone = await desk.add_person()
-    session = await desk.proven(someone, idem_key="k")
-    await desk.signing.reject(session, "No es mi contrato")
+    someone = await frame_services.add_person()
+    session = await frame_services.proven(someone, idem_key="k")
+    await frame_services.signing.reject(session, "No es mi contrato")
 
-    assert (await desk.signing.view(session)).state is EmbedSessionState.REJECTED
+    assert (
+        await frame_services.signing.view(session)
+    ).state is EmbedSessionState.REJECTED
     assert session.request is not None
-    async with desk.desk.store.read() as transaction:
+    async with frame_services.services.store.read() as transaction:
         request = await RequestStore(transaction).get(session.request)
     assert request is not None
     assert (request.state, request.reason) == (
         RequestState.REJECTED,
         "No es mi contrato",
     )
-    (event,) = await desk.desk.audited(EventKind.REQUEST_REJECTED)
+    (event,) = await frame_services.services.audited(EventKind.REQUEST_REJECTED)
     assert event.actor == f"person:{someone.id}"
     # A rejection is one entry of the request's history, and no leaving.
-    assert await desk.desk.audited(EventKind.SESSION_CANCELLED) == []
-    (ended,) = await desk.desk.audited(EventKind.SESSION_ENDED)
+    assert await frame_services.services.audited(EventKind.SESSION_CANCELLED) == []
+    (ended,) = await frame_services.services.audited(EventKind.SESSION_ENDED)
     assert ended.request is None
 
 
-async def test_nobody_rejects_before_the_code(desk: FrameDesk) -> None:
+async def test_nobody_rejects_before_the_code(frame_services: FrameServices) -> None:
     """Who is only matched refuses nothing, and the session goes on."""
-    someone = await desk.add_person()
-    opened = await desk.open()
-    taken = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
-    await desk.framing.identify(taken.session, desk.claim(someone), ADDRESS)
+    someone = await frame_services.add_person()
+    opened = await frame_services.open()
+    taken = await frame_services.framing.take_document(
+        opened.view.session, "a.pdf", PDF
+    )
+    await frame_services.framing.identify(
+        taken.session, frame_services.claim(someone), ADDRESS
+    )
 
-    await refused(desk.signing.reject(taken.session, ""), ErrorCode.SESSION_IN_USE)
-    view = await desk.signing.view(taken.session)
+    await refused(
+        frame_services.signing.reject(taken.session, ""), ErrorCode.SESSION_IN_USE
+    )
+    view = await frame_services.signing.view(taken.session)
     assert view.state is EmbedSessionState.OPEN
 
 
-async def test_request_that_is_being_signed_is_not_rejected(desk: FrameDesk) -> None:
+async def test_request_that_is_being_signed_is_not_rejected(
+    frame_services: FrameServices,
+) -> None:
     """What was submitted goes on, and the session with it."""
-    session = await desk.proven(await desk.add_person())
-    await desk.move(session.request, RequestState.IN_PROGRESS)
+    session = await frame_services.proven(await frame_services.add_person())
+    await frame_services.move(session.request, RequestState.IN_PROGRESS)
 
-    await refused(desk.signing.reject(session, ""), ErrorCode.STATE)
-    assert (await desk.signing.view(session)).state is EmbedSessionState.SIGNING
+    await refused(frame_services.signing.reject(session, ""), ErrorCode.STATE)
+    assert (
+        await frame_services.signing.view(session)
+    ).state is EmbedSessionState.SIGNING
 
 
 @pytest.mark.parametrize(
@@ -412,32 +494,37 @@ async def test_request_that_is_being_signed_is_not_rejected(desk: FrameDesk) -> 
     ],
 )
 async def test_who_cannot_sign_is_told_right_after_the_code(
-    desk: FrameDesk, case: str, code: ErrorCode
+    frame_services: FrameServices, case: str, code: ErrorCode
 ) -> None:
     """With what it is and since when, before there is a request."""
-    someone = await desk.add_person()
-    opened = await desk.open()
-    taken = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
-    await desk.framing.identify(taken.session, desk.claim(someone), ADDRESS)
-    session = await desk.again(taken.session)
-    now = desk.desk.clock.now()
-    since = await bar(desk, someone, case, now)
+    someone = await frame_services.add_person()
+    opened = await frame_services.open()
+    taken = await frame_services.framing.take_document(
+        opened.view.session, "a.pdf", PDF
+    )
+    await frame_services.framing.identify(
+        taken.session, frame_services.claim(someone), ADDRESS
+    )
+    session = await frame_services.again(taken.session)
+    now = frame_services.services.clock.now()
+    since = await bar(frame_services, someone, case, now)
 
     refusal = await refused(
-        desk.framing.prove(session, desk.code(someone), ADDRESS), code
+        frame_services.framing.prove(session, frame_services.code(someone), ADDRESS),
+        code,
     )
 
     assert refusal.extras["obstacle"] == case
     assert refusal.extras.get("since") == since
-    assert await desk.desk.audited(EventKind.REQUEST_CREATED) == []
+    assert await frame_services.services.audited(EventKind.REQUEST_CREATED) == []
 
 
 async def bar(
-    desk: FrameDesk, someone: Someone, case: str, now: datetime
+    frame_services: FrameServices, someone: Someone, case: str, now: datetime
 ) -> str | None:
     """Have somebody be unable to sign; since when, as it is told."""
     told = now.isoformat(timespec="seconds").replace("+00:00", "Z")
-    async with desk.desk.store.write() as transaction:
+    async with frame_services.services.store.write() as transaction:
         credential = await CredentialStore(transaction).active(someone.id)
         assert credential is not None
         if case == "locked":
@@ -458,12 +545,12 @@ async def bar(
 
 
 async def test_api_key_in_a_page_is_recorded_without_its_value(
-    desk: FrameDesk,
+    frame_services: FrameServices,
 ) -> None:
     """The audit says whose page; an unknown page says nothing."""
-    opened = await desk.open()
-    await desk.framing.warn_legacy(opened.view.session.public_id)
-    await desk.framing.warn_legacy("0" * 24)
+    opened = await frame_services.open()
+    await frame_services.framing.warn_legacy(opened.view.session.public_id)
+    await frame_services.framing.warn_legacy("0" * 24)
 
-    (event,) = await desk.desk.audited(EventKind.LEGACY_CREDENTIALS)
+    (event,) = await frame_services.services.audited(EventKind.LEGACY_CREDENTIALS)
     assert event.detail == {"session": opened.view.session.public_id}

@@ -18,46 +18,46 @@ pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
+def initialised_hsm(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """An installation with two members after `hsm init`."""
     return HsmInstallation.ready(tmp_path_factory.mktemp("made"), members=2)
 
 
 @pytest.fixture(scope="module")
-def sheet(made: HsmInstallation) -> str:
+def sheet(initialised_hsm: HsmInstallation) -> str:
     """Its record, as the command writes it: trying all kinds of keys takes a while."""
-    out = made.folder / "acta.md"
-    status, said = made.command("ceremony-record", "--out", str(out))
+    out = initialised_hsm.folder / "acta.md"
+    status, said = initialised_hsm.command("ceremony-record", "--out", str(out))
     assert status == 0, said
     return out.read_text("utf-8")
 
 
-def test_file_that_cannot_be_written_is_told(made: HsmInstallation) -> None:
+def test_file_that_cannot_be_written_is_told(initialised_hsm: HsmInstallation) -> None:
     """In one sentence, by the status of what is named wrongly."""
-    out = made.folder / "nowhere" / "acta.md"
+    out = initialised_hsm.folder / "nowhere" / "acta.md"
 
-    status, said = made.command("ceremony-record", "--out", str(out))
+    status, said = initialised_hsm.command("ceremony-record", "--out", str(out))
 
     assert status == 78
     assert said == f"{out}: cannot be written (No such file or directory)\n"
 
 
 def test_sheet_names_tokens_by_their_serial_numbers(
-    made: HsmInstallation, sheet: str
+    initialised_hsm: HsmInstallation, sheet: str
 ) -> None:
     """All three of them."""
-    with opened(made.settings.hsm, made.profile) as library:
+    with opened(initialised_hsm.settings.hsm, initialised_hsm.profile) as library:
         for label in ("firma", "firma-2", "pki"):
             serial = find_token(library, label).serial.decode().strip("\0 ")
             assert any(label in row and serial in row for row in sheet.splitlines())
 
 
 def test_sheet_has_the_fingerprint_of_each_key(
-    made: HsmInstallation, sheet: str
+    initialised_hsm: HsmInstallation, sheet: str
 ) -> None:
     """Of pairs by their public half; none may leave its token."""
     plain = sheet.replace(" ", "")
-    pem = identity_path(made.settings).read_bytes()
+    pem = identity_path(initialised_hsm.settings).read_bytes()
     end = b"-----END PUBLIC KEY-----\n"
     pinned = [load_pem_public_key(part + end) for part in pem.split(end) if part]
     for key in pinned:
@@ -77,7 +77,7 @@ def test_sheet_has_the_check_and_room_for_names(sheet: str) -> None:
     assert sheet.count("| &nbsp; | &nbsp; | &nbsp; | &nbsp; |") == 10
 
 
-def test_sheet_holds_no_secret(made: HsmInstallation, sheet: str) -> None:
+def test_sheet_holds_no_secret(initialised_hsm: HsmInstallation, sheet: str) -> None:
     """It is printed and filed."""
     for role in TokenRole:
-        assert made.pin(role) not in sheet
+        assert initialised_hsm.pin(role) not in sheet

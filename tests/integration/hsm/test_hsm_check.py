@@ -24,9 +24,9 @@ def _bad(report: CheckReport) -> set[str]:
     return set(report.named(Mark.BAD))
 
 
-def test_check_of_a_good_hsm_ends_with_zero(made: HsmInstallation) -> None:
+def test_check_of_a_good_hsm_ends_with_zero(initialised_hsm: HsmInstallation) -> None:
     """The table names module, tokens, keys and CA, and the verdict is good."""
-    code, said = made.command("check", "--quick")
+    code, said = initialised_hsm.command("check", "--quick")
 
     assert code == 0, said
     for word in ("libsofthsm2.so", "token firma", "unwrapped key", "token pki", "CA "):
@@ -35,24 +35,24 @@ def test_check_of_a_good_hsm_ends_with_zero(made: HsmInstallation) -> None:
     assert said.rstrip().endswith("This HSM is ready.")
 
 
-def test_check_leaves_no_key_behind(made: HsmInstallation) -> None:
+def test_check_leaves_no_key_behind(initialised_hsm: HsmInstallation) -> None:
     """The keys that it makes are gone when it ends."""
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         before = len(list(session.get_objects()))
 
-    made.check()
+    initialised_hsm.check()
 
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         assert len(list(session.get_objects())) == before
 
 
 def test_check_of_own_keys_makes_none(
-    made: HsmInstallation, monkeypatch: pytest.MonkeyPatch
+    initialised_hsm: HsmInstallation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them is looked at all the same."""
-    shim = made.shimmed(monkeypatch)
-    hsm = made.settings.hsm.model_copy(update={"module": shim.path})
-    settings = made.settings.model_copy(update={"hsm": hsm})
+    shim = initialised_hsm.shimmed(monkeypatch)
+    hsm = initialised_hsm.settings.hsm.model_copy(update={"module": shim.path})
+    settings = initialised_hsm.settings.model_copy(update={"hsm": hsm})
 
     report = check(settings, algorithms=(), processes=())
 
@@ -63,35 +63,37 @@ def test_check_of_own_keys_makes_none(
     assert shim.count("C_Sign") > 0
 
 
-def test_check_of_own_keys_finds_one_missing(made: HsmInstallation) -> None:
+def test_check_of_own_keys_finds_one_missing(initialised_hsm: HsmInstallation) -> None:
     """Exit code 1, and its line is bad."""
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         objects.destroy(session, objects.KEEP_ALIVE_KEY.cka_id)
 
-    code, said = made.command("check", "--own")
+    code, said = initialised_hsm.command("check", "--own")
 
     assert code == 1
     assert "BAD   keep-alive key" in said
 
 
-def test_check_with_a_wrong_pin_names_it_and_shows_none(made: HsmInstallation) -> None:
+def test_check_with_a_wrong_pin_names_it_and_shows_none(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """Exit code 1, the token's line is bad, and no PIN is printed."""
-    made.settings.hsm.firma.pin_file.write_text("9182736455\n")
+    initialised_hsm.settings.hsm.firma.pin_file.write_text("9182736455\n")
 
-    code, said = made.command("check", "--quick")
+    code, said = initialised_hsm.command("check", "--quick")
 
     assert code == 1
     assert "BAD   PIN firma" in said
     assert "PinIncorrect" in said
     assert "9182736455" not in said
-    assert made.pin(TokenRole.PKI) not in said
+    assert initialised_hsm.pin(TokenRole.PKI) not in said
 
 
-def test_check_with_the_tokens_away_is_bad(made: HsmInstallation) -> None:
+def test_check_with_the_tokens_away_is_bad(initialised_hsm: HsmInstallation) -> None:
     """A module that does not start is a line, not a traceback."""
-    made.tokens.rename(made.away)
+    initialised_hsm.tokens.rename(initialised_hsm.away)
 
-    assert _bad(made.check()) == {"module"}
+    assert _bad(initialised_hsm.check()) == {"module"}
 
 
 def test_check_before_init_names_the_missing_tokens(tmp_path: Path) -> None:
@@ -106,21 +108,21 @@ def test_check_before_init_names_the_missing_tokens(tmp_path: Path) -> None:
 
 
 def test_check_finds_a_certificate_of_another_key(
-    made: HsmInstallation, tmp_path_factory: pytest.TempPathFactory
+    initialised_hsm: HsmInstallation, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A CA certificate that does not match the CA's key is bad."""
     other = HsmInstallation.ready(tmp_path_factory.mktemp("other"), name="other")
-    made.settings.ca_file.write_bytes(other.settings.ca_file.read_bytes())
+    initialised_hsm.settings.ca_file.write_bytes(other.settings.ca_file.read_bytes())
 
-    assert _bad(made.check()) == {"CA"}
+    assert _bad(initialised_hsm.check()) == {"CA"}
 
 
-def test_check_finds_a_missing_ca_key(made: HsmInstallation) -> None:
+def test_check_finds_a_missing_ca_key(initialised_hsm: HsmInstallation) -> None:
     """A CA key that is gone is bad."""
-    with made.raw(TokenRole.PKI) as session:
+    with initialised_hsm.raw(TokenRole.PKI) as session:
         objects.destroy(session, objects.CA_KEY.cka_id)
 
-    assert _bad(made.check()) == {"CA"}
+    assert _bad(initialised_hsm.check()) == {"CA"}
 
 
 def test_command_without_settings_says_so(tmp_path: Path) -> None:
@@ -135,9 +137,13 @@ def test_command_without_settings_says_so(tmp_path: Path) -> None:
     assert len(said.splitlines()) == 1
 
 
-def test_check_measures_by_the_number_of_processes(made: HsmInstallation) -> None:
+def test_check_measures_by_the_number_of_processes(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """One line each, with unwrapping and without; every process logs in itself."""
-    report = check(made.settings, algorithms=EC, processes=(1, 2), rate_s=0.05)
+    report = check(
+        initialised_hsm.settings, algorithms=EC, processes=(1, 2), rate_s=0.05
+    )
 
     lines = {line.name: line.detail for line in report.lines}
     for name in ("rate 1 process", "rate 2 processes"):
@@ -146,38 +152,40 @@ def test_check_measures_by_the_number_of_processes(made: HsmInstallation) -> Non
     assert report.good
 
 
-def test_check_names_a_missing_master_key_and_identity(made: HsmInstallation) -> None:
+def test_check_names_a_missing_master_key_and_identity(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """Wrapped mode is tried all the same, under a key of the session."""
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         MasterKeys(session).get(1).destroy()
         objects.destroy(session, objects.IDENTITY_KEY.cka_id)
 
-    report = made.check()
+    report = initialised_hsm.check()
 
     assert _bad(report) == {"master key", "worker identity"}
     assert "unwrapped key" in report.named(Mark.OK)
 
 
 def test_check_finds_an_identity_that_is_not_the_pinned_one(
-    made: HsmInstallation,
+    initialised_hsm: HsmInstallation,
 ) -> None:
     """Fronts would not believe this token."""
-    path = identity_path(made.settings)
+    path = identity_path(initialised_hsm.settings)
     path.write_text("-----BEGIN PUBLIC KEY-----\n")
 
-    assert _bad(made.check()) == {"worker identity"}
+    assert _bad(initialised_hsm.check()) == {"worker identity"}
 
 
 def test_check_of_resident_keys_on_a_make_that_wraps_none(
-    made: HsmInstallation, tmp_path: Path
+    initialised_hsm: HsmInstallation, tmp_path: Path
 ) -> None:
     """A profile without methods is refused in wrapped mode, and good in resident."""
     text = (PROFILES / "softhsm2.toml").read_text("utf-8")
     profile = tmp_path / "resident.toml"
     profile.write_text(re.sub(r"(?m)^wrap = .*$", "wrap = []", text), "utf-8")
-    hsm = made.settings.hsm.model_copy(update={"profile": str(profile)})
-    wrapped = made.settings.model_copy(update={"hsm": hsm})
-    resident = made.settings.model_copy(
+    hsm = initialised_hsm.settings.hsm.model_copy(update={"profile": str(profile)})
+    wrapped = initialised_hsm.settings.model_copy(update={"hsm": hsm})
+    resident = initialised_hsm.settings.model_copy(
         update={"hsm": hsm.model_copy(update={"key_mode": KeyMode.RESIDENT})}
     )
 
@@ -205,31 +213,40 @@ def test_check_looks_at_every_member(tmp_path: Path) -> None:
 # PINs from elsewhere
 
 
-def _with_source(made: HsmInstallation, source: str) -> Settings:
-    hsm = made.settings.hsm
+def _with_source(initialised_hsm: HsmInstallation, source: str) -> Settings:
+    hsm = initialised_hsm.settings.hsm
     tokens = {
         role.value: token_settings(hsm, role).model_copy(update={"pin_source": source})
         for role in TokenRole
     }
-    return made.settings.model_copy(update={"hsm": hsm.model_copy(update=tokens)})
+    return initialised_hsm.settings.model_copy(
+        update={"hsm": hsm.model_copy(update=tokens)}
+    )
 
 
-def test_pins_asked_for_at_the_terminal_are_taken(made: HsmInstallation) -> None:
+def test_pins_asked_for_at_the_terminal_are_taken(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """By their tokens' labels, and no file is read."""
-    pins = {f"PIN of token {role}: ": made.pin(role) for role in TokenRole}
+    pins = {f"PIN of token {role}: ": initialised_hsm.pin(role) for role in TokenRole}
     for role in TokenRole:
-        token_settings(made.settings.hsm, role).pin_file.unlink()
+        token_settings(initialised_hsm.settings.hsm, role).pin_file.unlink()
 
     report = check(
-        _with_source(made, "prompt"), ask=pins.__getitem__, algorithms=EC, processes=()
+        _with_source(initialised_hsm, "prompt"),
+        ask=pins.__getitem__,
+        algorithms=EC,
+        processes=(),
     )
 
     assert not {"PIN firma", "PIN pki"} & _bad(report)
 
 
-def test_command_without_a_terminal_does_not_ask(made: HsmInstallation) -> None:
+def test_command_without_a_terminal_does_not_ask(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """It says so, and tries no PIN."""
-    code, said = made.command("check", "--quick", "--ask-pin")
+    code, said = initialised_hsm.command("check", "--quick", "--ask-pin")
 
     assert code == 1
     assert "there is no terminal to ask at" in said

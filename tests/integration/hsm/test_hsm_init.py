@@ -86,30 +86,32 @@ def test_init_takes_no_pin_of_another_hsm_that_systemd_hands_over(
     assert len(old | new) == 4
 
 
-def test_init_twice_changes_nothing(made: HsmInstallation) -> None:
+def test_init_twice_changes_nothing(initialised_hsm: HsmInstallation) -> None:
     """A second run says so and leaves every file as it was."""
-    before = _files(made.folder)
+    before = _files(initialised_hsm.folder)
 
-    report = provision(made.settings)
+    report = provision(initialised_hsm.settings)
 
     assert not report.changed
-    assert _files(made.folder) == before
+    assert _files(initialised_hsm.folder) == before
 
 
 def test_init_makes_pins_of_their_own_that_only_the_owner_reads(
-    made: HsmInstallation,
+    initialised_hsm: HsmInstallation,
 ) -> None:
     """Four random PINs, each in a 0600 file."""
-    tokens = (made.settings.hsm.firma, made.settings.hsm.pki)
+    tokens = (initialised_hsm.settings.hsm.firma, initialised_hsm.settings.hsm.pki)
     files = [file for one in tokens for file in (one.pin_file, one.so_pin_file)]
 
     assert len({file.read_text() for file in files}) == 4
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
 
 
-def test_ca_of_a_trial_says_that_it_is_worth_nothing(made: HsmInstallation) -> None:
+def test_ca_of_a_trial_says_that_it_is_worth_nothing(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """The demo words and the installation's name stand in both names."""
-    settings = made.settings
+    settings = initialised_hsm.settings
     for certificate in (read_root(settings), read_ca(settings)):
         assert is_demo(certificate)
         assert "DEMO SIN VALIDEZ prueba" in certificate.subject.rfc4514_string()
@@ -119,9 +121,9 @@ def test_ca_of_a_trial_says_that_it_is_worth_nothing(made: HsmInstallation) -> N
         assert stat.S_IMODE(file.stat().st_mode) == 0o644
 
 
-def test_ca_hangs_on_the_root(made: HsmInstallation) -> None:
+def test_ca_hangs_on_the_root(initialised_hsm: HsmInstallation) -> None:
     """Two levels: the root lives for 20 years, the CA certifies no other CA."""
-    root, ca = read_root(made.settings), read_ca(made.settings)
+    root, ca = read_root(initialised_hsm.settings), read_ca(initialised_hsm.settings)
 
     lengths = [
         one.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length
@@ -136,22 +138,24 @@ def test_ca_hangs_on_the_root(made: HsmInstallation) -> None:
     assert (lengths, years) == ([1, 0], [20, 10])
 
 
-def test_lost_root_certificate_is_refused(made: HsmInstallation) -> None:
+def test_lost_root_certificate_is_refused(initialised_hsm: HsmInstallation) -> None:
     """Verifiers trust that one: it is not made anew in silence."""
-    made.settings.root_file.unlink()
+    initialised_hsm.settings.root_file.unlink()
 
     with pytest.raises(HsmRefusedError, match="root's certificate back"):
-        provision(made.settings)
+        provision(initialised_hsm.settings)
 
 
 def test_ca_of_another_root_is_refused(
-    made: HsmInstallation, other: HsmInstallation
+    initialised_hsm: HsmInstallation, other: HsmInstallation
 ) -> None:
     """A CA that was exchanged with its key's certificate is noticed."""
-    made.settings.root_file.write_bytes(other.settings.root_file.read_bytes())
+    initialised_hsm.settings.root_file.write_bytes(
+        other.settings.root_file.read_bytes()
+    )
 
     with pytest.raises(HsmRefusedError, match="another key"):
-        provision(made.settings)
+        provision(initialised_hsm.settings)
 
 
 def test_ca_of_a_real_installation_is_no_demo(tmp_path: Path) -> None:
@@ -163,9 +167,9 @@ def test_ca_of_a_real_installation_is_no_demo(tmp_path: Path) -> None:
     assert not is_demo(read_ca(installation.settings))
 
 
-def test_openssl_takes_the_ca_as_a_root(made: HsmInstallation) -> None:
+def test_openssl_takes_the_ca_as_a_root(initialised_hsm: HsmInstallation) -> None:
     """The self-signed root verifies by itself, and the CA by it, strictly."""
-    root, ca = made.settings.root_file, made.settings.ca_file
+    root, ca = initialised_hsm.settings.root_file, initialised_hsm.settings.ca_file
 
     result = subprocess.run(
         ["openssl", "verify", "-x509_strict", "-CAfile", root, root, ca],
@@ -194,79 +198,88 @@ def test_token_without_user_pin_is_completed(bare: HsmInstallation) -> None:
 
 
 def test_half_a_ca_pair_without_certificate_is_made_again(
-    made: HsmInstallation,
+    initialised_hsm: HsmInstallation,
 ) -> None:
     """What a kill during key generation leaves does not stay."""
-    made.settings.ca_file.unlink()
-    with made.raw(TokenRole.PKI) as session:
+    initialised_hsm.settings.ca_file.unlink()
+    with initialised_hsm.raw(TokenRole.PKI) as session:
         objects.private_key(session, objects.CA_KEY.cka_id).destroy()
 
-    report = provision(made.settings)
+    report = provision(initialised_hsm.settings)
 
     assert "CA key" in report.made
-    assert made.check().good
+    assert initialised_hsm.check().good
 
 
 def test_ca_key_without_certificate_is_certified_and_kept(
-    made: HsmInstallation,
+    initialised_hsm: HsmInstallation,
 ) -> None:
     """A run cut off before the certificate was written keeps its key."""
-    before = read_ca(made.settings)
-    made.settings.ca_file.unlink()
+    before = read_ca(initialised_hsm.settings)
+    initialised_hsm.settings.ca_file.unlink()
 
-    report = provision(made.settings)
+    report = provision(initialised_hsm.settings)
 
     assert "CA key" in report.kept
-    assert read_ca(made.settings).public_key() == before.public_key()
+    assert read_ca(initialised_hsm.settings).public_key() == before.public_key()
 
 
-def test_certificate_without_ca_key_is_refused(made: HsmInstallation) -> None:
+def test_certificate_without_ca_key_is_refused(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """A lost CA key is never replaced in silence."""
-    with made.raw(TokenRole.PKI) as session:
+    with initialised_hsm.raw(TokenRole.PKI) as session:
         objects.destroy(session, objects.CA_KEY.cka_id)
-    before = _files(made.folder)
+    before = _files(initialised_hsm.folder)
 
     with pytest.raises(HsmRefusedError, match="its key is not on token pki"):
-        provision(made.settings)
+        provision(initialised_hsm.settings)
 
-    assert _files(made.folder) == before
+    assert _files(initialised_hsm.folder) == before
 
 
 def test_certificate_of_another_key_is_refused(
-    made: HsmInstallation, other: HsmInstallation
+    initialised_hsm: HsmInstallation, other: HsmInstallation
 ) -> None:
     """A certificate that came from elsewhere is noticed."""
-    made.settings.ca_file.write_bytes(other.settings.ca_file.read_bytes())
+    initialised_hsm.settings.ca_file.write_bytes(other.settings.ca_file.read_bytes())
 
     with pytest.raises(HsmRefusedError, match="another key"):
-        provision(made.settings)
+        provision(initialised_hsm.settings)
 
 
-def test_trial_does_not_turn_into_a_real_installation(made: HsmInstallation) -> None:
+def test_trial_does_not_turn_into_a_real_installation(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """A demo CA stays one, whatever the settings say later."""
-    real = HsmInstallation(made.folder, trial=False)
+    real = HsmInstallation(initialised_hsm.folder, trial=False)
 
     with pytest.raises(HsmRefusedError, match="a trial's"):
         provision(real.settings)
 
 
-def test_two_tokens_with_one_label_are_refused(made: HsmInstallation) -> None:
+def test_two_tokens_with_one_label_are_refused(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """A token's label must name one token."""
     words = ("--label", "firma", "--pin", "1234", "--so-pin", "4321")
     subprocess.run(
         ["softhsm2-util", "--init-token", "--free", *words],
-        env={**os.environ, "SOFTHSM2_CONF": str(made.settings.hsm.softhsm_conf)},
+        env={
+            **os.environ,
+            "SOFTHSM2_CONF": str(initialised_hsm.settings.hsm.softhsm_conf),
+        },
         stdout=subprocess.DEVNULL,
         check=True,
     )
 
     with pytest.raises(HsmRefusedError, match="two tokens are labelled firma"):
-        provision(made.settings)
+        provision(initialised_hsm.settings)
 
 
-def test_twin_of_the_ca_key_is_refused(made: HsmInstallation) -> None:
+def test_twin_of_the_ca_key_is_refused(initialised_hsm: HsmInstallation) -> None:
     """A second key with the CA's CKA_ID is refused, not chosen from."""
-    with made.raw(TokenRole.PKI) as session:
+    with initialised_hsm.raw(TokenRole.PKI) as session:
         objects.generate(
             session,
             objects.CA_KEY.cka_id,
@@ -275,16 +288,18 @@ def test_twin_of_the_ca_key_is_refused(made: HsmInstallation) -> None:
         )
 
     with pytest.raises(HsmRefusedError, match="two keys share CKA_ID"):
-        provision(made.settings)
+        provision(initialised_hsm.settings)
 
 
-def test_stranger_with_the_ca_label_is_refused(made: HsmInstallation) -> None:
+def test_stranger_with_the_ca_label_is_refused(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """A key of another id under the CA's label is refused."""
-    with made.raw(TokenRole.PKI) as session:
+    with initialised_hsm.raw(TokenRole.PKI) as session:
         objects.generate(session, b"stranger", objects.CA_LABEL, KeyAlgorithm.RSA_2048)
 
     with pytest.raises(HsmRefusedError, match="another key is labelled rubrica-ca"):
-        provision(made.settings)
+        provision(initialised_hsm.settings)
 
 
 def test_one_pin_for_both_tokens_is_refused(bare: HsmInstallation) -> None:
@@ -299,14 +314,16 @@ def test_one_pin_for_both_tokens_is_refused(bare: HsmInstallation) -> None:
         provision(bare.settings)
 
 
-def test_lost_pin_file_is_refused_and_not_made_anew(made: HsmInstallation) -> None:
+def test_lost_pin_file_is_refused_and_not_made_anew(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """A new PIN file would not open the old token."""
-    made.settings.hsm.firma.pin_file.unlink()
+    initialised_hsm.settings.hsm.firma.pin_file.unlink()
 
     with pytest.raises(HsmRefusedError, match="its PIN file"):
-        provision(made.settings)
+        provision(initialised_hsm.settings)
 
-    assert not made.settings.hsm.firma.pin_file.exists()
+    assert not initialised_hsm.settings.hsm.firma.pin_file.exists()
 
 
 def test_two_inits_at_once_make_one_hsm(bare: HsmInstallation) -> None:
@@ -343,24 +360,26 @@ def test_init_killed_is_completed_by_the_next(
     assert bare.check().good
 
 
-def test_damaged_public_key_is_named(made: HsmInstallation) -> None:
+def test_damaged_public_key_is_named(initialised_hsm: HsmInstallation) -> None:
     """What a disk left of its file is no number that a key has."""
     label = objects.CA_LABEL.encode()
-    files = [p for p in made.tokens.rglob("*.object") if label in p.read_bytes()]
+    files = [
+        p for p in initialised_hsm.tokens.rglob("*.object") if label in p.read_bytes()
+    ]
     public = min(files, key=lambda path: path.stat().st_size)
     public.write_bytes(public.read_bytes()[: public.stat().st_size * 3 // 10])
 
-    code, said = made.command("init")
+    code, said = initialised_hsm.command("init")
 
     assert code == 1
     assert "may be damaged" in said
     assert "Traceback" not in said
 
 
-def test_keys_made_by_init_cannot_be_read(made: HsmInstallation) -> None:
+def test_keys_made_by_init_cannot_be_read(initialised_hsm: HsmInstallation) -> None:
     """CA, TSA and keep-alive keys are sensitive, not extractable and only sign."""
     for ref in objects.OWN_KEYS - {objects.IDENTITY_KEY}:
-        with made.raw(ref.token) as session:
+        with initialised_hsm.raw(ref.token) as session:
             key = objects.private_key(session, ref.cka_id)
 
             assert key[pkcs11.Attribute.SENSITIVE]

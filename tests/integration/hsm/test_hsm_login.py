@@ -27,11 +27,11 @@ DIGEST = hashlib.sha256(b"a document").digest()
 
 
 async def test_wrong_pin_is_tried_once(
-    keyed: HsmInstallation, monkeypatch: pytest.MonkeyPatch
+    hsm_with_key: HsmInstallation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No probe, no call and no corrected file leads to a second try."""
-    right = keyed.pin(TokenRole.FIRMA)
-    keyed.settings.hsm.firma.pin_file.write_text("9182736455\n")
+    right = hsm_with_key.pin(TokenRole.FIRMA)
+    hsm_with_key.settings.hsm.firma.pin_file.write_text("9182736455\n")
     tried: list[str] = []
 
     def counted(token: pkcs11.Token, pin: Pin) -> pkcs11.Session:
@@ -39,8 +39,8 @@ async def test_wrong_pin_is_tried_once(
         return log_in(token, pin)
 
     monkeypatch.setattr(connection, "log_in", counted)
-    async with keyed.session(probe_s=0.05) as session:
-        keyed.settings.hsm.firma.pin_file.write_text(f"{right}\n")
+    async with hsm_with_key.session(probe_s=0.05) as session:
+        hsm_with_key.settings.hsm.firma.pin_file.write_text(f"{right}\n")
         await asyncio.sleep(0.5)
         with pytest.raises(HsmUnavailableError):
             await session.sign(KEY, DIGEST, PKCS1)
@@ -49,9 +49,9 @@ async def test_wrong_pin_is_tried_once(
         assert tried.count("firma") == 1
 
 
-async def test_pin_changed_meanwhile_latches(keyed: HsmInstallation) -> None:
+async def test_pin_changed_meanwhile_latches(hsm_with_key: HsmInstallation) -> None:
     """A PIN that is refused after a lost session is not tried again either."""
-    async with keyed.session(probe_s=0.05) as session:
+    async with hsm_with_key.session(probe_s=0.05) as session:
         assert session._thread is not None
         one = session._thread._connections[0]
         one.token = dataclasses.replace(one.token, pin=Pin("9182736455"))
@@ -64,31 +64,31 @@ async def test_pin_changed_meanwhile_latches(keyed: HsmInstallation) -> None:
         assert session.status is HsmStatus.PIN
 
 
-async def test_missing_pin_file_refuses_to_open(keyed: HsmInstallation) -> None:
+async def test_missing_pin_file_refuses_to_open(hsm_with_key: HsmInstallation) -> None:
     """A fault of the settings ends the start; no login is tried."""
-    keyed.settings.hsm.pki.pin_file.unlink()
+    hsm_with_key.settings.hsm.pki.pin_file.unlink()
 
     with pytest.raises(SettingsError, match="PIN file cannot be read"):
-        await keyed.session().open()
+        await hsm_with_key.session().open()
 
 
-async def test_pin_shows_nowhere(keyed: HsmInstallation) -> None:
+async def test_pin_shows_nowhere(hsm_with_key: HsmInstallation) -> None:
     """Not in reprs, reasons, errors or log events, right or wrong."""
-    pins = [keyed.pin(role) for role in TokenRole]
+    pins = [hsm_with_key.pin(role) for role in TokenRole]
     seen: list[str] = []
     with structlog.testing.capture_logs() as logs:
-        session = keyed.session(probe_s=60)
+        session = hsm_with_key.session(probe_s=60)
         await session.open()
         thread = session._thread
         assert thread is not None
         seen += [repr(session), repr(thread), repr(vars(thread._connections[0]))]
-        keyed.tokens.rename(keyed.away)
+        hsm_with_key.tokens.rename(hsm_with_key.away)
         with pytest.raises(HsmUnavailableError) as away:
             await session.sign(KEY, DIGEST, PKCS1)
         await session.close()
-        keyed.away.rename(keyed.tokens)
-        keyed.settings.hsm.firma.pin_file.write_text("9182736455\n")
-        async with keyed.session() as wrong:
+        hsm_with_key.away.rename(hsm_with_key.tokens)
+        hsm_with_key.settings.hsm.firma.pin_file.write_text("9182736455\n")
+        async with hsm_with_key.session() as wrong:
             seen += [wrong.reason, repr(vars(wrong))]
             with pytest.raises(HsmUnavailableError) as refused:
                 await wrong.sign(KEY, DIGEST, PKCS1)
@@ -125,11 +125,11 @@ asyncio.run(main())
 """
 
 
-def test_eight_processes_at_once_all_open(keyed: HsmInstallation) -> None:
+def test_eight_processes_at_once_all_open(hsm_with_key: HsmInstallation) -> None:
     """Those that disturb one another at the start try again."""
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", _OPEN_AND_SIGN, keyed.file],
+            [sys.executable, "-c", _OPEN_AND_SIGN, hsm_with_key.file],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -183,10 +183,10 @@ asyncio.run(main())
 """
 
 
-def test_forked_child_cannot_use_the_session(keyed: HsmInstallation) -> None:
+def test_forked_child_cannot_use_the_session(hsm_with_key: HsmInstallation) -> None:
     """The child is refused at once, and the parent signs on."""
     result = subprocess.run(
-        [sys.executable, "-c", _FORK, keyed.file],
+        [sys.executable, "-c", _FORK, hsm_with_key.file],
         capture_output=True,
         text=True,
         timeout=60,

@@ -44,7 +44,7 @@ PAD_NUMBERS = {"softhsm2": 0x210A, "nss-softokn": 0xCE534352}
 
 
 @pytest.fixture(scope="module", params=sorted(WRAPS))
-def made(
+def initialised_hsm(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[HsmInstallation]:
     """An installation after `hsm init`, of each make."""
@@ -61,9 +61,9 @@ def made(
         yield installation
 
 
-def test_init_twice_changes_nothing(made: HsmInstallation) -> None:
+def test_init_twice_changes_nothing(initialised_hsm: HsmInstallation) -> None:
     """Where the HSM's owner makes the tokens too."""
-    assert not provision(made.settings).changed
+    assert not provision(initialised_hsm.settings).changed
 
 
 @pytest.mark.parametrize(
@@ -71,25 +71,25 @@ def test_init_twice_changes_nothing(made: HsmInstallation) -> None:
     [KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256, KeyAlgorithm.EC_P384],
 )
 async def test_wrapped_key_signs_by_every_scheme_of_its_kind(
-    made: HsmInstallation, algorithm: KeyAlgorithm
+    initialised_hsm: HsmInstallation, algorithm: KeyAlgorithm
 ) -> None:
     """Made in one session, used in another."""
-    async with made.session() as session:
+    async with initialised_hsm.session() as session:
         assert session.status is HsmStatus.READY, session.reason
         key = await session.generate_wrapped(algorithm)
 
-    async with made.session() as session:
+    async with initialised_hsm.session() as session:
         for scheme in {scheme_for(algorithm), scheme_for(algorithm, pss=True)}:
             signature = await session.sign(key, DIGEST, scheme)
             public = key_pairs.load_spki(key.spki)
             signatures.verify(public, signature, DIGEST, scheme)
 
-    assert key.method_k is key.method_w is WRAPS[made.profile.name][0]
+    assert key.method_k is key.method_w is WRAPS[initialised_hsm.profile.name][0]
 
 
-async def test_resident_keys_sign(made: HsmInstallation) -> None:
+async def test_resident_keys_sign(initialised_hsm: HsmInstallation) -> None:
     """The other mode, RSA and EC."""
-    async with made.session() as session:
+    async with initialised_hsm.session() as session:
         for algorithm in (KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256):
             ref = KeyReference(TokenRole.FIRMA, algorithm.encode())
             spki = await session.generate(ref, algorithm)
@@ -98,66 +98,74 @@ async def test_resident_keys_sign(made: HsmInstallation) -> None:
             assert await session.destroy(ref) == 2
 
 
-async def test_identity_is_the_pinned_one(made: HsmInstallation) -> None:
+async def test_identity_is_the_pinned_one(initialised_hsm: HsmInstallation) -> None:
     """An EC key, since both makes have curves."""
-    async with made.session() as session:
+    async with initialised_hsm.session() as session:
         spki, signature = await session.identity_statement(MESSAGE)
 
     public = key_pairs.load_spki(spki)
     signatures.verify(public, signature, DIGEST, SignatureScheme.ECDSA)
-    assert b"BEGIN PUBLIC KEY" in identity_path(made.settings).read_bytes()
+    assert b"BEGIN PUBLIC KEY" in identity_path(initialised_hsm.settings).read_bytes()
 
 
-def test_every_method_of_the_profile_wraps_and_unwraps(made: HsmInstallation) -> None:
+def test_every_method_of_the_profile_wraps_and_unwraps(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """And no method of the profile is missing on the token."""
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         available = session.token.slot.get_mechanisms()
-        for method in WRAPS[made.profile.name]:
-            assert Wrapping(made.profile).methods.mechanism(method) in available
+        for method in WRAPS[initialised_hsm.profile.name]:
+            assert (
+                Wrapping(initialised_hsm.profile).methods.mechanism(method) in available
+            )
             for kind in (KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256):
                 master = 1, MasterKeys(session).get(1)
-                key = Wrapping(made.profile).generate(session, kind, master, method)
+                key = Wrapping(initialised_hsm.profile).generate(
+                    session, kind, master, method
+                )
                 assert key.method_w is method
-    assert made.profile.keys.wrap == WRAPS[made.profile.name]
+    assert initialised_hsm.profile.keys.wrap == WRAPS[initialised_hsm.profile.name]
 
 
-def test_mechanism_is_taken_by_the_number_of_the_profile(made: HsmInstallation) -> None:
+def test_mechanism_is_taken_by_the_number_of_the_profile(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """A vendor's own, or any: same format, other mechanism."""
-    method = made.profile.keys.wrap[0]
-    numbers = {method: PAD_NUMBERS[made.profile.name]}
-    keys = dataclasses.replace(made.profile.keys, wrap_numbers=numbers)
-    vendors = Wrapping(dataclasses.replace(made.profile, keys=keys))
-    with made.raw(TokenRole.FIRMA) as session:
+    method = initialised_hsm.profile.keys.wrap[0]
+    numbers = {method: PAD_NUMBERS[initialised_hsm.profile.name]}
+    keys = dataclasses.replace(initialised_hsm.profile.keys, wrap_numbers=numbers)
+    vendors = Wrapping(dataclasses.replace(initialised_hsm.profile, keys=keys))
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         master = MasterKeys(session).get(1)
         key = vendors.generate(session, KeyAlgorithm.EC_P256, (1, master), method)
 
-        with Wrapping(made.profile).unwrapped(key, master) as private:
+        with Wrapping(initialised_hsm.profile).unwrapped(key, master) as private:
             signatures.self_test(private, key_pairs.load_spki(key.spki))
 
 
-def test_format_of_one_make_is_not_the_others(made: HsmInstallation) -> None:
+def test_format_of_one_make_is_not_the_others(initialised_hsm: HsmInstallation) -> None:
     """By the length of a wrapped AES-256 key: RFC 5649 adds 8 bytes, 3394 pads."""
-    with made.raw(TokenRole.FIRMA) as session:
-        key = Wrapping(made.profile).generate(
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
+        key = Wrapping(initialised_hsm.profile).generate(
             session,
             KeyAlgorithm.EC_P256,
             (1, MasterKeys(session).get(1)),
-            made.profile.keys.wrap[0],
+            initialised_hsm.profile.keys.wrap[0],
         )
 
-    expected = 40 if made.profile.name == "softhsm2" else 48
+    expected = 40 if initialised_hsm.profile.name == "softhsm2" else 48
     assert len(key.blob_w) == expected
 
 
-def test_unwrapped_key_cannot_be_read(made: HsmInstallation) -> None:
+def test_unwrapped_key_cannot_be_read(initialised_hsm: HsmInstallation) -> None:
     """Sensitive and not extractable by its attributes, and by trying."""
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         master = MasterKeys(session).get(1)
-        method = made.profile.keys.wrap[0]
-        key = Wrapping(made.profile).generate(
+        method = initialised_hsm.profile.keys.wrap[0]
+        key = Wrapping(initialised_hsm.profile).generate(
             session, KeyAlgorithm.RSA_2048, (1, master), method
         )
-        with Wrapping(made.profile).unwrapped(key, master) as private:
+        with Wrapping(initialised_hsm.profile).unwrapped(key, master) as private:
             key_exposure.refuse_readable(private)
             for part in (pkcs11.Attribute.PRIVATE_EXPONENT, pkcs11.Attribute.PRIME_1):
                 with pytest.raises(pkcs11.exceptions.AttributeSensitive):
@@ -195,19 +203,23 @@ class _Looking(SessionCalls):
 
 @pytest.mark.parametrize("kind", [KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256])
 def test_key_in_its_one_use_is_what_its_template_says(
-    made: HsmInstallation, kind: KeyAlgorithm
+    initialised_hsm: HsmInstallation, kind: KeyAlgorithm
 ) -> None:
     """As the binding unwraps it: it cannot be read, and is gone after it."""
-    with opened(made.settings.hsm, made.profile) as library:
-        label = made.settings.hsm.firma.label
-        pin = obtain_pin(made.settings.hsm.firma, made.settings.environment)
+    with opened(initialised_hsm.settings.hsm, initialised_hsm.profile) as library:
+        label = initialised_hsm.settings.hsm.firma.label
+        pin = obtain_pin(
+            initialised_hsm.settings.hsm.firma, initialised_hsm.settings.environment
+        )
         session = log_in(find_token(library, label), pin)
         calls = _Looking(library, session)
-        one_use = OneUse(calls, made.profile)
+        one_use = OneUse(calls, initialised_hsm.profile)
         master = MasterKeys(session).get(1)
-        for method in made.profile.keys.wrap:
-            key = Wrapping(made.profile).make(session, kind, (1, master), method)
-            with Wrapping(made.profile).unwrapped(key, master) as private:
+        for method in initialised_hsm.profile.keys.wrap:
+            key = Wrapping(initialised_hsm.profile).make(
+                session, kind, (1, master), method
+            )
+            with Wrapping(initialised_hsm.profile).unwrapped(key, master) as private:
                 expected = {name: private[name] for name in templates.UNWRAPPED_PRIVATE}
             before = len(list(session.get_objects()))
 
@@ -222,14 +234,14 @@ def test_key_in_its_one_use_is_what_its_template_says(
             assert len(list(session.get_objects())) == before
 
 
-def test_readable_key_is_noticed(made: HsmInstallation) -> None:
+def test_readable_key_is_noticed(initialised_hsm: HsmInstallation) -> None:
     """The trying itself works: a key that is not sensitive is found out."""
     open_template = {
         **templates.NEW_PRIVATE,
         pkcs11.Attribute.SENSITIVE: False,
         pkcs11.Attribute.PRIVATE: False,
     }
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         public, private = key_pairs.generate_pair(
             session, KeyAlgorithm.RSA_2048, open_template
         )
@@ -241,30 +253,32 @@ def test_readable_key_is_noticed(made: HsmInstallation) -> None:
     assert caught.value.reason == "the secret value of the RSA key can be read"
 
 
-def test_session_objects_are_gone_after_a_failure(made: HsmInstallation) -> None:
+def test_session_objects_are_gone_after_a_failure(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """A refusal between unwrapping and signing leaves nothing either."""
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         master = MasterKeys(session).get(1)
-        method = made.profile.keys.wrap[0]
+        method = initialised_hsm.profile.keys.wrap[0]
         before = len(list(session.get_objects()))
-        key = Wrapping(made.profile).generate(
+        key = Wrapping(initialised_hsm.profile).generate(
             session, KeyAlgorithm.EC_P256, (1, master), method
         )
         with (
             pytest.raises(RuntimeError),
-            Wrapping(made.profile).unwrapped(key, master),
+            Wrapping(initialised_hsm.profile).unwrapped(key, master),
         ):
             raise RuntimeError
 
         assert len(list(session.get_objects())) == before
 
 
-async def test_rewrapped_key_signs(made: HsmInstallation) -> None:
+async def test_rewrapped_key_signs(initialised_hsm: HsmInstallation) -> None:
     """From one master key to another, on each make."""
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         MasterKeys(session).make(2)
     try:
-        async with made.session() as opened:
+        async with initialised_hsm.session() as opened:
             key = await opened.generate_wrapped(KeyAlgorithm.EC_P256)
             blob, method = await opened.rewrap(key.blob_w, key.method_w, 2, 1)
             moved = type(key)(
@@ -272,7 +286,7 @@ async def test_rewrapped_key_signs(made: HsmInstallation) -> None:
             )
             signature = await opened.sign(moved, DIGEST, SignatureScheme.ECDSA)
     finally:
-        with made.raw(TokenRole.FIRMA) as session:
+        with initialised_hsm.raw(TokenRole.FIRMA) as session:
             MasterKeys(session).get(2).destroy()
 
     signatures.verify(
@@ -280,13 +294,15 @@ async def test_rewrapped_key_signs(made: HsmInstallation) -> None:
     )
 
 
-async def test_second_pair_under_one_id_is_refused(made: HsmInstallation) -> None:
+async def test_second_pair_under_one_id_is_refused(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """Nothing is made, and the first one signs on (F17).
 
     The more so on NSS, where a second pair would silently take the first's place.
     """
     ref = KeyReference(TokenRole.FIRMA, b"taken")
-    async with made.session() as session:
+    async with initialised_hsm.session() as session:
         spki = await session.generate(ref, KeyAlgorithm.EC_P256)
         with pytest.raises(HsmRefusedError) as caught:
             await session.generate(ref, KeyAlgorithm.EC_P256)
@@ -297,9 +313,9 @@ async def test_second_pair_under_one_id_is_refused(made: HsmInstallation) -> Non
     assert caught.value.code is ErrorCode.ALREADY_EXISTS
 
 
-async def test_twins_are_refused(made: HsmInstallation) -> None:
+async def test_twins_are_refused(initialised_hsm: HsmInstallation) -> None:
     """Of two master keys with one label neither is chosen (F17)."""
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         twin = session.generate_key(
             pkcs11.KeyType.AES,
             256,
@@ -317,13 +333,13 @@ async def test_twins_are_refused(made: HsmInstallation) -> None:
     assert caught.value.reason == "2 keys are labelled rubrica-mwk-1"
 
 
-async def test_wrong_pin_is_told_as_such(made: HsmInstallation) -> None:
+async def test_wrong_pin_is_told_as_such(initialised_hsm: HsmInstallation) -> None:
     """And not as an HSM that is away."""
-    file = made.settings.hsm.firma.pin_file
+    file = initialised_hsm.settings.hsm.firma.pin_file
     right = file.read_text("ascii")
     file.write_text("9182736455\n", "ascii")
     try:
-        async with made.session() as session:
+        async with initialised_hsm.session() as session:
             assert session.status is HsmStatus.PIN
     finally:
         file.write_text(right, "ascii")

@@ -49,15 +49,17 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
 
 
 @pytest.fixture
-def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
+def initialised_hsm(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
     """An installation of the test's own."""
     return template.copy(tmp_path)
 
 
 @pytest.fixture
-def shim(made: HsmInstallation, monkeypatch: pytest.MonkeyPatch) -> Pkcs11Shim:
+def shim(
+    initialised_hsm: HsmInstallation, monkeypatch: pytest.MonkeyPatch
+) -> Pkcs11Shim:
     """A shim around its module, for this process."""
-    return made.shimmed(monkeypatch)
+    return initialised_hsm.shimmed(monkeypatch)
 
 
 async def sign(session: HsmSession, key: WrappedKey) -> bytes:
@@ -76,9 +78,11 @@ def places(shim: Pkcs11Shim, key: WrappedKey) -> list[str]:
 # Making them
 
 
-def test_members_hold_one_master_key_and_it_stays(made: HsmInstallation) -> None:
+def test_members_hold_one_master_key_and_it_stays(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """Neither copy is extractable, readable, or good for anything else."""
-    with made.raw_members() as sessions:
+    with initialised_hsm.raw_members() as sessions:
         for session in sessions:
             assert MasterKeys(session).versions() == (1,)
             master = MasterKeys(session).get(1)
@@ -88,10 +92,10 @@ def test_members_hold_one_master_key_and_it_stays(made: HsmInstallation) -> None
             assert len(list(session.get_objects())) == 5  # two pairs besides
 
 
-def test_every_identity_is_pinned(made: HsmInstallation) -> None:
+def test_every_identity_is_pinned(initialised_hsm: HsmInstallation) -> None:
     """Each member has its own; the file holds both."""
-    pem = signing_token.identity_path(made.settings).read_bytes()
-    with made.raw_members() as sessions:
+    pem = signing_token.identity_path(initialised_hsm.settings).read_bytes()
+    with initialised_hsm.raw_members() as sessions:
         keys = [
             objects.public_key(session, objects.IDENTITY_KEY.cka_id)
             for session in sessions
@@ -103,9 +107,9 @@ def test_every_identity_is_pinned(made: HsmInstallation) -> None:
     assert pinned == keys
 
 
-def test_second_init_changes_nothing(made: HsmInstallation) -> None:
+def test_second_init_changes_nothing(initialised_hsm: HsmInstallation) -> None:
     """All is looked at and found."""
-    report = provision(made.settings)
+    report = provision(initialised_hsm.settings)
 
     assert report.made == []
     assert "master key 1 on token firma-2" in report.kept
@@ -139,13 +143,15 @@ def test_sealed_master_key_is_not_copied(tmp_path: Path) -> None:
     assert "token firma-2 lacks master key 1, which cannot leave" in said
 
 
-def test_member_with_another_master_key_is_refused(made: HsmInstallation) -> None:
+def test_member_with_another_master_key_is_refused(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """Of one version there is one key."""
-    with made.raw_members() as (_, session):
+    with initialised_hsm.raw_members() as (_, session):
         MasterKeys(session).get(1).destroy()
         MasterKeys(session).make(1)
 
-    code, said = made.command("init")
+    code, said = initialised_hsm.command("init")
 
     assert code == 1
     assert "token firma-2 holds another master key 1" in said
@@ -248,28 +254,28 @@ asyncio.run(main())
 
 
 async def test_wrapped_key_works_on_each_member(
-    made: HsmInstallation, shim: Pkcs11Shim
+    initialised_hsm: HsmInstallation, shim: Pkcs11Shim
 ) -> None:
     """Worker n prefers member n; a key made on one signs on the other."""
-    async with made.session(module=shim.path) as first:
+    async with initialised_hsm.session(module=shim.path) as first:
         key = await first.generate_wrapped(KeyAlgorithm.RSA_2048)
         await sign(first, key)
-    async with made.session(module=shim.path, number=2) as second:
+    async with initialised_hsm.session(module=shim.path, number=2) as second:
         await sign(second, key)
-    async with made.session(module=shim.path, number=3) as third:
+    async with initialised_hsm.session(module=shim.path, number=3) as third:
         await sign(third, key)
 
     assert places(shim, key) == ["firma", "firma-2", "firma"]
 
 
 async def test_vanished_member_is_replaced_inside_the_call(
-    made: HsmInstallation, shim: Pkcs11Shim
+    initialised_hsm: HsmInstallation, shim: Pkcs11Shim
 ) -> None:
     """The other signs at once; taken back without a restart, the first does again."""
-    async with made.session(module=shim.path, probe_s=0.2) as session:
+    async with initialised_hsm.session(module=shim.path, probe_s=0.2) as session:
         key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
         await sign(session, key)
-        with made.without("firma"):
+        with initialised_hsm.without("firma"):
             for _ in range(20):
                 await sign(session, key)
             assert session.status is HsmStatus.READY
@@ -283,10 +289,10 @@ async def test_vanished_member_is_replaced_inside_the_call(
 
 
 async def test_statement_names_the_member_that_signed(
-    made: HsmInstallation, shim: Pkcs11Shim
+    initialised_hsm: HsmInstallation, shim: Pkcs11Shim
 ) -> None:
     """Whichever it was: public key and signature belong together."""
-    async with made.session(module=shim.path, probe_s=60) as session:
+    async with initialised_hsm.session(module=shim.path, probe_s=60) as session:
         first, _ = await session.identity_statement(b"a statement")
         with shim.fault("C_Sign", "code", DEVICE_REMOVED, at="firma", times=1):
             second, signature = await session.identity_statement(b"a statement")
@@ -297,16 +303,18 @@ async def test_statement_names_the_member_that_signed(
     assert first != second
 
 
-async def test_all_members_away_is_unavailable(made: HsmInstallation) -> None:
+async def test_all_members_away_is_unavailable(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """Only then; and each is named."""
-    async with made.session(probe_s=0.2) as session:
+    async with initialised_hsm.session(probe_s=0.2) as session:
         key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
-        made.tokens.rename(made.away)
+        initialised_hsm.tokens.rename(initialised_hsm.away)
         with pytest.raises(HsmUnavailableError):
             await session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
         with pytest.raises(HsmUnavailableError) as caught:
             await session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
-        made.away.rename(made.tokens)
+        initialised_hsm.away.rename(initialised_hsm.tokens)
 
         assert "firma: " in caught.value.reason
         assert "firma-2: " in caught.value.reason
@@ -315,10 +323,10 @@ async def test_all_members_away_is_unavailable(made: HsmInstallation) -> None:
 
 
 async def test_device_that_is_gone_is_not_waited_for(
-    made: HsmInstallation, shim: Pkcs11Shim
+    initialised_hsm: HsmInstallation, shim: Pkcs11Shim
 ) -> None:
     """CKR_DEVICE_REMOVED: no new start in the call, the other member signs."""
-    async with made.session(module=shim.path, probe_s=60) as session:
+    async with initialised_hsm.session(module=shim.path, probe_s=60) as session:
         key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
         starts = shim.count("C_Initialize")
         with shim.fault("C_UnwrapKey", "code", DEVICE_REMOVED, at="firma"):
@@ -329,10 +337,10 @@ async def test_device_that_is_gone_is_not_waited_for(
 
 
 async def test_lost_result_is_signed_once_more_and_given_once(
-    made: HsmInstallation, shim: Pkcs11Shim
+    initialised_hsm: HsmInstallation, shim: Pkcs11Shim
 ) -> None:
     """A signature that was made and lost does no harm: same digest, one answer."""
-    async with made.session(module=shim.path) as session:
+    async with initialised_hsm.session(module=shim.path) as session:
         key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
         rule = ("C_Sign", "lose", DEVICE_REMOVED)
         with shim.fault(*rule, at="firma", times=1):  # type: ignore[arg-type]  # literals
@@ -342,22 +350,26 @@ async def test_lost_result_is_signed_once_more_and_given_once(
         assert first == await sign(session, key)
 
 
-async def test_key_that_no_member_has_is_not_found(made: HsmInstallation) -> None:
+async def test_key_that_no_member_has_is_not_found(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """With all there it is believed; with one away it is not."""
-    async with made.session() as session:
+    async with initialised_hsm.session() as session:
         with pytest.raises(KeyNotFoundError):
             await session.self_test(UNKNOWN)
         assert session.reason == ""
 
-        with made.without("firma-2"), pytest.raises(HsmUnavailableError):
+        with initialised_hsm.without("firma-2"), pytest.raises(HsmUnavailableError):
             await session.self_test(UNKNOWN)
         assert session.status is HsmStatus.READY
 
 
-async def test_wrong_pin_of_one_member_latches_it_alone(made: HsmInstallation) -> None:
+async def test_wrong_pin_of_one_member_latches_it_alone(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """The other serves."""
-    made.settings.hsm.replicas[0].pin_file.write_text("9182736455\n")
-    async with made.session(probe_s=0.05, number=2) as session:
+    initialised_hsm.settings.hsm.replicas[0].pin_file.write_text("9182736455\n")
+    async with initialised_hsm.session(probe_s=0.05, number=2) as session:
         key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
         await sign(session, key)
         await until(lambda: "firma-2: token firma-2: PinIncorrect" in session.reason)
@@ -366,13 +378,15 @@ async def test_wrong_pin_of_one_member_latches_it_alone(made: HsmInstallation) -
 
 
 async def test_member_at_which_a_call_hung_rests(
-    made: HsmInstallation, shim: Pkcs11Shim
+    initialised_hsm: HsmInstallation, shim: Pkcs11Shim
 ) -> None:
     """The start after the kill leaves it alone, where another serves."""
     watch = CallWatch()
     with watch.calling(0):
         watch.note_hang()
-    async with made.session(module=shim.path, watch=watch, probe_s=0.1) as session:
+    async with initialised_hsm.session(
+        module=shim.path, watch=watch, probe_s=0.1
+    ) as session:
         key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
         await sign(session, key)
         await until(lambda: "a call hung 1 times in a row" in session.reason)
@@ -380,23 +394,23 @@ async def test_member_at_which_a_call_hung_rests(
         assert places(shim, key) == ["firma-2"]
 
 
-async def test_last_member_does_not_rest(made: HsmInstallation) -> None:
+async def test_last_member_does_not_rest(initialised_hsm: HsmInstallation) -> None:
     """Where both hung, the one that hung first is tried."""
     watch = CallWatch()
     for number in (0, 1):
         with watch.calling(number):
             watch.note_hang()
-    async with made.session(watch=watch) as session:
+    async with initialised_hsm.session(watch=watch) as session:
         assert session.status is HsmStatus.READY
         assert session.reason.startswith("firma-2:")
         assert watch.hangs(0)[0] == 0
 
 
-async def test_pki_at_which_a_call_hung_rests(made: HsmInstallation) -> None:
+async def test_pki_at_which_a_call_hung_rests(initialised_hsm: HsmInstallation) -> None:
     """It must not take the signers along."""
     watch = CallWatch()
     with watch.calling(2):
         watch.note_hang()
-    async with made.session(watch=watch) as session:
+    async with initialised_hsm.session(watch=watch) as session:
         assert session.status is HsmStatus.READY
         assert session.status_of(TokenRole.PKI) is HsmStatus.UNAVAILABLE

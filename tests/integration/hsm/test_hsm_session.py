@@ -35,9 +35,9 @@ PATIENCE_S = 60.0
 
 
 @pytest.fixture
-async def session(keyed: HsmInstallation) -> AsyncIterator[HsmSession]:
+async def session(hsm_with_key: HsmInstallation) -> AsyncIterator[HsmSession]:
     """An open session that probes often."""
-    async with keyed.session(probe_s=0.2) as opened:
+    async with hsm_with_key.session(probe_s=0.2) as opened:
         yield opened
 
 
@@ -82,12 +82,12 @@ async def test_generated_key_passes_its_self_test(session: HsmSession) -> None:
     assert await session.public_key(OTHER) == spki
 
 
-async def test_generated_key_can_only_sign(keyed: HsmInstallation) -> None:
+async def test_generated_key_can_only_sign(hsm_with_key: HsmInstallation) -> None:
     """Resident, private, sensitive, never extractable; no decrypting."""
-    async with keyed.session() as session:
+    async with hsm_with_key.session() as session:
         await session.generate(OTHER, KeyAlgorithm.RSA_2048)
 
-    with keyed.raw(TokenRole.FIRMA) as raw:
+    with hsm_with_key.raw(TokenRole.FIRMA) as raw:
         key = objects.private_key(raw, OTHER.cka_id)
         attribute = pkcs11.Attribute
         for name in ("TOKEN", "PRIVATE", "SENSITIVE", "NEVER_EXTRACTABLE", "SIGN"):
@@ -156,12 +156,12 @@ async def test_empty_id_names_no_key(session: HsmSession) -> None:
     await session.self_test(KEY)
 
 
-async def test_twins_are_refused(keyed: HsmInstallation) -> None:
+async def test_twins_are_refused(hsm_with_key: HsmInstallation) -> None:
     """Of two keys with one CKA_ID neither signs."""
-    with keyed.raw(TokenRole.FIRMA) as raw:
+    with hsm_with_key.raw(TokenRole.FIRMA) as raw:
         objects.generate(raw, KEY.cka_id, "twin", KeyAlgorithm.RSA_2048)
 
-    async with keyed.session() as session:
+    async with hsm_with_key.session() as session:
         with pytest.raises(HsmRefusedError) as caught:
             await session.sign(KEY, DIGEST, PKCS1)
 
@@ -172,11 +172,11 @@ async def test_twins_are_refused(keyed: HsmInstallation) -> None:
 
 
 async def test_vanished_token_is_unavailable_not_without_keys(
-    keyed: HsmInstallation, session: HsmSession
+    hsm_with_key: HsmInstallation, session: HsmSession
 ) -> None:
     """A key used before and one never used get the same answer."""
     await session.sign(KEY, DIGEST, PKCS1)
-    keyed.tokens.rename(keyed.away)
+    hsm_with_key.tokens.rename(hsm_with_key.away)
 
     for ref in (KEY, OTHER):
         with pytest.raises(HsmUnavailableError) as caught:
@@ -187,31 +187,31 @@ async def test_vanished_token_is_unavailable_not_without_keys(
 
 
 async def test_key_never_looked_up_on_a_vanished_token_is_unavailable(
-    keyed: HsmInstallation, session: HsmSession
+    hsm_with_key: HsmInstallation, session: HsmSession
 ) -> None:
     """SoftHSM answers an empty list here, which is not believed."""
-    keyed.tokens.rename(keyed.away)
+    hsm_with_key.tokens.rename(hsm_with_key.away)
 
     with pytest.raises(HsmUnavailableError):
         await session.sign(KEY, DIGEST, PKCS1)
 
 
 async def test_destroy_on_a_vanished_token_is_unavailable(
-    keyed: HsmInstallation, session: HsmSession
+    hsm_with_key: HsmInstallation, session: HsmSession
 ) -> None:
     """It does not say "nothing there" of a token that is away."""
-    keyed.tokens.rename(keyed.away)
+    hsm_with_key.tokens.rename(hsm_with_key.away)
 
     with pytest.raises(HsmUnavailableError):
         await session.destroy(KEY)
 
 
 async def test_open_breaker_answers_at_once(
-    keyed: HsmInstallation,
+    hsm_with_key: HsmInstallation,
 ) -> None:
     """While the HSM is away, nobody waits for it."""
-    async with keyed.session(probe_s=60) as session:
-        keyed.tokens.rename(keyed.away)
+    async with hsm_with_key.session(probe_s=60) as session:
+        hsm_with_key.tokens.rename(hsm_with_key.away)
         with pytest.raises(HsmUnavailableError):
             await session.sign(KEY, DIGEST, PKCS1)
 
@@ -230,14 +230,16 @@ async def test_open_breaker_answers_at_once(
             await waiting
 
 
-async def test_returned_token_heals_without_restart(keyed: HsmInstallation) -> None:
+async def test_returned_token_heals_without_restart(
+    hsm_with_key: HsmInstallation,
+) -> None:
     """With the probe as it is by default."""
-    async with keyed.session() as session:
+    async with hsm_with_key.session() as session:
         public = await session.public_key(KEY)
-        keyed.tokens.rename(keyed.away)
+        hsm_with_key.tokens.rename(hsm_with_key.away)
         with pytest.raises(HsmUnavailableError):
             await session.sign(KEY, DIGEST, PKCS1)
-        keyed.away.rename(keyed.tokens)
+        hsm_with_key.away.rename(hsm_with_key.tokens)
 
         await until(lambda: session.status is HsmStatus.READY)
 
@@ -245,16 +247,16 @@ async def test_returned_token_heals_without_restart(keyed: HsmInstallation) -> N
 
 
 async def test_token_that_came_back_blank_heals_inside_the_call(
-    keyed: HsmInstallation, session: HsmSession
+    hsm_with_key: HsmInstallation, session: HsmSession
 ) -> None:
     """SoftHSM shows no keys after an absence that it noticed."""
     public = await session.public_key(KEY)
     thread = session._thread
     assert thread is not None
     raw = thread._connections[0].session(TokenRole.FIRMA)
-    keyed.tokens.rename(keyed.away)
+    hsm_with_key.tokens.rename(hsm_with_key.away)
     seen = await thread._in_thread(lambda: list(raw.get_objects()))
-    keyed.away.rename(keyed.tokens)
+    hsm_with_key.away.rename(hsm_with_key.tokens)
 
     signature = await session.sign(KEY, DIGEST, PKCS1)
 
@@ -280,44 +282,48 @@ async def test_session_lost_before_a_look_up_heals_inside_the_call(
     await session.self_test(KEY)
 
 
-async def test_idle_session_notices_by_itself(keyed: HsmInstallation) -> None:
+async def test_idle_session_notices_by_itself(hsm_with_key: HsmInstallation) -> None:
     """The keep-alive signature finds out before a person does."""
-    hsm = keyed.settings.hsm.model_copy(update={"keep_alive_s": 0.2})
-    async with HsmSession(hsm, keyed.profile, probe_s=0.1) as session:
-        keyed.tokens.rename(keyed.away)
+    hsm = hsm_with_key.settings.hsm.model_copy(update={"keep_alive_s": 0.2})
+    async with HsmSession(hsm, hsm_with_key.profile, probe_s=0.1) as session:
+        hsm_with_key.tokens.rename(hsm_with_key.away)
         await until(lambda: session.status is HsmStatus.UNAVAILABLE)
 
-        keyed.away.rename(keyed.tokens)
+        hsm_with_key.away.rename(hsm_with_key.tokens)
         await until(lambda: session.status is HsmStatus.READY)
 
         await session.keep_alive()
 
 
-async def test_open_while_the_hsm_is_away_heals_later(keyed: HsmInstallation) -> None:
+async def test_open_while_the_hsm_is_away_heals_later(
+    hsm_with_key: HsmInstallation,
+) -> None:
     """A worker starts all the same, and signs when the HSM comes."""
-    keyed.tokens.rename(keyed.away)
-    async with keyed.session(probe_s=0.2) as session:
+    hsm_with_key.tokens.rename(hsm_with_key.away)
+    async with hsm_with_key.session(probe_s=0.2) as session:
         assert session.status is HsmStatus.UNAVAILABLE
 
-        keyed.away.rename(keyed.tokens)
+        hsm_with_key.away.rename(hsm_with_key.tokens)
         await until(lambda: session.status is HsmStatus.READY)
 
         await session.self_test(KEY)
 
 
-async def test_hsm_without_our_own_keys_is_not_ready(keyed: HsmInstallation) -> None:
+async def test_hsm_without_our_own_keys_is_not_ready(
+    hsm_with_key: HsmInstallation,
+) -> None:
     """An `hsm init` that was cut off is named as the reason."""
-    with keyed.raw(TokenRole.FIRMA) as raw:
+    with hsm_with_key.raw(TokenRole.FIRMA) as raw:
         objects.destroy(raw, objects.KEEP_ALIVE_KEY.cka_id)
 
-    async with keyed.session() as session:
+    async with hsm_with_key.session() as session:
         assert session.status is HsmStatus.UNAVAILABLE
         assert "hsm init" in session.reason
 
 
-async def test_closed_session_is_unavailable(keyed: HsmInstallation) -> None:
+async def test_closed_session_is_unavailable(hsm_with_key: HsmInstallation) -> None:
     """Before and after, callers are told."""
-    session = keyed.session()
+    session = hsm_with_key.session()
     with pytest.raises(HsmUnavailableError):
         await session.sign(KEY, DIGEST, PKCS1)
     await session.open()

@@ -54,15 +54,19 @@ LOST = {
 
 
 @pytest.fixture
-def shim(made: HsmInstallation, monkeypatch: pytest.MonkeyPatch) -> Pkcs11Shim:
+def shim(
+    initialised_hsm: HsmInstallation, monkeypatch: pytest.MonkeyPatch
+) -> Pkcs11Shim:
     """A shim around its module, for this process."""
-    return made.shimmed(monkeypatch)
+    return initialised_hsm.shimmed(monkeypatch)
 
 
 @pytest.fixture
-async def session(made: HsmInstallation, shim: Pkcs11Shim) -> AsyncIterator[HsmSession]:
+async def session(
+    initialised_hsm: HsmInstallation, shim: Pkcs11Shim
+) -> AsyncIterator[HsmSession]:
     """An open session that probes often."""
-    async with made.session(module=shim.path, probe_s=0.2) as opened:
+    async with initialised_hsm.session(module=shim.path, probe_s=0.2) as opened:
         assert opened.reason == ""
         yield opened
 
@@ -226,11 +230,11 @@ async def test_missing_key_starts_nothing_anew_each_time(
 
 @pytest.mark.parametrize("code", [0xA0, 0xA4], ids=["PIN_INCORRECT", "PIN_LOCKED"])
 async def test_refused_pin_is_tried_once(
-    made: HsmInstallation, shim: Pkcs11Shim, code: int
+    initialised_hsm: HsmInstallation, shim: Pkcs11Shim, code: int
 ) -> None:
     """No start, no probe and no call leads to a second C_Login."""
     with shim.fault("C_Login", "code", code, at="firma") as rule:
-        async with made.session(module=shim.path, probe_s=0.02) as session:
+        async with initialised_hsm.session(module=shim.path, probe_s=0.02) as session:
             await asyncio.sleep(0.3)
             assert session.status is HsmStatus.PIN
             assert session.status_of(TokenRole.PKI) is HsmStatus.READY
@@ -239,7 +243,7 @@ async def test_refused_pin_is_tried_once(
             assert shim.used(rule) == 1
 
     # A corrected PIN helps at the next start and not before.
-    async with made.session(module=shim.path) as session:
+    async with initialised_hsm.session(module=shim.path) as session:
         assert session.status is HsmStatus.READY
 
 
@@ -262,13 +266,13 @@ async def test_pki_that_is_away_stops_no_signer(
 
 
 async def test_idle_tokens_are_kept_alive(
-    made: HsmInstallation, shim: Pkcs11Shim
+    initialised_hsm: HsmInstallation, shim: Pkcs11Shim
 ) -> None:
     """A test signature each `keep_alive_s`, and a look at the CA's key."""
-    hsm = made.settings.hsm.model_copy(
+    hsm = initialised_hsm.settings.hsm.model_copy(
         update={"keep_alive_s": 0.1, "module": shim.path}
     )
-    async with HsmSession(hsm, made.profile, probe_s=0.05) as session:
+    async with HsmSession(hsm, initialised_hsm.profile, probe_s=0.05) as session:
         signed = len(shim.signed())
         searches = shim.count("C_FindObjectsInit")
 
@@ -282,20 +286,22 @@ async def test_idle_tokens_are_kept_alive(
         assert session.reason == ""
 
 
-async def test_start_is_tried_again(made: HsmInstallation, shim: Pkcs11Shim) -> None:
+async def test_start_is_tried_again(
+    initialised_hsm: HsmInstallation, shim: Pkcs11Shim
+) -> None:
     """Of processes that start at once some are told CKR_GENERAL_ERROR."""
     with shim.fault("C_Initialize", "code", 0x05, times=3) as rule:
-        async with made.session(module=shim.path) as session:
+        async with initialised_hsm.session(module=shim.path) as session:
             assert session.reason == ""
             assert shim.used(rule) >= 4
 
 
 async def test_running_call_is_shown_to_the_watch(
-    made: HsmInstallation, shim: Pkcs11Shim
+    initialised_hsm: HsmInstallation, shim: Pkcs11Shim
 ) -> None:
     """From its start to its end, with the token it goes to."""
     watch = CallWatch()
-    async with made.session(module=shim.path, watch=watch) as session:
+    async with initialised_hsm.session(module=shim.path, watch=watch) as session:
         key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
         with shim.fault("C_Sign", "delay", 700, times=1):
             signing = asyncio.create_task(sign(session, key))

@@ -37,9 +37,9 @@ DIGEST = hashlib.sha256(MESSAGE).digest()
 
 
 @pytest.fixture
-async def session(made: HsmInstallation) -> AsyncIterator[HsmSession]:
+async def session(initialised_hsm: HsmInstallation) -> AsyncIterator[HsmSession]:
     """An open session that probes often."""
-    async with made.session(probe_s=0.2) as opened:
+    async with initialised_hsm.session(probe_s=0.2) as opened:
         yield opened
 
 
@@ -136,11 +136,11 @@ async def test_another_keys_w_does_not_open(session: HsmSession) -> None:
 
 
 async def test_vanished_token_is_unavailable_for_wrapped_keys(
-    made: HsmInstallation, session: HsmSession
+    initialised_hsm: HsmInstallation, session: HsmSession
 ) -> None:
     """It is not taken for a blob that does not open."""
     key = await session.generate_wrapped(KeyAlgorithm.EC_P256)
-    made.tokens.rename(made.away)
+    initialised_hsm.tokens.rename(initialised_hsm.away)
 
     with pytest.raises(HsmUnavailableError):
         await session.sign(key, DIGEST, SignatureScheme.ECDSA)
@@ -161,13 +161,13 @@ async def test_lost_session_heals_inside_the_call_for_wrapped_keys(
 
 
 async def test_wrapped_key_signs_after_a_restart_of_the_session(
-    made: HsmInstallation,
+    initialised_hsm: HsmInstallation,
 ) -> None:
     """Nothing of it lives in a session."""
-    async with made.session() as first:
+    async with initialised_hsm.session() as first:
         key = await first.generate_wrapped(KeyAlgorithm.RSA_2048)
 
-    async with made.session() as second:
+    async with initialised_hsm.session() as second:
         signature = await second.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
 
     public = key_pairs.load_spki(key.spki)
@@ -186,21 +186,21 @@ def test_blobs_do_not_show_themselves() -> None:
 
 
 async def test_rewrapped_key_signs_under_the_new_master(
-    made: HsmInstallation,
+    initialised_hsm: HsmInstallation,
 ) -> None:
     """Only `blob_w` changes; with the old master gone the new one opens it."""
-    with made.raw(TokenRole.FIRMA) as raw:
+    with initialised_hsm.raw(TokenRole.FIRMA) as raw:
         MasterKeys(raw).make(2)
-    async with made.session() as session:
+    async with initialised_hsm.session() as session:
         assert await session.master_versions() == (1, 2)
         key = await session.generate_wrapped(KeyAlgorithm.EC_P256)
         assert key.master == 2
         blob_w, method_w = await session.rewrap(key.blob_w, key.method_w, 2, 1)
         moved = dataclasses.replace(key, blob_w=blob_w, method_w=method_w, master=1)
-    with made.raw(TokenRole.FIRMA) as raw:
+    with initialised_hsm.raw(TokenRole.FIRMA) as raw:
         MasterKeys(raw).get(2).destroy()
 
-    async with made.session() as session:
+    async with initialised_hsm.session() as session:
         signature = await session.sign(moved, DIGEST, SignatureScheme.ECDSA)
         with pytest.raises(KeyNotFoundError):
             await session.sign(key, DIGEST, SignatureScheme.ECDSA)
@@ -217,9 +217,11 @@ async def test_rewrapping_an_altered_blob_is_refused(session: HsmSession) -> Non
         await session.rewrap(_altered(key.blob_w), key.method_w, 1, 1)
 
 
-async def test_twins_of_a_master_key_are_refused(made: HsmInstallation) -> None:
+async def test_twins_of_a_master_key_are_refused(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """Of two master keys with one label neither is chosen."""
-    with made.raw(TokenRole.FIRMA) as raw:
+    with initialised_hsm.raw(TokenRole.FIRMA) as raw:
         raw.generate_key(
             pkcs11.KeyType.AES,
             256,
@@ -229,16 +231,18 @@ async def test_twins_of_a_master_key_are_refused(made: HsmInstallation) -> None:
         )
 
     with pytest.raises(HsmRefusedError) as caught:
-        provision(made.settings)
+        provision(initialised_hsm.settings)
     assert caught.value.reason == "2 keys are labelled rubrica-mwk-1"
-    async with made.session() as session:
+    async with initialised_hsm.session() as session:
         assert session.status is HsmStatus.UNAVAILABLE
         assert "rubrica-mwk-1" in session.reason
 
 
-def test_master_key_only_wraps_and_cannot_leave(made: HsmInstallation) -> None:
+def test_master_key_only_wraps_and_cannot_leave(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """Sensitive, not extractable; it neither encrypts nor decrypts."""
-    with made.raw(TokenRole.FIRMA) as raw:
+    with initialised_hsm.raw(TokenRole.FIRMA) as raw:
         master = MasterKeys(raw).get(1)
         attribute = pkcs11.Attribute
         for name in ("TOKEN", "PRIVATE", "SENSITIVE", "WRAP", "UNWRAP"):
@@ -249,12 +253,14 @@ def test_master_key_only_wraps_and_cannot_leave(made: HsmInstallation) -> None:
             MasterKeys(raw).make(1)
 
 
-async def test_hsm_without_a_master_key_is_not_ready(made: HsmInstallation) -> None:
+async def test_hsm_without_a_master_key_is_not_ready(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """Installed before this version: `hsm init` makes what is missing."""
-    with made.raw(TokenRole.FIRMA) as raw:
+    with initialised_hsm.raw(TokenRole.FIRMA) as raw:
         MasterKeys(raw).get(1).destroy()
 
-    async with made.session() as session:
+    async with initialised_hsm.session() as session:
         assert session.status is HsmStatus.UNAVAILABLE
         assert "hsm init" in session.reason
 
@@ -263,7 +269,7 @@ async def test_hsm_without_a_master_key_is_not_ready(made: HsmInstallation) -> N
 
 
 async def test_identity_signs_what_the_pinned_key_verifies(
-    made: HsmInstallation, session: HsmSession
+    initialised_hsm: HsmInstallation, session: HsmSession
 ) -> None:
     """The file that fronts pin holds the public half."""
     spki, signature = await session.identity_statement(MESSAGE)
@@ -271,33 +277,35 @@ async def test_identity_signs_what_the_pinned_key_verifies(
     signatures.verify(
         key_pairs.load_spki(spki), signature, DIGEST, SignatureScheme.ECDSA
     )
-    pinned = load_pem_public_key(identity_path(made.settings).read_bytes())
+    pinned = load_pem_public_key(identity_path(initialised_hsm.settings).read_bytes())
     assert pinned == key_pairs.load_spki(spki)
 
 
 def test_pinned_identity_of_another_token_is_refused(
-    made: HsmInstallation, tmp_path_factory: pytest.TempPathFactory
+    initialised_hsm: HsmInstallation, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A file from elsewhere is not written over."""
-    path = identity_path(made.settings)
+    path = identity_path(initialised_hsm.settings)
     other = HsmInstallation.ready(tmp_path_factory.mktemp("other"), name="other")
     path.write_bytes(identity_path(other.settings).read_bytes())
 
     with pytest.raises(HsmRefusedError, match="pins another key"):
-        provision(made.settings)
+        provision(initialised_hsm.settings)
 
 
-def test_lost_identity_is_refused_while_it_is_pinned(made: HsmInstallation) -> None:
+def test_lost_identity_is_refused_while_it_is_pinned(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """A new identity is the operator's word: the file is removed first."""
-    path = identity_path(made.settings)
+    path = identity_path(initialised_hsm.settings)
     before = path.read_bytes()
-    with made.raw(TokenRole.FIRMA) as raw:
+    with initialised_hsm.raw(TokenRole.FIRMA) as raw:
         objects.destroy(raw, objects.IDENTITY_KEY.cka_id)
 
     with pytest.raises(HsmRefusedError, match="its key is not"):
-        provision(made.settings)
+        provision(initialised_hsm.settings)
     path.unlink()
-    report = provision(made.settings)
+    report = provision(initialised_hsm.settings)
 
     assert "worker identity" in report.made
     assert path.read_bytes() != before

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @dataclass
-class Place:
+class PinFolder:
     """A machine's folder of PINs, and the drop-in of its workers' unit."""
 
     root: Path
@@ -111,9 +111,9 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def pin_folder(tmp_path: Path) -> PinFolder:
     """Of an installation of 0.1.0: the folder is the workers' user's."""
-    place = Place(tmp_path)
+    place = PinFolder(tmp_path)
     place.folder.mkdir(mode=0o700)
     os.chown(place.folder, _ROLE, _ROLE)
     return place
@@ -124,100 +124,102 @@ def _owned(path: Path) -> tuple[int, int, str]:
     return state.st_uid, state.st_gid, oct(stat.S_IMODE(state.st_mode))
 
 
-def _prepared(place: Place, settings: Settings) -> None:
+def _prepared(pin_folder: PinFolder, settings: Settings) -> None:
     """The HSM has its keys: the root's certificate is there."""
     settings.root_file.parent.mkdir(parents=True, exist_ok=True)
     settings.root_file.write_text("a certificate")
-    assert settings.root_file.is_relative_to(place.root)
+    assert settings.root_file.is_relative_to(pin_folder.root)
 
 
-def test_pins_of_a_role_become_roots_own(place: Place) -> None:
+def test_pins_of_a_role_become_roots_own(pin_folder: PinFolder) -> None:
     """Folder and files; the drop-in names each PIN and no SO PIN."""
-    place.put("firma.pin", "firma-so.pin", "pki.pin", "firma-b.pin")
-    settings = place.settings("firma-b")
-    _prepared(place, settings)
+    pin_folder.put("firma.pin", "firma-so.pin", "pki.pin", "firma-b.pin")
+    settings = pin_folder.settings("firma-b")
+    _prepared(pin_folder, settings)
 
-    told = place.pins(settings).take()
+    told = pin_folder.pins(settings).take()
 
-    assert _owned(place.folder) == _CLOSED
-    assert {_owned(path) for path in place.folder.iterdir()} == {(0, 0, "0o600")}
-    assert place.handed() == [
-        place.line(f"{name}.pin") for name in ("firma", "pki", "firma-b")
+    assert _owned(pin_folder.folder) == _CLOSED
+    assert {_owned(path) for path in pin_folder.folder.iterdir()} == {(0, 0, "0o600")}
+    assert pin_folder.handed() == [
+        pin_folder.line(f"{name}.pin") for name in ("firma", "pki", "firma-b")
     ]
-    assert _owned(place.drop_in) == (0, 0, "0o644")
+    assert _owned(pin_folder.drop_in) == (0, 0, "0o644")
     assert len([line for line in told if line.startswith("taken ")]) == 5
 
 
 def test_role_may_read_and_not_write_when_systemd_reads_the_drop_in(
-    place: Place,
+    pin_folder: PinFolder,
 ) -> None:
     """A worker that starts just then has its PIN, and chooses no file for root."""
-    place.put("firma.pin", "pki.pin")
+    pin_folder.put("firma.pin", "pki.pin")
 
-    place.pins(place.settings()).take()
+    pin_folder.pins(pin_folder.settings()).take()
 
-    lines = [place.line("firma.pin"), place.line("pki.pin")]
-    assert place.reloads == [[*lines, "0", str(_ROLE), "0o710"]]
+    lines = [pin_folder.line("firma.pin"), pin_folder.line("pki.pin")]
+    assert pin_folder.reloads == [[*lines, "0", str(_ROLE), "0o710"]]
 
 
-def test_second_time_changes_nothing(place: Place) -> None:
+def test_second_time_changes_nothing(pin_folder: PinFolder) -> None:
     """No file is written, systemd reads nothing again, nothing is told."""
-    place.put("firma.pin", "pki.pin")
-    pins = place.pins(place.settings())
+    pin_folder.put("firma.pin", "pki.pin")
+    pins = pin_folder.pins(pin_folder.settings())
     pins.take()
-    before = place.drop_in.stat().st_mtime_ns
+    before = pin_folder.drop_in.stat().st_mtime_ns
 
     assert pins.take(make=True) == []
     assert pins.take() == []
-    assert place.drop_in.stat().st_mtime_ns == before
-    assert len(place.reloads) == 1
+    assert pin_folder.drop_in.stat().st_mtime_ns == before
+    assert len(pin_folder.reloads) == 1
 
 
 @pytest.mark.parametrize("owner", [0, _ROLE])
-def test_reload_that_failed_is_made_up_for(place: Place, owner: int) -> None:
+def test_reload_that_failed_is_made_up_for(pin_folder: PinFolder, owner: int) -> None:
     """By the next run, whoever's PINs are by then: the drop-in is the same."""
-    os.chown(place.folder, owner, owner)
-    place.put("firma.pin", "pki.pin", owner=owner)
-    place.is_refused = True
-    pins = place.pins(place.settings())
+    os.chown(pin_folder.folder, owner, owner)
+    pin_folder.put("firma.pin", "pki.pin", owner=owner)
+    pin_folder.is_refused = True
+    pins = pin_folder.pins(pin_folder.settings())
 
     with pytest.raises(SettingsError, match="daemon-reload"):
         pins.take()
-    failed = (place.handed(), list(place.reloads), _owned(place.folder))
+    failed = (pin_folder.handed(), list(pin_folder.reloads), _owned(pin_folder.folder))
     pins.take()
 
-    lines = [place.line("firma.pin"), place.line("pki.pin")]
+    lines = [pin_folder.line("firma.pin"), pin_folder.line("pki.pin")]
     assert failed == (lines, [], (0, owner, "0o710"))
-    assert place.reloads == [[*lines, "0", str(owner), "0o710"]]
-    assert _owned(place.folder) == _CLOSED
+    assert pin_folder.reloads == [[*lines, "0", str(owner), "0o710"]]
+    assert _owned(pin_folder.folder) == _CLOSED
     assert pins.take() == []
-    assert len(place.reloads) == 1
+    assert len(pin_folder.reloads) == 1
 
 
-def test_reload_comes_before_a_file_is_closed_by_hand(place: Place) -> None:
+def test_reload_comes_before_a_file_is_closed_by_hand(pin_folder: PinFolder) -> None:
     """Whoever closed the folder: a PIN that is a role's yet may be in no unit read."""
-    place.put("firma.pin", "pki.pin")
-    pins = place.pins(place.settings())
+    pin_folder.put("firma.pin", "pki.pin")
+    pins = pin_folder.pins(pin_folder.settings())
     pins.take()
-    os.chown(place.folder / "pki.pin", _ROLE, _ROLE)
+    os.chown(pin_folder.folder / "pki.pin", _ROLE, _ROLE)
 
     pins.take()
 
-    assert len(place.reloads) == 2
+    assert len(pin_folder.reloads) == 2
 
 
 def test_no_systemd_is_told_where_none_runs(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pin_folder: PinFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in a container, or an image that is made; where one runs, it has to answer."""
-    place.put("firma.pin", "pki.pin")
+    pin_folder.put("firma.pin", "pki.pin")
     programs, runs = tmp_path / "bin", tmp_path / "run"
     programs.mkdir()
     (programs / "systemctl").write_text("#!/bin/sh\necho broken >&2; exit 1\n")
     (programs / "systemctl").chmod(0o755)
     monkeypatch.setenv("PATH", str(programs), prepend=":")
     monkeypatch.setattr("hsm_config.provisioning.own_pins._SYSTEMD", runs)
-    pins = OwnPins(place.settings(), folder=place.folder, drop_in=place.drop_in)
+    pins = OwnPins(
+        pin_folder.settings(), folder=pin_folder.folder, drop_in=pin_folder.drop_in
+    )
 
     runs.mkdir()
     with pytest.raises(SettingsError, match="broken"):
@@ -225,120 +227,135 @@ def test_no_systemd_is_told_where_none_runs(
     runs.rmdir()
     pins.take()
 
-    assert _owned(place.folder) == _CLOSED
-    assert place.handed() == [place.line("firma.pin"), place.line("pki.pin")]
+    assert _owned(pin_folder.folder) == _CLOSED
+    assert pin_folder.handed() == [
+        pin_folder.line("firma.pin"),
+        pin_folder.line("pki.pin"),
+    ]
 
 
-def test_missing_pins_are_made_for_new_tokens_alone(place: Place) -> None:
+def test_missing_pins_are_made_for_new_tokens_alone(pin_folder: PinFolder) -> None:
     """Root's own from their first byte on, and only where it is asked for."""
-    pins = place.pins(place.settings())
+    pins = pin_folder.pins(pin_folder.settings())
 
     nothing = pins.take()
     made = pins.take(make=True)
 
     assert not [line for line in nothing if line.startswith("made ")]
     assert len([line for line in made if line.startswith("made ")]) == 5
-    names = {path.name for path in place.folder.iterdir()}
+    names = {path.name for path in pin_folder.folder.iterdir()}
     assert names == {"firma.pin", "firma-so.pin", "pki.pin", "pki-so.pin"}
-    assert {_owned(path) for path in place.folder.iterdir()} == {(0, 0, "0o600")}
-    assert place.handed() == [place.line("firma.pin"), place.line("pki.pin")]
+    assert {_owned(path) for path in pin_folder.folder.iterdir()} == {(0, 0, "0o600")}
+    assert pin_folder.handed() == [
+        pin_folder.line("firma.pin"),
+        pin_folder.line("pki.pin"),
+    ]
 
 
-def test_lost_pin_is_not_made_anew(place: Place) -> None:
+def test_lost_pin_is_not_made_anew(pin_folder: PinFolder) -> None:
     """No other opens the token: its name and the remedy are told."""
-    settings = place.settings()
-    _prepared(place, settings)
-    place.put("firma.pin")
+    settings = pin_folder.settings()
+    _prepared(pin_folder, settings)
+    pin_folder.put("firma.pin")
 
     with pytest.raises(SettingsError, match=r"pki\.pin.*bring it back from a backup"):
-        place.pins(settings).take(make=True)
+        pin_folder.pins(settings).take(make=True)
 
-    assert {path.name for path in place.folder.iterdir()} == {"firma.pin"}
+    assert {path.name for path in pin_folder.folder.iterdir()} == {"firma.pin"}
 
 
-def test_member_that_joins_gets_a_pin_and_loses_it_for_good(place: Place) -> None:
+def test_member_that_joins_gets_a_pin_and_loses_it_for_good(
+    pin_folder: PinFolder,
+) -> None:
     """The HSM has its keys by then; what was handed over is made no second time."""
-    place.put("firma.pin", "pki.pin")
-    settings = place.settings("firma-b")
-    _prepared(place, settings)
-    pins = place.pins(settings)
+    pin_folder.put("firma.pin", "pki.pin")
+    settings = pin_folder.settings("firma-b")
+    _prepared(pin_folder, settings)
+    pins = pin_folder.pins(settings)
 
     pins.take(make=True)
 
-    assert place.line("firma-b.pin") in place.handed()
-    (place.folder / "firma-b.pin").unlink()
+    assert pin_folder.line("firma-b.pin") in pin_folder.handed()
+    (pin_folder.folder / "firma-b.pin").unlink()
     with pytest.raises(SettingsError, match=r"firma-b\.pin"):
         pins.take(make=True)
 
 
-def test_pin_that_is_away_is_still_handed_over_once_it_is_back(place: Place) -> None:
+def test_pin_that_is_away_is_still_handed_over_once_it_is_back(
+    pin_folder: PinFolder,
+) -> None:
     """Until then systemd says which file is missing."""
-    place.put("firma.pin", "pki.pin")
-    pins = place.pins(place.settings())
+    pin_folder.put("firma.pin", "pki.pin")
+    pins = pin_folder.pins(pin_folder.settings())
     pins.take()
-    (place.folder / "pki.pin").rename(place.root / "pki.pin")
+    (pin_folder.folder / "pki.pin").rename(pin_folder.root / "pki.pin")
 
     pins.take()
 
-    assert place.handed() == [place.line("firma.pin"), place.line("pki.pin")]
+    assert pin_folder.handed() == [
+        pin_folder.line("firma.pin"),
+        pin_folder.line("pki.pin"),
+    ]
 
 
-def test_killed_between_so_pin_and_pin_goes_on(place: Place) -> None:
+def test_killed_between_so_pin_and_pin_goes_on(pin_folder: PinFolder) -> None:
     """What was made stays, what was not is made."""
-    place.put("firma-so.pin")
+    pin_folder.put("firma-so.pin")
 
-    place.pins(place.settings()).take(make=True)
+    pin_folder.pins(pin_folder.settings()).take(make=True)
 
-    assert (place.folder / "firma-so.pin").read_text() == "1234\n"
-    assert (place.folder / "firma.pin").exists()
+    assert (pin_folder.folder / "firma-so.pin").read_text() == "1234\n"
+    assert (pin_folder.folder / "firma.pin").exists()
 
 
-def test_pins_that_are_asked_for_are_not_made(place: Place) -> None:
+def test_pins_that_are_asked_for_are_not_made(pin_folder: PinFolder) -> None:
     """`hsm init --ask-pin`: the SO PINs alone."""
-    place.pins(place.settings()).take(make=True, asked=True)
+    pin_folder.pins(pin_folder.settings()).take(make=True, asked=True)
 
-    names = {path.name for path in place.folder.iterdir()}
+    names = {path.name for path in pin_folder.folder.iterdir()}
     assert names == {"firma-so.pin", "pki-so.pin"}
-    assert not place.drop_in.exists()
+    assert not pin_folder.drop_in.exists()
 
 
-def test_pins_of_another_makes_tokens_are_their_owners_to_bring(place: Place) -> None:
+def test_pins_of_another_makes_tokens_are_their_owners_to_bring(
+    pin_folder: PinFolder,
+) -> None:
     """None is made; which one is missing is told."""
-    place.put("firma.pin", owner=0)
+    pin_folder.put("firma.pin", owner=0)
 
     with pytest.raises(SettingsError, match=r"hsm\.pki\.pin_file.*HSM's owner"):
-        place.pins(place.settings(profile="luna")).take(make=True)
+        pin_folder.pins(pin_folder.settings(profile="luna")).take(make=True)
 
-    assert {path.name for path in place.folder.iterdir()} == {"firma.pin"}
+    assert {path.name for path in pin_folder.folder.iterdir()} == {"firma.pin"}
 
 
-def test_link_is_not_followed(place: Place) -> None:
+def test_link_is_not_followed(pin_folder: PinFolder) -> None:
     """Whose folder it was could have had root hand over any file."""
-    secret = place.root / "shadow"
+    secret = pin_folder.root / "shadow"
     secret.write_text("root's\n")
     secret.chmod(0o640)
-    place.put("pki.pin")
-    (place.folder / "firma.pin").symlink_to(secret)
+    pin_folder.put("pki.pin")
+    (pin_folder.folder / "firma.pin").symlink_to(secret)
 
     with pytest.raises(SettingsError, match=r"firma\.pin: is a link"):
-        place.pins(place.settings()).take()
+        pin_folder.pins(pin_folder.settings()).take()
 
-    assert not place.drop_in.exists()
+    assert not pin_folder.drop_in.exists()
     assert _owned(secret) == (0, 0, "0o640")
-    assert _owned(place.folder) == (_ROLE, _ROLE, "0o700")
+    assert _owned(pin_folder.folder) == (_ROLE, _ROLE, "0o700")
 
 
-def test_folder_that_is_a_link_is_not_followed(place: Place) -> None:
+def test_folder_that_is_a_link_is_not_followed(pin_folder: PinFolder) -> None:
     """Nor is a link to nowhere taken for a folder that is not there."""
-    there = place.folder.rename(place.root / "there")
-    place.folder.symlink_to(there)
+    there = pin_folder.folder.rename(pin_folder.root / "there")
+    pin_folder.folder.symlink_to(there)
 
     for _ in range(2):
         with pytest.raises(SettingsError, match=r"/hsm: is a link"):
-            place.pins(place.settings()).take()
-        there = there.rename(place.root / "away")
+            pin_folder.pins(pin_folder.settings()).take()
+        there = there.rename(pin_folder.root / "away")
 
-    assert _owned(place.root / "away") == (_ROLE, _ROLE, "0o700")
+    assert _owned(pin_folder.root / "away") == (_ROLE, _ROLE, "0o700")
 
 
 @pytest.mark.parametrize(
@@ -346,122 +363,126 @@ def test_folder_that_is_a_link_is_not_followed(place: Place) -> None:
 )
 @pytest.mark.parametrize("way", ["plain", "dots", "link"])
 def test_folder_with_what_workers_read_is_not_closed(
-    place: Place, key: str, way: str
+    pin_folder: PinFolder, key: str, way: str
 ) -> None:
     """It is told by its key, and everything is the workers' user's as before."""
-    place.put("firma.pin", "pki.pin", "firma-b.pin")
-    (place.folder / "below").mkdir()
-    place.put("below/luna.toml")
-    (place.root / "luna").symlink_to(place.folder / "below")
+    pin_folder.put("firma.pin", "pki.pin", "firma-b.pin")
+    (pin_folder.folder / "below").mkdir()
+    pin_folder.put("below/luna.toml")
+    (pin_folder.root / "luna").symlink_to(pin_folder.folder / "below")
     path = {
-        "plain": f"{place.folder}/below/luna.toml",
-        "dots": f"{place.root}/none/../hsm/below/luna.toml",
-        "link": f"{place.root}/luna/luna.toml",
+        "plain": f"{pin_folder.folder}/below/luna.toml",
+        "dots": f"{pin_folder.root}/none/../hsm/below/luna.toml",
+        "link": f"{pin_folder.root}/luna/luna.toml",
     }[way]
-    settings = place.settings("firma-b", hsm=_with(place, key, path))
+    settings = pin_folder.settings("firma-b", hsm=_with(pin_folder, key, path))
 
     with pytest.raises(SettingsError, match=rf"luna\.toml \(hsm\.{key}\) is no PIN"):
-        place.pins(settings).take()
+        pin_folder.pins(settings).take()
 
-    assert _owned(place.folder) == (_ROLE, _ROLE, "0o700")
+    assert _owned(pin_folder.folder) == (_ROLE, _ROLE, "0o700")
     names = ("firma.pin", "below/luna.toml")
-    owned = {_owned(place.folder / name) for name in names}
+    owned = {_owned(pin_folder.folder / name) for name in names}
     assert owned == {(_ROLE, _ROLE, "0o600")}
-    assert not place.drop_in.exists()
+    assert not pin_folder.drop_in.exists()
 
 
-def _with(place: Place, key: str, path: str) -> dict[str, Any]:
+def _with(pin_folder: PinFolder, key: str, path: str) -> dict[str, Any]:
     """A path under a key of `[hsm]`."""
     if key == "firma.pin_file":
         return {"firma": {"label": "firma", "pin_file": path}}
     if key == "replicas.0.config":
-        file = str(place.folder / "firma-b.pin")
+        file = str(pin_folder.folder / "firma-b.pin")
         return {"replicas": [{"label": "firma-b", "pin_file": file, "config": path}]}
     return {key: path}
 
 
 def test_folder_that_a_drop_in_has_workers_look_into_is_not_closed(
-    place: Place,
+    pin_folder: PinFolder,
 ) -> None:
     """A library's configuration; what systemd reads is in nobody's way."""
-    place.put("firma.pin", "pki.pin")
-    own = place.root / "rubrica-signing@.service.d" / "own.conf"
+    pin_folder.put("firma.pin", "pki.pin")
+    own = pin_folder.root / "rubrica-signing@.service.d" / "own.conf"
     own.parent.mkdir()
-    line = f"Environment=CONF={place.folder}"
+    line = f"Environment=CONF={pin_folder.folder}"
     own.write_text(f"[Service]\n# {line}\n{line}\n")
 
     with pytest.raises(SettingsError, match=r"CONF=.*/own\.conf\) is no PIN"):
-        place.pins(place.settings()).take()
+        pin_folder.pins(pin_folder.settings()).take()
 
-    assert _owned(place.folder) == (_ROLE, _ROLE, "0o700")
-    own.write_text(f"[Service]\n{line}-client\nLoadCredential=a:{place.folder}/a\n")
-    place.pins(place.settings()).take()
-    assert _owned(place.folder) == _CLOSED
+    assert _owned(pin_folder.folder) == (_ROLE, _ROLE, "0o700")
+    own.write_text(
+        f"[Service]\n{line}-client\nLoadCredential=a:{pin_folder.folder}/a\n"
+    )
+    pin_folder.pins(pin_folder.settings()).take()
+    assert _owned(pin_folder.folder) == _CLOSED
 
 
-def test_name_alone_of_a_pin_from_elsewhere_is_no_file(place: Place) -> None:
+def test_name_alone_of_a_pin_from_elsewhere_is_no_file(pin_folder: PinFolder) -> None:
     """A credential's, wherever the settings say that it lies."""
-    place.put("pki.pin")
-    named = str(place.folder / "below" / "firma.pin")
+    pin_folder.put("pki.pin")
+    named = str(pin_folder.folder / "below" / "firma.pin")
     firma = {"label": "firma", "pin_file": named, "pin_source": "credential"}
 
-    place.pins(place.settings(hsm={"firma": firma})).take()
+    pin_folder.pins(pin_folder.settings(hsm={"firma": firma})).take()
 
-    assert _owned(place.folder) == _CLOSED
+    assert _owned(pin_folder.folder) == _CLOSED
 
 
 @pytest.mark.parametrize("name", ["a b.pin", "50%.pin", "a:b.pin", "ñ.pin", "a\n.pin"])
 def test_pin_with_a_name_that_a_unit_reads_otherwise_is_refused(
-    place: Place, name: str
+    pin_folder: PinFolder, name: str
 ) -> None:
     """Before anything is closed."""
-    place.put(name)
+    pin_folder.put(name)
 
     with pytest.raises(SettingsError, match="no file of such a name"):
-        place.pins(place.settings(pin_file=str(place.folder / name))).take()
+        pin_folder.pins(
+            pin_folder.settings(pin_file=str(pin_folder.folder / name))
+        ).take()
 
-    assert _owned(place.folder) == (_ROLE, _ROLE, "0o700")
+    assert _owned(pin_folder.folder) == (_ROLE, _ROLE, "0o700")
 
 
-def test_lines_of_another_hsm_stay(place: Place) -> None:
+def test_lines_of_another_hsm_stay(pin_folder: PinFolder) -> None:
     """`hsm move` needs both HSMs' PINs; those whose file is gone go."""
-    place.put("firma.pin", "pki.pin", "old.pin")
-    place.drop_in.parent.mkdir()
-    lines = [place.line("old.pin"), place.line("gone.pin")]
-    place.drop_in.write_text("\n".join(["[Service]", *lines]))
+    pin_folder.put("firma.pin", "pki.pin", "old.pin")
+    pin_folder.drop_in.parent.mkdir()
+    lines = [pin_folder.line("old.pin"), pin_folder.line("gone.pin")]
+    pin_folder.drop_in.write_text("\n".join(["[Service]", *lines]))
 
-    place.pins(place.settings()).take()
+    pin_folder.pins(pin_folder.settings()).take()
 
-    assert place.handed() == [
-        place.line(name) for name in ("firma.pin", "pki.pin", "old.pin")
+    assert pin_folder.handed() == [
+        pin_folder.line(name) for name in ("firma.pin", "pki.pin", "old.pin")
     ]
 
 
-def test_pin_elsewhere_is_left_and_told(place: Place) -> None:
+def test_pin_elsewhere_is_left_and_told(pin_folder: PinFolder) -> None:
     """Its folder may be anybody's; the worker reads it by itself as ever."""
-    other = place.root / "elsewhere.pin"
+    other = pin_folder.root / "elsewhere.pin"
     other.write_text("1234\n")
     os.chown(other, _ROLE, _ROLE)
-    settings = place.settings(pin_file=str(other))
+    settings = pin_folder.settings(pin_file=str(other))
 
-    told = place.pins(settings).take()
+    told = pin_folder.pins(settings).take()
 
     assert _owned(other)[0] == _ROLE
-    assert not place.drop_in.exists()
+    assert not pin_folder.drop_in.exists()
     assert told[-1].startswith(f"left  {other}: ")
 
 
 @pytest.mark.parametrize("source", ["credential", "prompt"])
 def test_pin_from_elsewhere_is_handed_over_by_no_line(
-    place: Place, source: str
+    pin_folder: PinFolder, source: str
 ) -> None:
     """What the operator's own drop-in encrypts, or nobody keeps."""
-    place.put("firma.pin", "pki.pin")
-    place.pins(place.settings()).take()
+    pin_folder.put("firma.pin", "pki.pin")
+    pin_folder.pins(pin_folder.settings()).take()
 
-    place.pins(place.settings(pin_source=source)).take(make=True)
+    pin_folder.pins(pin_folder.settings(pin_source=source)).take(make=True)
 
-    assert place.handed() == []
+    assert pin_folder.handed() == []
 
 
 @pytest.fixture
@@ -477,21 +498,21 @@ def unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return text
 
 
-def test_doctor_tells_where_a_pin_lies_open(place: Place, unit: Path) -> None:
+def test_doctor_tells_where_a_pin_lies_open(pin_folder: PinFolder, unit: Path) -> None:
     """Each file, with the command that closes it; then that none is handed over."""
-    place.put("firma.pin", "firma-so.pin", "pki.pin")
-    settings = place.settings()
+    pin_folder.put("firma.pin", "firma-so.pin", "pki.pin")
+    settings = pin_folder.settings()
 
-    before = list(look_at_pins(settings, place.folder))
-    place.pins(settings).take()
-    unhanded = list(look_at_pins(settings, place.folder))
-    unit.write_text(place.drop_in.read_text())
-    after = list(look_at_pins(settings, place.folder))
+    before = list(look_at_pins(settings, pin_folder.folder))
+    pin_folder.pins(settings).take()
+    unhanded = list(look_at_pins(settings, pin_folder.folder))
+    unit.write_text(pin_folder.drop_in.read_text())
+    after = list(look_at_pins(settings, pin_folder.folder))
 
     names = ("firma.pin", "firma-so.pin", "pki.pin")
     told = [each.what for each in before]
     assert [
-        f"{place.folder / name}: others than root" in what
+        f"{pin_folder.folder / name}: others than root" in what
         for name, what in zip(names, told, strict=True)
     ] == [True] * 3
     assert {each.remedy for each in [*before, *unhanded]} == {"rubrica hsm pins"}
@@ -499,55 +520,57 @@ def test_doctor_tells_where_a_pin_lies_open(place: Place, unit: Path) -> None:
     assert after == []
 
 
-def test_doctor_tells_of_a_pin_elsewhere(place: Place, unit: Path) -> None:
+def test_doctor_tells_of_a_pin_elsewhere(pin_folder: PinFolder, unit: Path) -> None:
     """Where it is to be moved, and what the settings are to say then."""
     assert unit.exists()
-    other = place.root / "elsewhere.pin"
+    other = pin_folder.root / "elsewhere.pin"
     other.write_text("1234\n")
     other.chmod(0o640)
 
-    found = list(look_at_pins(place.settings(pin_file=str(other)), place.folder))
+    found = list(
+        look_at_pins(pin_folder.settings(pin_file=str(other)), pin_folder.folder)
+    )
 
     assert "0640 root root" in found[0].what
     place_of = [each.remedy.split("; ")[0] for each in found]
     assert place_of == [
-        f"mv -n {other} {place.folder / name}"
+        f"mv -n {other} {pin_folder.folder / name}"
         for name in ("elsewhere.pin", "elsewhere-2.pin")
     ]
-    assert f"hsm.firma.pin_file = {place.folder}/elsewhere.pin" in found[0].remedy
+    assert f"hsm.firma.pin_file = {pin_folder.folder}/elsewhere.pin" in found[0].remedy
     assert "1234" not in repr(found)
 
 
 @pytest.mark.parametrize("taken", ["firma.pin", "firma-so.pin", "a link"])
 def test_pin_elsewhere_is_moved_onto_no_other(
-    place: Place, unit: Path, taken: str
+    pin_folder: PinFolder, unit: Path, taken: str
 ) -> None:
     """A name that is taken, or whose SO PIN's is, is not told for another token."""
     unit.write_text("[Service]\nLoadCredential=firma.pin:/etc/rubrica/hsm/firma.pin\n")
     if taken == "a link":
-        (place.folder / "firma.pin").symlink_to("/nowhere")
+        (pin_folder.folder / "firma.pin").symlink_to("/nowhere")
     else:
-        place.put(taken)
-    other = place.root / "hsm-new" / "firma.pin"
+        pin_folder.put(taken)
+    other = pin_folder.root / "hsm-new" / "firma.pin"
     other.parent.mkdir()
     for path in (other, other.with_name("firma-so.pin")):
         path.write_text("1234\n")
         path.chmod(0o600)
         os.chown(path, _ROLE, _ROLE)
-    settings = place.settings("firma-b", pin_file=str(other))
+    settings = pin_folder.settings("firma-b", pin_file=str(other))
 
-    found = [each.remedy for each in look_at_pins(settings, place.folder)]
-    told = place.pins(settings).take()
+    found = [each.remedy for each in look_at_pins(settings, pin_folder.folder)]
+    told = pin_folder.pins(settings).take()
 
     moved = [remedy.split("; ")[0] for remedy in found]
     assert moved[:2] == [
-        f"mv -n {other} {place.folder}/firma-2.pin",
-        f"mv -n {other.with_name('firma-so.pin')} {place.folder}/firma-2-so.pin",
+        f"mv -n {other} {pin_folder.folder}/firma-2.pin",
+        f"mv -n {other.with_name('firma-so.pin')} {pin_folder.folder}/firma-2-so.pin",
     ]
     assert len(set(moved)) == 6
-    assert f"move it to {place.folder}/firma-2.pin" in told[-3]
+    assert f"move it to {pin_folder.folder}/firma-2.pin" in told[-3]
     # Root's by now, it is handed over no more than before.
     os.chown(other.parent, 0, 0)
     os.chown(other, 0, 0)
-    handed = [each.what for each in look_at_pins(settings, place.folder)]
+    handed = [each.what for each in look_at_pins(settings, pin_folder.folder)]
     assert f"{other}: is root's own, and no worker is handed it" in handed

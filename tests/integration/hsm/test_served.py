@@ -12,7 +12,7 @@ from appliance.core.installation_store import RESTORED, InstallationStore
 from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.generation import NONE, Generation
 from appliance.domain.keys import DigestAlgorithm, SignatureScheme
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from worker.hsm import generation_check as served
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import GenerationCheck
@@ -39,7 +39,7 @@ class PlayedHsm:
         return b"signature"
 
 
-def looking(core: CoreParts, hsm: PlayedHsm) -> GenerationCheck:
+def looking(core: CoreFixture, hsm: PlayedHsm) -> GenerationCheck:
     """What a worker looks with."""
     return GenerationCheck(cast("HsmSession", hsm), core.store)
 
@@ -55,13 +55,13 @@ def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served, "LOOK_AGAIN_S", 0.0)
 
 
-async def set_own(core: CoreParts, generation: Generation) -> None:
+async def set_own(core: CoreFixture, generation: Generation) -> None:
     """Have the record be of a take-over."""
     async with core.store.write() as transaction:
         await InstallationStore(transaction).set_generation(generation)
 
 
-async def test_restored_record_is_known_with_the_hsm_away(core: CoreParts) -> None:
+async def test_restored_record_is_known_with_the_hsm_away(core: CoreFixture) -> None:
     """Its other token may be there, and certify."""
     await set_own(core, RESTORED)
     hsm = PlayedHsm(HsmStatus.UNAVAILABLE)
@@ -69,7 +69,7 @@ async def test_restored_record_is_known_with_the_hsm_away(core: CoreParts) -> No
     assert not await looking(core, hsm).look()
 
 
-async def test_number_that_was_read_counts_while_it_is_away(core: CoreParts) -> None:
+async def test_number_that_was_read_counts_while_it_is_away(core: CoreFixture) -> None:
     """And the HSM is looked at anew when it comes back."""
     hsm = PlayedHsm(served=Generation(2))
     seen = looking(core, hsm)
@@ -83,7 +83,7 @@ async def test_number_that_was_read_counts_while_it_is_away(core: CoreParts) -> 
 
 
 async def test_that_another_is_served_is_looked_at_sooner(
-    core: CoreParts, monkeypatch: pytest.MonkeyPatch
+    core: CoreFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its operator is about to take over; that all is well is believed for longer."""
     assert _LOOK_AGAIN_S < _LOOK_S
@@ -98,7 +98,7 @@ async def test_that_another_is_served_is_looked_at_sooner(
 
 
 async def test_of_two_of_one_number_the_one_of_the_hsm_is_served(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """Both took over at once, and found the same number free."""
     hsm = PlayedHsm(served=Generation(2, "b0"))
@@ -109,7 +109,9 @@ async def test_of_two_of_one_number_the_one_of_the_hsm_is_served(
     assert await seen.look()
 
 
-async def test_document_in_hand_uses_no_key_after_a_take_over(core: CoreParts) -> None:
+async def test_document_in_hand_uses_no_key_after_a_take_over(
+    core: CoreFixture,
+) -> None:
     """However long its reading took since the worker last looked."""
     hsm, none = PlayedHsm(), cast("Any", None)
     seen = looking(core, hsm)

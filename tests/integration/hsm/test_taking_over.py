@@ -21,7 +21,7 @@ from appliance.domain.vocab import EventKind
 from appliance.keys.take_over import record_take_over
 from hsm_config.pkcs11 import objects
 from hsm_config.provisioning import generation
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.hsm.hsm_installation import HsmInstallation
 from tests.support.hsm.pkcs11_shim import Pkcs11Shim
 from tests.support.processes.forked_process import Running
@@ -78,11 +78,11 @@ async def hosts_of_one_hsm(
 
 @pytest.mark.parametrize("first", ["0a", "f0"])
 def test_pairs_of_one_number_stand_side_by_side(
-    made: HsmInstallation, first: str
+    initialised_hsm: HsmInstallation, first: str
 ) -> None:
     """Whichever is made first, the one with the greater mark stays alone."""
     second = {"0a": "f0", "f0": "0a"}[first]
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         for mark in (first, second):
             generation.write(session, Generation(4, mark))
 
@@ -91,7 +91,7 @@ def test_pairs_of_one_number_stand_side_by_side(
 
 
 def test_greater_one_that_comes_meanwhile_stays(
-    made: HsmInstallation, monkeypatch: pytest.MonkeyPatch
+    initialised_hsm: HsmInstallation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever look of a slow host it comes after: its record is served already."""
     find, left = objects.find_label, 0
@@ -107,7 +107,7 @@ def test_greater_one_that_comes_meanwhile_stays(
         return found
 
     monkeypatch.setattr(objects, "find_label", find_and_wait)
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         for looks in range(1, 9):
             number = 50 + looks  # above what other tests gave the token
             quick = Generation(number, "f0")
@@ -122,9 +122,11 @@ def test_greater_one_that_comes_meanwhile_stays(
     assert looks >= 3
 
 
-def test_number_of_before_there_were_marks_is_below(made: HsmInstallation) -> None:
+def test_number_of_before_there_were_marks_is_below(
+    initialised_hsm: HsmInstallation,
+) -> None:
     """It is a take-over all the same."""
-    with made.raw(TokenRole.FIRMA) as session:
+    with initialised_hsm.raw(TokenRole.FIRMA) as session:
         generation.write(session, Generation(4))
         assert generation.read(session) == Generation(4)
         generation.write(session, Generation(4, "0a"))
@@ -155,7 +157,7 @@ async def test_one_host_of_several_has_the_hsm(tmp_path: Path) -> None:
     assert (await own(hosts[0])).number == served.number + 1
 
 
-async def test_record_keeps_the_greatest(core: CoreParts) -> None:
+async def test_record_keeps_the_greatest(core: CoreFixture) -> None:
     """Of several hosts of it; each row tells from which number to which."""
     taken = [Generation(number, f"{99 - number}") for number in range(1, 13)]
     mixed = [taken[at * 5 % len(taken)] for at in range(len(taken))]
@@ -176,7 +178,7 @@ async def test_record_keeps_the_greatest(core: CoreParts) -> None:
     ]
 
 
-async def test_audit_tells_of_a_record_that_was_brought_back(core: CoreParts) -> None:
+async def test_audit_tells_of_a_record_that_was_brought_back(core: CoreFixture) -> None:
     """Not of a number below zero."""
     async with core.store.write() as transaction:
         await InstallationStore(transaction).set_generation(RESTORED)

@@ -17,7 +17,13 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.people.person_store import PersonStore
 from appliance.web import i18n
-from tests.support.faces.api_services import BASE_URL, CUIL, EMAIL, Parts, open_parts
+from tests.support.faces.api_services import (
+    BASE_URL,
+    CUIL,
+    EMAIL,
+    ApiServices,
+    open_api_services,
+)
 
 LOGIN, SIGNING = "una clave de ingreso", "una clave de firma"
 _HERE = Path(__file__).resolve().parents[3] / "appliance" / "api"
@@ -25,52 +31,56 @@ _SAID = re.compile(r"\bt\(\s*[\"']([^\"']+)[\"']\s*\)")
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """The core of a face."""
-    async with open_parts(tmp_path, web={"body_timeout_s": 2}) as made:
+    async with open_api_services(tmp_path, web={"body_timeout_s": 2}) as made:
         yield made
 
 
 @pytest.fixture
-def client(parts: Parts) -> HttpClient:
+def client(api_services: ApiServices) -> HttpClient:
     """A browser's calls."""
-    return create_api(parts).test_client()
+    return create_api(api_services).test_client()
 
 
-async def invite(parts: Parts, name: str = "Ana <Núñez>") -> Invitation:
+async def invite(api_services: ApiServices, name: str = "Ana <Núñez>") -> Invitation:
     """A person invited by an officer."""
-    return await parts.invitations.invite(
+    return await api_services.invitations.invite(
         "console:c1", CUIL, name, EMAIL, VouchedBy.OFFICER
     )
 
 
-async def fields(parts: Parts, link: Invitation, **other: str) -> dict[str, str]:
+async def fields(
+    api_services: ApiServices, link: Invitation, **other: str
+) -> dict[str, str]:
     """The form, filled in well but for what is given."""
-    view = await parts.enrolment.look(link.code)
+    view = await api_services.enrolment.look(link.code)
     return {
         "login_password": LOGIN,
         "login_password_again": LOGIN,
         "signing_password": SIGNING,
         "signing_password_again": SIGNING,
-        "totp_code": pyotp.TOTP(view.totp_secret).at(parts.clock.now()),
+        "totp_code": pyotp.TOTP(view.totp_secret).at(api_services.clock.now()),
         "opening": view.opening,
         **other,
     }
 
 
-async def test_link_leads_to_the_api_and_shows_once(parts: Parts) -> None:
+async def test_link_leads_to_the_api_and_shows_once(api_services: ApiServices) -> None:
     """The link is 256 bits on the address of the API, kept as a hash."""
-    link = await invite(parts)
+    link = await invite(api_services)
 
     assert link.url == f"{BASE_URL}/alta/{link.code}"
     assert len(link.code) == 43
     assert link.code not in repr(link)
-    assert (link.until - parts.clock.now()).days == 3
+    assert (link.until - api_services.clock.now()).days == 3
 
 
-async def test_page_shows_person_qr_and_key(parts: Parts, client: HttpClient) -> None:
+async def test_page_shows_person_qr_and_key(
+    api_services: ApiServices, client: HttpClient
+) -> None:
     """The form shows whose it is, escaped, and the seed as QR and as text."""
-    link = await invite(parts)
+    link = await invite(api_services)
 
     answer = await client.get(f"/alta/{link.code}")
     page = await answer.get_data(as_text=True)
@@ -79,7 +89,7 @@ async def test_page_shows_person_qr_and_key(parts: Parts, client: HttpClient) ->
     assert "Ana &lt;Núñez&gt;" in page
     assert "20-26756539-3" in page
     assert "<svg" in page
-    opened = await parts.enrolment.look(link.code, opening_of(page))
+    opened = await api_services.enrolment.look(link.code, opening_of(page))
     assert opened.totp_secret == seed_of(page)
     assert "PREPROD" in page
 
@@ -96,10 +106,10 @@ def opening_of(page: str) -> str:
     return str(hidden)
 
 
-async def test_each_browser_is_shown_its_own_seed(parts: Parts) -> None:
+async def test_each_browser_is_shown_its_own_seed(api_services: ApiServices) -> None:
     """Who opened the link before has a seed that is worth nothing afterwards."""
-    link = await invite(parts)
-    thief, owner = (create_api(parts).test_client() for _ in range(2))
+    link = await invite(api_services)
+    thief, owner = (create_api(api_services).test_client() for _ in range(2))
 
     async def opened(browser: HttpClient) -> str:
         answer = await browser.get(f"/alta/{link.code}")
@@ -109,14 +119,14 @@ async def test_each_browser_is_shown_its_own_seed(parts: Parts) -> None:
     page = await opened(owner)
     assert seed_of(page) != known
     assert seed_of(
-        await opened(create_api(parts).test_client(use_cookies=False))
+        await opened(create_api(api_services).test_client(use_cookies=False))
     ) not in {
         known,
         seed_of(page),
     }
 
-    now = parts.clock.now()
-    form = await fields(parts, link, opening=opening_of(page))
+    now = api_services.clock.now()
+    form = await fields(api_services, link, opening=opening_of(page))
     stolen = await owner.post(
         f"/alta/{link.code}", form={**form, "totp_code": pyotp.TOTP(known).at(now)}
     )
@@ -127,23 +137,23 @@ async def test_each_browser_is_shown_its_own_seed(parts: Parts) -> None:
     )
     assert done.status_code == 200
 
-    parts.clock.forward(60)
-    later = parts.clock.now()
-    challenge = await parts.login.login(CUIL, LOGIN.encode(), "192.0.2.1")
+    api_services.clock.forward(60)
+    later = api_services.clock.now()
+    challenge = await api_services.login.login(CUIL, LOGIN.encode(), "192.0.2.1")
     code = pyotp.TOTP(known).at(later)
     with pytest.raises(ApplianceError, match="OTP_INVALID"):
-        await parts.login.otp(challenge.login_token, code, "192.0.2.1")
-    await parts.login.otp(challenge.login_token, mine.at(later), "192.0.2.1")
+        await api_services.login.otp(challenge.login_token, code, "192.0.2.1")
+    await api_services.login.otp(challenge.login_token, mine.at(later), "192.0.2.1")
 
 
-async def test_same_browser_need_not_scan_again(parts: Parts) -> None:
+async def test_same_browser_need_not_scan_again(api_services: ApiServices) -> None:
     """A reload and another language by its cookie; a mistake even without one."""
-    link = await invite(parts)
+    link = await invite(api_services)
     address = f"https://localhost/alta/{link.code}"
-    browser = create_api(parts).test_client()
-    bare = create_api(parts).test_client(use_cookies=False)
+    browser = create_api(api_services).test_client()
+    bare = create_api(api_services).test_client(use_cookies=False)
     first = await (await browser.get(address)).get_data(as_text=True)
-    form = await fields(parts, link, opening=opening_of(first), totp_code="12")
+    form = await fields(api_services, link, opening=opening_of(first), totp_code="12")
 
     for answer in (
         await browser.get(address),
@@ -158,11 +168,11 @@ async def test_same_browser_need_not_scan_again(parts: Parts) -> None:
 
 @pytest.mark.parametrize("opening", ["", "x", "x" * 44, "ñ" * 43])
 async def test_opening_that_is_none_opens_nothing(
-    parts: Parts, client: HttpClient, opening: str
+    api_services: ApiServices, client: HttpClient, opening: str
 ) -> None:
     """The form comes back with a seed that the server made."""
-    link = await invite(parts)
-    form = await fields(parts, link)
+    link = await invite(api_services)
+    form = await fields(api_services, link)
 
     answer = await client.post(f"/alta/{link.code}", form=form | {"opening": opening})
     page = await answer.get_data(as_text=True)
@@ -171,9 +181,11 @@ async def test_opening_that_is_none_opens_nothing(
     assert opening_of(page) not in {opening, form["opening"]}
 
 
-async def test_page_is_under_a_strict_policy(parts: Parts, client: HttpClient) -> None:
+async def test_page_is_under_a_strict_policy(
+    api_services: ApiServices, client: HttpClient
+) -> None:
     """Nothing inline, nothing from elsewhere, no frame, no cache."""
-    link = await invite(parts)
+    link = await invite(api_services)
 
     answer = await client.get(f"/alta/{link.code}")
 
@@ -205,10 +217,10 @@ async def test_style_is_served_and_nothing_else(client: HttpClient) -> None:
 
 
 async def test_page_speaks_the_readers_language(
-    parts: Parts, client: HttpClient
+    api_services: ApiServices, client: HttpClient
 ) -> None:
     """Spanish by default, English on request; `lang` says so."""
-    link = await invite(parts)
+    link = await invite(api_services)
     for wanted, lang, words in (
         ("", "es-AR", "Elegí cómo ingresás"),
         ("en", "en", "Choose how you sign in"),
@@ -235,36 +247,38 @@ def test_every_sentence_of_the_page_is_there_in_spanish() -> None:
 
 
 async def test_enrolment_gives_secrets_and_asks_for_a_certificate(
-    parts: Parts, client: HttpClient
+    api_services: ApiServices, client: HttpClient
 ) -> None:
     """Both passwords work, the code is used, and the HSM has a task."""
-    link = await invite(parts)
-    form = await fields(parts, link)
+    link = await invite(api_services)
+    form = await fields(api_services, link)
 
     answer = await client.post(f"/alta/{link.code}", form=form)
 
     assert answer.status_code == 200
     assert "ya podés firmar" in await answer.get_data(as_text=True)
-    async with parts.store.read() as transaction:
+    async with api_services.store.read() as transaction:
         person = await PersonStore(transaction).get(link.person)
         secret = await PersonStore(transaction).signing_secret(link.person)
     assert person is not None
     assert person.state is PersonState.ACTIVE
     assert secret is not None
-    challenge = await parts.login.login(CUIL, LOGIN.encode(), "192.0.2.1")
+    challenge = await api_services.login.login(CUIL, LOGIN.encode(), "192.0.2.1")
     with pytest.raises(ApplianceError) as used:
-        await parts.login.otp(challenge.login_token, form["totp_code"], "192.0.2.1")
+        await api_services.login.otp(
+            challenge.login_token, form["totp_code"], "192.0.2.1"
+        )
     assert used.value.code is ErrorCode.OTP_INVALID
-    assert await events(parts) == [
+    assert await events(api_services) == [
         (EventKind.PERSON_INVITED, "console:c1"),
         (EventKind.PERSON_ENROLLED, f"person:{link.person}"),
         (EventKind.TASK_CREATED, f"person:{link.person}"),
     ]
 
 
-async def events(parts: Parts) -> list[tuple[EventKind, str]]:
+async def events(api_services: ApiServices) -> list[tuple[EventKind, str]]:
     """What was recorded of enrolment, in order."""
-    async with parts.store.read() as transaction:
+    async with api_services.store.read() as transaction:
         writers = await transaction.audit.writers()
         rows = [row for w in writers for row in await transaction.audit.of_writer(w)]
     kinds = {
@@ -275,20 +289,20 @@ async def events(parts: Parts) -> list[tuple[EventKind, str]]:
     return [(r.event.event, r.event.actor) for r in rows if r.event.event in kinds]
 
 
-async def test_invited_person_cannot_sign_in(parts: Parts) -> None:
+async def test_invited_person_cannot_sign_in(api_services: ApiServices) -> None:
     """Before the enrolment there is nothing to sign in with."""
-    await invite(parts)
+    await invite(api_services)
 
     with pytest.raises(ApplianceError) as refused:
-        await parts.login.login(CUIL, LOGIN.encode(), "192.0.2.1")
+        await api_services.login.login(CUIL, LOGIN.encode(), "192.0.2.1")
 
     assert refused.value.code is ErrorCode.LOGIN_FAILED
 
 
-async def test_link_works_once(parts: Parts, client: HttpClient) -> None:
+async def test_link_works_once(api_services: ApiServices, client: HttpClient) -> None:
     """Opened or sent again, it changes nothing and says how far the key is."""
-    link = await invite(parts)
-    form = await fields(parts, link)
+    link = await invite(api_services)
+    form = await fields(api_services, link)
     await client.post(f"/alta/{link.code}", form=form)
 
     for answer in (
@@ -302,13 +316,15 @@ async def test_link_works_once(parts: Parts, client: HttpClient) -> None:
         assert 'http-equiv="refresh"' in page
         assert 'id="pin"' not in page
         assert "pedile uno nuevo a quien te mandó el enlace" in page
-    assert len(await events(parts)) == 3
+    assert len(await events(api_services)) == 3
 
 
-async def test_expired_link_says_so(parts: Parts, client: HttpClient) -> None:
+async def test_expired_link_says_so(
+    api_services: ApiServices, client: HttpClient
+) -> None:
     """After its three days a link opens nothing, and says why."""
-    link = await invite(parts)
-    parts.clock.forward(259_200)
+    link = await invite(api_services)
+    api_services.clock.forward(259_200)
 
     answer = await client.get(f"/alta/{link.code}")
 
@@ -324,33 +340,33 @@ async def test_unknown_link_says_so(client: HttpClient) -> None:
         assert "no existe" in await answer.get_data(as_text=True)
 
 
-async def test_new_link_ends_the_earlier_one(parts: Parts) -> None:
+async def test_new_link_ends_the_earlier_one(api_services: ApiServices) -> None:
     """A renewed invitation leaves one link that works, with another seed."""
-    first = await invite(parts)
-    seed = (await parts.enrolment.look(first.code)).totp_secret
+    first = await invite(api_services)
+    seed = (await api_services.enrolment.look(first.code)).totp_secret
 
-    second = await parts.invitations.renew("console:c1", CUIL)
+    second = await api_services.invitations.renew("console:c1", CUIL)
 
     with pytest.raises(ApplianceError) as over:
-        await parts.enrolment.look(first.code)
+        await api_services.enrolment.look(first.code)
     assert over.value.code is ErrorCode.ENROLMENT_EXPIRED
-    assert (await parts.enrolment.look(second.code)).totp_secret != seed
+    assert (await api_services.enrolment.look(second.code)).totp_secret != seed
     assert second.person == first.person
 
 
 async def test_person_who_enrolled_gets_no_new_link(
-    parts: Parts, client: HttpClient
+    api_services: ApiServices, client: HttpClient
 ) -> None:
     """A link must not give somebody else's account new secrets."""
-    link = await invite(parts)
-    await client.post(f"/alta/{link.code}", form=await fields(parts, link))
+    link = await invite(api_services)
+    await client.post(f"/alta/{link.code}", form=await fields(api_services, link))
 
     with pytest.raises(ApplianceError) as refused:
-        await parts.invitations.renew("console:c1", CUIL)
+        await api_services.invitations.renew("console:c1", CUIL)
     assert refused.value.code is ErrorCode.PERSON_STATE
     assert "active" in str(refused.value)
     with pytest.raises(ApplianceError) as refused:
-        await invite(parts)
+        await invite(api_services)
     assert refused.value.code is ErrorCode.ALREADY_EXISTS
 
 
@@ -372,11 +388,11 @@ async def test_person_who_enrolled_gets_no_new_link(
     ],
 )
 async def test_mistake_is_shown_at_its_field_and_changes_nothing(
-    parts: Parts, client: HttpClient, wrong: dict[str, str], field: str
+    api_services: ApiServices, client: HttpClient, wrong: dict[str, str], field: str
 ) -> None:
     """The form comes back with the mistake named, without what was typed."""
-    link = await invite(parts)
-    form = await fields(parts, link, **wrong)
+    link = await invite(api_services)
+    form = await fields(api_services, link, **wrong)
 
     answer = await client.post(f"/alta/{link.code}", form=form)
     page = await answer.get_data(as_text=True)
@@ -386,7 +402,7 @@ async def test_mistake_is_shown_at_its_field_and_changes_nothing(
     assert f'href="#{field}"' in page
     typed = {name: value for name, value in form.items() if name != "opening"}
     assert not any(value in page for value in typed.values() if len(value) > 5)
-    await parts.enrolment.look(link.code)
+    await api_services.enrolment.look(link.code)
 
 
 @pytest.mark.parametrize(
@@ -410,12 +426,12 @@ async def test_mistake_is_shown_at_its_field_and_changes_nothing(
     ],
 )
 async def test_mistake_is_said_as_it_is(
-    parts: Parts, client: HttpClient, wrong: dict[str, str], told: str
+    api_services: ApiServices, client: HttpClient, wrong: dict[str, str], told: str
 ) -> None:
     """What is missing is not called wrong, nor what is equal short."""
-    link = await invite(parts)
+    link = await invite(api_services)
     answer = await client.post(
-        f"/alta/{link.code}", form=await fields(parts, link, **wrong)
+        f"/alta/{link.code}", form=await fields(api_services, link, **wrong)
     )
 
     said = re.findall(
@@ -425,11 +441,11 @@ async def test_mistake_is_said_as_it_is(
 
 
 async def test_form_that_is_none_is_refused_in_words(
-    parts: Parts, client: HttpClient
+    api_services: ApiServices, client: HttpClient
 ) -> None:
     """Missing, unknown and doubled fields are no 500 and no half enrolment."""
-    link = await invite(parts)
-    whole = "&".join(f"{k}={v}" for k, v in (await fields(parts, link)).items())
+    link = await invite(api_services)
+    whole = "&".join(f"{k}={v}" for k, v in (await fields(api_services, link)).items())
     urlencoded = {"Content-Type": "application/x-www-form-urlencoded"}
     for body, headers in (
         ("", urlencoded),
@@ -441,7 +457,7 @@ async def test_form_that_is_none_is_refused_in_words(
         answer = await client.post(f"/alta/{link.code}", data=body, headers=headers)
         assert answer.status_code in {400, 415}
         assert answer.headers["Content-Type"].startswith("text/html")
-    await parts.enrolment.look(link.code)
+    await api_services.enrolment.look(link.code)
 
 
 @pytest.mark.parametrize(
@@ -452,33 +468,35 @@ async def test_form_that_is_none_is_refused_in_words(
     ],
 )
 async def test_result_says_when_there_is_no_certificate_yet(
-    parts: Parts, client: HttpClient, code: ErrorCode, words: str
+    api_services: ApiServices, client: HttpClient, code: ErrorCode, words: str
 ) -> None:
     """A slow or failed HSM is told as it is: the enrolment itself is done."""
-    link = await invite(parts)
-    parts.tasks.failure = ApplianceError(code)
+    link = await invite(api_services)
+    api_services.tasks.failure = ApplianceError(code)
 
-    answer = await client.post(f"/alta/{link.code}", form=await fields(parts, link))
+    answer = await client.post(
+        f"/alta/{link.code}", form=await fields(api_services, link)
+    )
 
     assert answer.status_code == 200
     assert words in await answer.get_data(as_text=True)
 
 
-async def fail_task(parts: Parts) -> None:
+async def fail_task(api_services: ApiServices) -> None:
     """A worker takes the task that there is, and cannot make the key."""
-    worker = HsmTasks(parts.store, parts.clock, "signing/h/1", "p")
+    worker = HsmTasks(api_services.store, api_services.clock, "signing/h/1", "p")
     claim = await worker.claim_next()
     assert claim is not None
     await worker.failed(claim, "ACTIVATION_EXPIRED")
 
 
 async def test_key_that_could_not_be_made_is_asked_for_again(
-    parts: Parts, client: HttpClient
+    api_services: ApiServices, client: HttpClient
 ) -> None:
     """The same link asks for the signing password alone, and makes a new task."""
-    link = await invite(parts)
-    await client.post(f"/alta/{link.code}", form=await fields(parts, link))
-    await fail_task(parts)
+    link = await invite(api_services)
+    await client.post(f"/alta/{link.code}", form=await fields(api_services, link))
+    await fail_task(api_services)
 
     page = await client.get(f"/alta/{link.code}")
     wrong = await client.post(
@@ -497,7 +515,7 @@ async def test_key_that_could_not_be_made_is_asked_for_again(
     assert again.status_code == 200
     assert twice.status_code == 200
     assert "se está generando" in await twice.get_data(as_text=True)
-    async with parts.store.read() as transaction:
+    async with api_services.store.read() as transaction:
         secret = await PersonStore(transaction).signing_secret(link.person)
         assert await HsmTaskStore(transaction).open_for(link.person, TaskKind.ISSUE)
     assert secret is not None
@@ -505,12 +523,12 @@ async def test_key_that_could_not_be_made_is_asked_for_again(
 
 
 async def test_asking_again_counts_wrong_passwords(
-    parts: Parts, client: HttpClient
+    api_services: ApiServices, client: HttpClient
 ) -> None:
     """The link is no way around the lock."""
-    link = await invite(parts)
-    await client.post(f"/alta/{link.code}", form=await fields(parts, link))
-    await fail_task(parts)
+    link = await invite(api_services)
+    await client.post(f"/alta/{link.code}", form=await fields(api_services, link))
+    await fail_task(api_services)
 
     statuses = [
         (
@@ -525,48 +543,58 @@ async def test_asking_again_counts_wrong_passwords(
 
 
 async def test_link_that_is_over_asks_for_nothing(
-    parts: Parts, client: HttpClient
+    api_services: ApiServices, client: HttpClient
 ) -> None:
     """After its time a failed key is an officer's matter."""
-    link = await invite(parts)
-    await client.post(f"/alta/{link.code}", form=await fields(parts, link))
-    await fail_task(parts)
-    parts.clock.forward(259_200)
+    link = await invite(api_services)
+    await client.post(f"/alta/{link.code}", form=await fields(api_services, link))
+    await fail_task(api_services)
+    api_services.clock.forward(259_200)
 
     answer = await client.get(f"/alta/{link.code}")
 
     assert answer.status_code == 409
 
 
-async def test_enrolment_waits_for_a_host(parts: Parts, client: HttpClient) -> None:
+async def test_enrolment_waits_for_a_host(
+    api_services: ApiServices, client: HttpClient
+) -> None:
     """Nobody can make a key now: 503 in words, and the link is as good as before."""
-    link = await invite(parts)
-    parts.clock.forward(16)
+    link = await invite(api_services)
+    api_services.clock.forward(16)
 
-    answer = await client.post(f"/alta/{link.code}", form=await fields(parts, link))
+    answer = await client.post(
+        f"/alta/{link.code}", form=await fields(api_services, link)
+    )
 
     assert answer.status_code == 503
     assert answer.headers["Content-Type"].startswith("text/html")
-    await parts.host.beat(parts.store, parts.clock.now())
-    done = await client.post(f"/alta/{link.code}", form=await fields(parts, link))
+    await api_services.host.beat(api_services.store, api_services.clock.now())
+    done = await client.post(
+        f"/alta/{link.code}", form=await fields(api_services, link)
+    )
     assert done.status_code == 200
 
 
-async def test_demo_is_refused_outside_a_trial(parts: Parts) -> None:
+async def test_demo_is_refused_outside_a_trial(api_services: ApiServices) -> None:
     """Nobody vouches for a person as `demo` where certificates count."""
     with pytest.raises(ApplianceError) as refused:
-        await parts.invitations.invite("operator", CUIL, "A", EMAIL, VouchedBy.DEMO)
+        await api_services.invitations.invite(
+            "operator", CUIL, "A", EMAIL, VouchedBy.DEMO
+        )
 
     assert refused.value.code is ErrorCode.NOT_A_TRIAL
 
 
-async def test_seed_and_code_stand_nowhere_in_the_record(parts: Parts) -> None:
+async def test_seed_and_code_stand_nowhere_in_the_record(
+    api_services: ApiServices,
+) -> None:
     """The link is hashed and the seed sealed, in tables and in the audit."""
-    link = await invite(parts)
-    view = await parts.enrolment.look(link.code)
+    link = await invite(api_services)
+    view = await api_services.enrolment.look(link.code)
 
-    kept = (parts.settings.data_dir / "rubrica.db").read_bytes()
-    kept += (parts.settings.data_dir / "rubrica.db-wal").read_bytes()
+    kept = (api_services.settings.data_dir / "rubrica.db").read_bytes()
+    kept += (api_services.settings.data_dir / "rubrica.db-wal").read_bytes()
     for secret in (link.code, view.totp_secret, view.opening, EMAIL):
         assert secret.encode() not in kept
     assert view.totp_secret not in repr(view)

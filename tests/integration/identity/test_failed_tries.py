@@ -17,10 +17,13 @@ from tests.support.faces.api_services import (
     CUIL,
     EMAIL,
     LOGIN_PASSWORD,
-    Parts,
-    open_parts,
+    ApiServices,
+    open_api_services,
 )
-from tests.support.factories.integrator_services import Desk, open_desk
+from tests.support.factories.integrator_services import (
+    IntegratorServices,
+    open_integrator_services,
+)
 
 HERE = "192.0.2.1"
 NAMED = "192.0.2.99"
@@ -30,141 +33,153 @@ CONSOLE_PASSWORD = "una clave de consola"
 
 
 @pytest.fixture
-async def parts(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
+async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage and services, on each database."""
-    async with open_parts(tmp_path, database={"url": each_url}) as made:
+    async with open_api_services(tmp_path, database={"url": each_url}) as made:
         yield made
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
+async def integrator_services(
+    tmp_path: Path, each_url: str
+) -> AsyncIterator[IntegratorServices]:
     """Administrators, on each database."""
-    async with open_desk(tmp_path, each_url) as made:
+    async with open_integrator_services(tmp_path, each_url) as made:
         yield made
 
 
-async def attack(parts: Parts, user: str = CUIL, times: int = 31) -> None:
+async def attack(api_services: ApiServices, user: str = CUIL, times: int = 31) -> None:
     """Try wrong passwords from many addresses."""
     for number in range(times):
         with pytest.raises(ApplianceError):
-            await parts.login.login(user, b"otra clave", f"203.0.113.{number}")
+            await api_services.login.login(user, b"otra clave", f"203.0.113.{number}")
 
 
-async def audited(parts: Parts, kind: EventKind) -> list[dict[str, object]]:
+async def audited(
+    api_services: ApiServices, kind: EventKind
+) -> list[dict[str, object]]:
     """Details of the rows of a kind."""
-    async with parts.store.read() as transaction:
+    async with api_services.store.read() as transaction:
         writers = await transaction.audit.writers()
         rows = [row for w in writers for row in await transaction.audit.of_writer(w)]
     return [row.event.detail for row in rows if row.event.event is kind]
 
 
-async def enrolled(parts: Parts) -> PersonId:
+async def enrolled(api_services: ApiServices) -> PersonId:
     """Somebody who chose their secrets at `HERE`."""
-    link = await parts.invitations.invite(
+    link = await api_services.invitations.invite(
         "operator", CUIL, "Ana Pérez", EMAIL, VouchedBy.OFFICER
     )
-    view = await parts.enrolment.look(link.code)
-    code = pyotp.TOTP(view.totp_secret).at(parts.clock.now())
+    view = await api_services.enrolment.look(link.code)
+    code = pyotp.TOTP(view.totp_secret).at(api_services.clock.now())
     choice = Choice(LOGIN_PASSWORD, "una clave de firma", code, view.opening)
-    await parts.enrolment.complete(link.code, choice, HERE)
+    await api_services.enrolment.complete(link.code, choice, HERE)
     return link.person
 
 
-def desk_of(parts: Parts) -> FailedTries:
+def failed_tries_of(api_services: ApiServices) -> FailedTries:
     """The use cases over these parts."""
-    return FailedTries(parts.store, parts.lookup, parts.sealer, parts.clock)
+    return FailedTries(
+        api_services.store, api_services.lookup, api_services.sealer, api_services.clock
+    )
 
 
-async def test_who_enrolled_gets_in_from_there(parts: Parts) -> None:
+async def test_who_enrolled_gets_in_from_there(api_services: ApiServices) -> None:
     """A first sign-in is not a stranger's to prevent."""
-    await enrolled(parts)
-    await attack(parts)
+    await enrolled(api_services)
+    await attack(api_services)
 
-    await parts.login.login(CUIL, RIGHT, HERE)
+    await api_services.login.login(CUIL, RIGHT, HERE)
     with pytest.raises(ApplianceError, match="RATE_LIMITED"):
-        await parts.login.login(CUIL, RIGHT, ELSEWHERE)
+        await api_services.login.login(CUIL, RIGHT, ELSEWHERE)
 
 
 @pytest.mark.parametrize("user", [CUIL, EMAIL])
 async def test_tries_of_before_an_enrolment_do_not_count(
-    parts: Parts, user: str
+    api_services: ApiServices, user: str
 ) -> None:
     """Whoever guessed at a name before it was somebody's delays nobody."""
-    await attack(parts, user)
-    await enrolled(parts)
+    await attack(api_services, user)
+    await enrolled(api_services)
 
-    await parts.login.login(user, RIGHT, ELSEWHERE)
+    await api_services.login.login(user, RIGHT, ELSEWHERE)
 
 
 @pytest.mark.parametrize("user", [CUIL, EMAIL])
-async def test_forgotten_tries_count_no_more(parts: Parts, user: str) -> None:
+async def test_forgotten_tries_count_no_more(
+    api_services: ApiServices, user: str
+) -> None:
     """By CUIL or address: how many is told, and what was done is in the audit."""
-    person = await enrolled(parts)
-    await attack(parts, user)
-    tries = desk_of(parts)
+    person = await enrolled(api_services)
+    await attack(api_services, user)
+    tries = failed_tries_of(api_services)
     assert (await tries.find(user)).id == person
 
     assert await tries.forget_person("operator", person) == 30
-    await parts.login.login(user, RIGHT, ELSEWHERE)
+    await api_services.login.login(user, RIGHT, ELSEWHERE)
 
     assert await tries.forget_person("operator", person) == 0
     assert await tries.attacked() == []
-    told = await audited(parts, EventKind.PERSON_TRIES_FORGOTTEN)
+    told = await audited(api_services, EventKind.PERSON_TRIES_FORGOTTEN)
     assert told == [{"person": person, "tries": n} for n in (30, 0)]
 
 
-async def test_named_address_is_let_in_while_the_attack_goes_on(parts: Parts) -> None:
+async def test_named_address_is_let_in_while_the_attack_goes_on(
+    api_services: ApiServices,
+) -> None:
     """Forgetting alone helps until the next thirty guesses."""
-    person = await enrolled(parts)
-    await attack(parts)
-    await desk_of(parts).forget_person("operator", person, NAMED)
-    await attack(parts)
+    person = await enrolled(api_services)
+    await attack(api_services)
+    await failed_tries_of(api_services).forget_person("operator", person, NAMED)
+    await attack(api_services)
 
-    await parts.login.login(CUIL, RIGHT, NAMED)
+    await api_services.login.login(CUIL, RIGHT, NAMED)
 
-    (told,) = await audited(parts, EventKind.PERSON_TRIES_FORGOTTEN)
+    (told,) = await audited(api_services, EventKind.PERSON_TRIES_FORGOTTEN)
     assert told["knownAddress"] is True
     assert NAMED not in str(told)
 
 
-async def test_ceiling_is_told_once_an_hour(parts: Parts) -> None:
+async def test_ceiling_is_told_once_an_hour(api_services: ApiServices) -> None:
     """One row of the audit for each account and hour, and a line for officers."""
-    person = await enrolled(parts)
-    await attack(parts, times=40)
-    tries = desk_of(parts)
+    person = await enrolled(api_services)
+    await attack(api_services, times=40)
+    tries = failed_tries_of(api_services)
 
-    assert await audited(parts, EventKind.LOGIN_CEILING_REACHED) == [{"person": person}]
+    assert await audited(api_services, EventKind.LOGIN_CEILING_REACHED) == [
+        {"person": person}
+    ]
     (seen,) = await tries.attacked()
     assert seen.person is not None
     assert (seen.person.id, seen.user) == (person, None)
 
-    parts.clock.forward(3601)
-    await attack(parts, times=40)
-    assert len(await audited(parts, EventKind.LOGIN_CEILING_REACHED)) == 2
-    parts.clock.forward(86_401)
+    api_services.clock.forward(3601)
+    await attack(api_services, times=40)
+    assert len(await audited(api_services, EventKind.LOGIN_CEILING_REACHED)) == 2
+    api_services.clock.forward(86_401)
     assert await tries.attacked() == []
 
 
-async def test_nobodys_account_is_shown_to_nobody(parts: Parts) -> None:
+async def test_nobodys_account_is_shown_to_nobody(api_services: ApiServices) -> None:
     """Guesses at a made-up name are recorded, and no business of an officer's."""
-    await attack(parts, "nadie@example.com")
+    await attack(api_services, "nadie@example.com")
 
-    assert await audited(parts, EventKind.LOGIN_CEILING_REACHED) == [{}]
-    assert await desk_of(parts).attacked() == []
+    assert await audited(api_services, EventKind.LOGIN_CEILING_REACHED) == [{}]
+    assert await failed_tries_of(api_services).attacked() == []
 
 
-async def test_addresses_go_on_being_counted(parts: Parts) -> None:
+async def test_addresses_go_on_being_counted(api_services: ApiServices) -> None:
     """What an account forgets, the limit of an address does not."""
-    person = await enrolled(parts)
+    person = await enrolled(api_services)
     for _ in range(7):
         with pytest.raises(ApplianceError):
-            await parts.login.login(CUIL, b"otra clave", ELSEWHERE)
-    await desk_of(parts).forget_person("operator", person)
+            await api_services.login.login(CUIL, b"otra clave", ELSEWHERE)
+    await failed_tries_of(api_services).forget_person("operator", person)
 
-    async with parts.store.read() as transaction:
+    async with api_services.store.read() as transaction:
         from appliance.domain.login import AttemptKind, Counted  # noqa: PLC0415
 
-        since = parts.clock.now().replace(year=2000)
+        since = api_services.clock.now().replace(year=2000)
         counted = Counted(AttemptKind.PASSWORD, network=ELSEWHERE)
         wrong = await LoginAttemptStore(transaction).wrong(
             counted, since, forgiving=False
@@ -172,56 +187,73 @@ async def test_addresses_go_on_being_counted(parts: Parts) -> None:
     assert wrong.count == 7
 
 
-async def console_attack(desk: Desk, name: str = "marta") -> None:
+async def console_attack(
+    integrator_services: IntegratorServices, name: str = "marta"
+) -> None:
     """Try wrong passwords at the console from many addresses."""
     for number in range(31):
         typed = SignIn(name, "otra clave larga", "123456")
         with pytest.raises(ApplianceError):
-            await desk.console.sign_in(typed, f"203.0.113.{number}")
+            await integrator_services.console.sign_in(typed, f"203.0.113.{number}")
 
 
-async def new_user(desk: Desk) -> pyotp.TOTP:
+async def new_user(integrator_services: IntegratorServices) -> pyotp.TOTP:
     """An administrator; gives what their telephone has."""
-    made = await desk.console.create_user("operator", "marta", CONSOLE_PASSWORD)
+    made = await integrator_services.console.create_user(
+        "operator", "marta", CONSOLE_PASSWORD
+    )
     totp = pyotp.parse_uri(made.totp_uri)
     assert isinstance(totp, pyotp.TOTP)
     return totp
 
 
-async def enter(desk: Desk, totp: pyotp.TOTP) -> ErrorCode | None:
+async def enter(
+    integrator_services: IntegratorServices, totp: pyotp.TOTP
+) -> ErrorCode | None:
     """Sign in; the error that it ends with."""
-    desk.clock.forward(30)
-    code = totp.at(desk.clock.now())
+    integrator_services.clock.forward(30)
+    code = totp.at(integrator_services.clock.now())
     try:
-        await desk.console.sign_in(SignIn("marta", CONSOLE_PASSWORD, code), HERE)
+        await integrator_services.console.sign_in(
+            SignIn("marta", CONSOLE_PASSWORD, code), HERE
+        )
     except ApplianceError as exc:
         return exc.code
     return None
 
 
-async def test_new_administrator_begins_without_others_tries(desk: Desk) -> None:
+async def test_new_administrator_begins_without_others_tries(
+    integrator_services: IntegratorServices,
+) -> None:
     """A name that was guessed at before it was given is free."""
-    await console_attack(desk)
-    totp = await new_user(desk)
+    await console_attack(integrator_services)
+    totp = await new_user(integrator_services)
 
-    assert await enter(desk, totp) is None
+    assert await enter(integrator_services, totp) is None
 
 
-async def test_administrator_is_let_in_again(desk: Desk) -> None:
+async def test_administrator_is_let_in_again(
+    integrator_services: IntegratorServices,
+) -> None:
     """A stranger prevents the first sign-in until an operator lifts it."""
-    totp = await new_user(desk)
-    await console_attack(desk)
-    assert await enter(desk, totp) is ErrorCode.RATE_LIMITED
-    tries = FailedTries(desk.store, desk.lookup, desk.sealer, desk.clock)
+    totp = await new_user(integrator_services)
+    await console_attack(integrator_services)
+    assert await enter(integrator_services, totp) is ErrorCode.RATE_LIMITED
+    tries = FailedTries(
+        integrator_services.store,
+        integrator_services.lookup,
+        integrator_services.sealer,
+        integrator_services.clock,
+    )
     (seen,) = await tries.attacked()
     assert (seen.person, seen.user) == (None, "marta")
 
     assert await tries.forget_user("operator", "marta") == 30
 
-    assert await enter(desk, totp) is None
-    (told,) = await desk.audited(EventKind.LOGIN_CEILING_REACHED)
+    assert await enter(integrator_services, totp) is None
+    (told,) = await integrator_services.audited(EventKind.LOGIN_CEILING_REACHED)
     assert set(told.detail) == {"user"}
-    (done,) = await desk.audited(EventKind.CONSOLE_USER_TRIES_FORGOTTEN)
+    (done,) = await integrator_services.audited(EventKind.CONSOLE_USER_TRIES_FORGOTTEN)
     assert done.detail["tries"] == 30
     with pytest.raises(ApplianceError, match="CONSOLE_USER_NOT_FOUND"):
         await tries.forget_user("operator", "nadie")

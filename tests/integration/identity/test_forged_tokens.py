@@ -20,7 +20,7 @@ from appliance.core.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import PersonState
 from appliance.people.login_store import JwtKeyStore
-from tests.support.faces.api_services import BASE_URL, Parts
+from tests.support.faces.api_services import BASE_URL, ApiServices
 
 
 def b64(raw: bytes | str | dict[str, Any]) -> str:
@@ -34,10 +34,12 @@ def b64(raw: bytes | str | dict[str, Any]) -> str:
 class Forge:
     """Makes tokens by hand, with the appliance's own key where wanted."""
 
-    def __init__(self, key: ec.EllipticCurvePrivateKey, kid: str, parts: Parts) -> None:
+    def __init__(
+        self, key: ec.EllipticCurvePrivateKey, kid: str, api_services: ApiServices
+    ) -> None:
         self.key = key
         self.header: dict[str, Any] = {"alg": "ES256", "typ": "at+jwt", "kid": kid}
-        now = int(parts.clock.now().timestamp())
+        now = int(api_services.clock.now().timestamp())
         self.now = now
         self.claims: dict[str, Any] = {
             "iss": BASE_URL,
@@ -79,33 +81,35 @@ class Forge:
 
 
 @pytest.fixture
-async def forge(parts: Parts) -> Forge:
+async def forge(api_services: ApiServices) -> Forge:
     """A forger who has got hold of the real key, for a real person."""
-    person, _ = await parts.add_person()
-    await parts.tokens.jwks()
-    async with parts.store.read() as transaction:
-        row = (await JwtKeyStore(transaction).valid(parts.clock.now()))[0]
-    pem = parts.sealer.open(
+    person, _ = await api_services.add_person()
+    await api_services.tokens.jwks()
+    async with api_services.store.read() as transaction:
+        row = (await JwtKeyStore(transaction).valid(api_services.clock.now()))[0]
+    pem = api_services.sealer.open(
         row.private_sealed, table="jwt_key", row=row.kid, column="private_sealed"
     )
     key = serialization.load_pem_private_key(pem, None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
-    made = Forge(key, row.kid, parts)
+    made = Forge(key, row.kid, api_services)
     made.claims["sub"] = person
     return made
 
 
-async def code_of(parts: Parts, token: str) -> ErrorCode:
+async def code_of(api_services: ApiServices, token: str) -> ErrorCode:
     """The error that a token gives."""
     with pytest.raises(ApplianceError) as caught:
-        await parts.tokens.verify(token)
+        await api_services.tokens.verify(token)
     return caught.value.code
 
 
-async def test_hand_made_token_verifies(parts: Parts, forge: Forge) -> None:
+async def test_hand_made_token_verifies(
+    api_services: ApiServices, forge: Forge
+) -> None:
     """The forger's tokens fail for their faults, not for their making."""
-    signer = await parts.tokens.verify(forge.make())
-    in_list = await parts.tokens.verify(forge.with_claims(aud=[BASE_URL]))
+    signer = await api_services.tokens.verify(forge.make())
+    in_list = await api_services.tokens.verify(forge.with_claims(aud=[BASE_URL]))
 
     assert signer.person == in_list.person == forge.claims["sub"]
 
@@ -306,50 +310,55 @@ ATTACKS: dict[str, Callable[[Forge], str]] = {
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
 async def test_forged_token_refused(
-    parts: Parts, forge: Forge, attack: Callable[[Forge], str]
+    api_services: ApiServices, forge: Forge, attack: Callable[[Forge], str]
 ) -> None:
     """Every forgery is `TOKEN_INVALID` and nothing else."""
-    assert await code_of(parts, attack(forge)) is ErrorCode.TOKEN_INVALID
+    assert await code_of(api_services, attack(forge)) is ErrorCode.TOKEN_INVALID
 
 
 @pytest.mark.parametrize(("after_s", "accepted"), [(899, True), (900, False)])
 async def test_token_expires_sharply(
-    parts: Parts, forge: Forge, after_s: int, *, accepted: bool
+    api_services: ApiServices, forge: Forge, after_s: int, *, accepted: bool
 ) -> None:
     """A token is good until the second of its `exp`, with no leeway."""
     token = forge.make()
-    parts.clock.forward(after_s)
+    api_services.clock.forward(after_s)
 
     if accepted:
-        assert (await parts.tokens.verify(token)).person == forge.claims["sub"]
+        assert (await api_services.tokens.verify(token)).person == forge.claims["sub"]
     else:
-        assert await code_of(parts, token) is ErrorCode.TOKEN_EXPIRED
+        assert await code_of(api_services, token) is ErrorCode.TOKEN_EXPIRED
 
 
 @pytest.mark.parametrize("amr", [[], ["pwd"], ["OTP"]])
 async def test_token_without_second_factor_refused(
-    parts: Parts, forge: Forge, amr: list[str]
+    api_services: ApiServices, forge: Forge, amr: list[str]
 ) -> None:
     """Without otp, mfa or hwk there is no second factor."""
-    assert await code_of(parts, forge.with_claims(amr=amr)) is ErrorCode.MFA_REQUIRED
+    assert (
+        await code_of(api_services, forge.with_claims(amr=amr))
+        is ErrorCode.MFA_REQUIRED
+    )
 
 
 @pytest.mark.parametrize("amr", [["otp"], ["mfa"], ["pwd", "hwk"]])
 async def test_token_with_second_factor_accepted(
-    parts: Parts, forge: Forge, amr: list[str]
+    api_services: ApiServices, forge: Forge, amr: list[str]
 ) -> None:
     """Any of the three counts."""
-    signer = await parts.tokens.verify(forge.with_claims(amr=amr))
+    signer = await api_services.tokens.verify(forge.with_claims(amr=amr))
 
     assert signer.factors == tuple(amr)
 
 
-async def test_token_of_disabled_person_refused(parts: Parts, forge: Forge) -> None:
+async def test_token_of_disabled_person_refused(
+    api_services: ApiServices, forge: Forge
+) -> None:
     """A person who was disabled is nobody, at once."""
     token = forge.make()
-    async with parts.store._engines.writer.begin() as connection:
+    async with api_services.store._engines.writer.begin() as connection:
         await connection.execute(
             update(tables.person).values(state=PersonState.DISABLED.value)
         )
 
-    assert await code_of(parts, token) is ErrorCode.TOKEN_INVALID
+    assert await code_of(api_services, token) is ErrorCode.TOKEN_INVALID

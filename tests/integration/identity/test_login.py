@@ -22,8 +22,8 @@ from tests.support.faces.api_services import (
     CUIL,
     EMAIL,
     LOGIN_PASSWORD,
-    Parts,
-    open_parts,
+    ApiServices,
+    open_api_services,
 )
 
 PASSWORD = LOGIN_PASSWORD.encode()
@@ -33,76 +33,86 @@ _FREE_S = 2.0
 
 
 @pytest.fixture
-async def parts(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
+async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage and services with wide limits."""
-    async with open_parts(tmp_path, database={"url": each_url}) as made:
+    async with open_api_services(tmp_path, database={"url": each_url}) as made:
         yield made
 
 
 @pytest.fixture
-async def strict(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
+async def strict(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage and services with the limits of decisions."""
     limits = {"login_per_minute_address": 10, "login_per_minute_account": 5}
-    async with open_parts(tmp_path, auth=limits, database={"url": each_url}) as made:
+    async with open_api_services(
+        tmp_path, auth=limits, database={"url": each_url}
+    ) as made:
         yield made
 
 
-async def code_of(parts: Parts, user: str, password: bytes = PASSWORD) -> ErrorCode:
+async def code_of(
+    api_services: ApiServices, user: str, password: bytes = PASSWORD
+) -> ErrorCode:
     """The error that a sign-in ends with."""
     with pytest.raises(ApplianceError) as caught:
-        await parts.login.login(user, password, HERE)
+        await api_services.login.login(user, password, HERE)
     return caught.value.code
 
 
-async def events(parts: Parts) -> list[EventKind]:
+async def events(api_services: ApiServices) -> list[EventKind]:
     """What the audit says, in order."""
-    async with parts.store.read() as transaction:
+    async with api_services.store.read() as transaction:
         writers = await transaction.audit.writers()
         rows = [row for w in writers for row in await transaction.audit.of_writer(w)]
     return [row.event.event for row in rows]
 
 
 @pytest.mark.parametrize("user", [CUIL, "20-26756539-3", EMAIL, " ANA@Example.com "])
-async def test_login_succeeds_by_cuil_or_email(parts: Parts, user: str) -> None:
+async def test_login_succeeds_by_cuil_or_email(
+    api_services: ApiServices, user: str
+) -> None:
     """A person signs in by CUIL, with or without dashes, or by e-mail."""
-    person, seed = await parts.add_person()
+    person, seed = await api_services.add_person()
 
-    challenge = await parts.login.login(user, PASSWORD, HERE)
-    now = parts.clock.now()
-    issued = await parts.login.otp(
+    challenge = await api_services.login.login(user, PASSWORD, HERE)
+    now = api_services.clock.now()
+    issued = await api_services.login.otp(
         challenge.login_token, pyotp.TOTP(seed).at(now), HERE
     )
-    signer = await parts.tokens.verify(issued.token)
+    signer = await api_services.tokens.verify(issued.token)
 
     assert (signer.person, signer.factors) == (person, ("pwd", "otp"))
-    assert await events(parts) == [
+    assert await events(api_services) == [
         EventKind.LOGIN_PASSWORD_RIGHT,
         EventKind.LOGIN_COMPLETED,
     ]
 
 
-async def test_login_fails_alike_for_unknown_and_wrong(parts: Parts) -> None:
+async def test_login_fails_alike_for_unknown_and_wrong(
+    api_services: ApiServices,
+) -> None:
     """Unknown users, wrong passwords and disabled people are told the same."""
-    await parts.add_person()
-    await parts.add_person("27055361682", "off@example.com", PersonState.DISABLED)
+    await api_services.add_person()
+    await api_services.add_person(
+        "27055361682", "off@example.com", PersonState.DISABLED
+    )
 
     codes = [
-        await code_of(parts, "nadie@example.com"),
-        await code_of(parts, "20-05536168-2"),
-        await code_of(parts, CUIL, b"otra clave"),
-        await code_of(parts, "off@example.com"),
-        await code_of(parts, "no es nada"),
+        await code_of(api_services, "nadie@example.com"),
+        await code_of(api_services, "20-05536168-2"),
+        await code_of(api_services, CUIL, b"otra clave"),
+        await code_of(api_services, "off@example.com"),
+        await code_of(api_services, "no es nada"),
     ]
 
     assert codes == [ErrorCode.LOGIN_FAILED] * 5
-    assert await events(parts) == [EventKind.LOGIN_PASSWORD_WRONG] * 5
+    assert await events(api_services) == [EventKind.LOGIN_PASSWORD_WRONG] * 5
 
 
 async def test_login_hashes_for_unknown_user(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
+    api_services: ApiServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An unknown user costs one Argon2 check, as a known one does."""
-    await parts.add_person()
+    await api_services.add_person()
     checked: list[Parameters] = []
     verify = PasswordHasher.verify
 
@@ -111,128 +121,134 @@ async def test_login_hashes_for_unknown_user(
         return verify(hasher, phc, password)
 
     monkeypatch.setattr(PasswordHasher, "verify", noted)
-    await code_of(parts, CUIL, b"otra clave")
-    await code_of(parts, "nadie@example.com", b"otra clave")
+    await code_of(api_services, CUIL, b"otra clave")
+    await code_of(api_services, "nadie@example.com", b"otra clave")
 
     known, unknown = checked
     assert unknown == known
 
 
-async def challenge(parts: Parts) -> tuple[str, pyotp.TOTP, PersonId]:
+async def challenge(api_services: ApiServices) -> tuple[str, pyotp.TOTP, PersonId]:
     """A right password of a new person."""
-    person, seed = await parts.add_person()
-    made = await parts.login.login(CUIL, PASSWORD, HERE)
+    person, seed = await api_services.add_person()
+    made = await api_services.login.login(CUIL, PASSWORD, HERE)
     return made.login_token, pyotp.TOTP(seed), person
 
 
-async def otp_code(parts: Parts, token: str, code: str) -> ErrorCode:
+async def otp_code(api_services: ApiServices, token: str, code: str) -> ErrorCode:
     """The error that a code ends with."""
     with pytest.raises(ApplianceError) as caught:
-        await parts.login.otp(token, code, HERE)
+        await api_services.login.otp(token, code, HERE)
     return caught.value.code
 
 
 @pytest.mark.parametrize(("steps", "accepted"), [(-2, 0), (-1, 1), (1, 1), (2, 0)])
 async def test_code_accepted_within_one_step(
-    parts: Parts, steps: int, accepted: int
+    api_services: ApiServices, steps: int, accepted: int
 ) -> None:
     """The codes of the neighbouring steps are right, those beyond are not."""
-    token, totp, _ = await challenge(parts)
-    code = totp.at(parts.clock.now(), counter_offset=steps)
+    token, totp, _ = await challenge(api_services)
+    code = totp.at(api_services.clock.now(), counter_offset=steps)
 
     if accepted:
-        assert (await parts.login.otp(token, code, HERE)).expires_in_s == 900
+        assert (await api_services.login.otp(token, code, HERE)).expires_in_s == 900
     else:
-        assert await otp_code(parts, token, code) is ErrorCode.OTP_INVALID
+        assert await otp_code(api_services, token, code) is ErrorCode.OTP_INVALID
 
 
-async def test_code_refused_when_used_before(parts: Parts) -> None:
+async def test_code_refused_when_used_before(api_services: ApiServices) -> None:
     """A code works once, for a second login token too."""
-    token, totp, _ = await challenge(parts)
-    code = totp.at(parts.clock.now())
-    await parts.login.otp(token, code, HERE)
+    token, totp, _ = await challenge(api_services)
+    code = totp.at(api_services.clock.now())
+    await api_services.login.otp(token, code, HERE)
 
-    again = await parts.login.login(CUIL, PASSWORD, HERE)
+    again = await api_services.login.login(CUIL, PASSWORD, HERE)
 
-    assert await otp_code(parts, again.login_token, code) is ErrorCode.OTP_INVALID
+    assert (
+        await otp_code(api_services, again.login_token, code) is ErrorCode.OTP_INVALID
+    )
 
 
-async def test_earlier_code_refused_after_later_one(parts: Parts) -> None:
+async def test_earlier_code_refused_after_later_one(api_services: ApiServices) -> None:
     """After the code of a step, those of earlier steps are over."""
-    token, totp, _ = await challenge(parts)
-    now = parts.clock.now()
-    await parts.login.otp(token, totp.at(now, counter_offset=1), HERE)
+    token, totp, _ = await challenge(api_services)
+    now = api_services.clock.now()
+    await api_services.login.otp(token, totp.at(now, counter_offset=1), HERE)
 
-    again = await parts.login.login(CUIL, PASSWORD, HERE)
+    again = await api_services.login.login(CUIL, PASSWORD, HERE)
 
-    refused = await otp_code(parts, again.login_token, totp.at(now))
+    refused = await otp_code(api_services, again.login_token, totp.at(now))
     assert refused is ErrorCode.OTP_INVALID
 
 
 @pytest.mark.parametrize(
     "shape", ["{0}1", "{1}", "abcdef", "", "fullwidth", "{0}\n", "1 2 3 4 5 6"]
 )
-async def test_code_refused_in_another_form(parts: Parts, shape: str) -> None:
+async def test_code_refused_in_another_form(
+    api_services: ApiServices, shape: str
+) -> None:
     """Anything but six ASCII digits is a wrong code."""
-    token, totp, _ = await challenge(parts)
-    code = totp.at(parts.clock.now())
+    token, totp, _ = await challenge(api_services)
+    code = totp.at(api_services.clock.now())
     wide = "".join(chr(ord(digit) + 0xFEE0) for digit in code)
     typed = wide if shape == "fullwidth" else shape.format(code, code[:5])
 
-    assert await otp_code(parts, token, typed) is ErrorCode.OTP_INVALID
+    assert await otp_code(api_services, token, typed) is ErrorCode.OTP_INVALID
 
 
-async def test_code_accepted_with_spaces_around(parts: Parts) -> None:
+async def test_code_accepted_with_spaces_around(api_services: ApiServices) -> None:
     """Spaces before and after a code do not count."""
-    token, totp, _ = await challenge(parts)
+    token, totp, _ = await challenge(api_services)
 
-    issued = await parts.login.otp(token, f" {totp.at(parts.clock.now())} ", HERE)
+    issued = await api_services.login.otp(
+        token, f" {totp.at(api_services.clock.now())} ", HERE
+    )
 
     assert issued.expires_in_s == 900
 
 
-async def test_code_of_another_person_refused(parts: Parts) -> None:
+async def test_code_of_another_person_refused(api_services: ApiServices) -> None:
     """A code of somebody else's seed is wrong."""
-    token, totp, _ = await challenge(parts)
-    _, other = await parts.add_person("20055361682", "otro@example.com")
-    code = pyotp.TOTP(other).at(parts.clock.now())
+    token, totp, _ = await challenge(api_services)
+    _, other = await api_services.add_person("20055361682", "otro@example.com")
+    code = pyotp.TOTP(other).at(api_services.clock.now())
     assert code not in {
-        totp.at(parts.clock.now(), counter_offset=step) for step in (-1, 0, 1)
+        totp.at(api_services.clock.now(), counter_offset=step) for step in (-1, 0, 1)
     }
 
-    assert await otp_code(parts, token, code) is ErrorCode.OTP_INVALID
+    assert await otp_code(api_services, token, code) is ErrorCode.OTP_INVALID
 
 
-async def test_login_token_ends_with_its_time(parts: Parts) -> None:
+async def test_login_token_ends_with_its_time(api_services: ApiServices) -> None:
     """A login token is good for 300 s sharp."""
-    token, totp, _ = await challenge(parts)
+    token, totp, _ = await challenge(api_services)
 
-    parts.clock.forward(300)
+    api_services.clock.forward(300)
 
-    code = totp.at(parts.clock.now())
-    assert await otp_code(parts, token, code) is ErrorCode.LOGIN_FAILED
+    code = totp.at(api_services.clock.now())
+    assert await otp_code(api_services, token, code) is ErrorCode.LOGIN_FAILED
 
 
-async def test_login_token_works_once(parts: Parts) -> None:
+async def test_login_token_works_once(api_services: ApiServices) -> None:
     """A login token that was used is unknown."""
-    token, totp, _ = await challenge(parts)
-    await parts.login.otp(token, totp.at(parts.clock.now()), HERE)
-    parts.clock.forward(STEP_S)
+    token, totp, _ = await challenge(api_services)
+    await api_services.login.otp(token, totp.at(api_services.clock.now()), HERE)
+    api_services.clock.forward(STEP_S)
 
-    code = totp.at(parts.clock.now())
-    assert await otp_code(parts, token, code) is ErrorCode.LOGIN_FAILED
+    code = totp.at(api_services.clock.now())
+    assert await otp_code(api_services, token, code) is ErrorCode.LOGIN_FAILED
 
 
-async def test_code_used_by_exactly_one_of_200(parts: Parts) -> None:
+async def test_code_used_by_exactly_one_of_200(api_services: ApiServices) -> None:
     """Of 200 calls at the same time with one code exactly one signs in."""
-    token, totp, _ = await challenge(parts)
-    second = await parts.login.login(CUIL, PASSWORD, HERE)
-    code = totp.at(parts.clock.now())
+    token, totp, _ = await challenge(api_services)
+    second = await api_services.login.login(CUIL, PASSWORD, HERE)
+    code = totp.at(api_services.clock.now())
 
     async def use(number: int) -> str:
         given = token if number % 2 else second.login_token
         try:
-            await parts.login.otp(given, code, HERE)
+            await api_services.login.otp(given, code, HERE)
         except ApplianceError as exc:
             return exc.code
         return "won"
@@ -242,10 +258,10 @@ async def test_code_used_by_exactly_one_of_200(parts: Parts) -> None:
     assert ends.count("won") == 1
     refusals = {ErrorCode.OTP_INVALID, ErrorCode.LOGIN_FAILED, ErrorCode.RATE_LIMITED}
     assert set(ends) <= {"won", *refusals}
-    assert (await events(parts)).count(EventKind.LOGIN_COMPLETED) == 1
+    assert (await events(api_services)).count(EventKind.LOGIN_COMPLETED) == 1
 
 
-async def test_sixth_wrong_try_on_account_waits_there(strict: Parts) -> None:
+async def test_sixth_wrong_try_on_account_waits_there(strict: ApiServices) -> None:
     """Five wrong ones a minute on one account from one address; then it is told."""
     await strict.add_person()
     for _ in range(5):
@@ -258,7 +274,7 @@ async def test_sixth_wrong_try_on_account_waits_there(strict: Parts) -> None:
     assert caught.value.extras == {"retryAfter": 60}
 
 
-async def test_wrong_tries_elsewhere_delay_nobody(strict: Parts) -> None:
+async def test_wrong_tries_elsewhere_delay_nobody(strict: ApiServices) -> None:
     """Who knows a CUIL does not lock its owner out, from however many addresses."""
     _, seed = await strict.add_person()
     await sign_in(strict, seed)
@@ -275,14 +291,16 @@ async def test_wrong_tries_elsewhere_delay_nobody(strict: Parts) -> None:
     assert await code_of(strict, CUIL, b"otra clave") is ErrorCode.LOGIN_FAILED
 
 
-async def sign_in(parts: Parts, seed: str, address: str = HERE) -> None:
+async def sign_in(api_services: ApiServices, seed: str, address: str = HERE) -> None:
     """Sign in by both factors."""
-    made = await parts.login.login(CUIL, PASSWORD, address)
-    code = pyotp.TOTP(seed).at(parts.clock.now())
-    await parts.login.otp(made.login_token, code, address)
+    made = await api_services.login.login(CUIL, PASSWORD, address)
+    code = pyotp.TOTP(seed).at(api_services.clock.now())
+    await api_services.login.otp(made.login_token, code, address)
 
 
-async def test_ceiling_of_a_day_lets_known_addresses_through(strict: Parts) -> None:
+async def test_ceiling_of_a_day_lets_known_addresses_through(
+    strict: ApiServices,
+) -> None:
     """A hundred wrong ones a day; what was signed in from is known for 30 days."""
     _, seed = await strict.add_person()
     await sign_in(strict, seed)
@@ -302,7 +320,7 @@ async def test_ceiling_of_a_day_lets_known_addresses_through(strict: Parts) -> N
     await strict.login.login(CUIL, PASSWORD, "198.51.100.7")
 
 
-async def test_known_address_is_forgotten(strict: Parts) -> None:
+async def test_known_address_is_forgotten(strict: ApiServices) -> None:
     """Thirty days after the last success an address is a stranger's."""
     _, seed = await strict.add_person()
     await sign_in(strict, seed)
@@ -314,7 +332,7 @@ async def test_known_address_is_forgotten(strict: Parts) -> None:
     assert await code_of(strict, CUIL) is ErrorCode.RATE_LIMITED
 
 
-async def test_known_addresses_are_kept_as_hashes(strict: Parts) -> None:
+async def test_known_addresses_are_kept_as_hashes(strict: ApiServices) -> None:
     """The record has no address beyond the two days of its tries."""
     _, seed = await strict.add_person()
     await sign_in(strict, seed)
@@ -333,7 +351,7 @@ async def test_known_addresses_are_kept_as_hashes(strict: Parts) -> None:
         assert await LoginAttemptStore(transaction).forget_known(later) == 1
 
 
-async def test_right_tries_are_not_counted(strict: Parts) -> None:
+async def test_right_tries_are_not_counted(strict: ApiServices) -> None:
     """However often somebody signs in, nobody at their address waits."""
     _, seed = await strict.add_person()
     for _ in range(15):
@@ -345,7 +363,7 @@ async def test_right_tries_are_not_counted(strict: Parts) -> None:
     assert await code_of(strict, "nadie@example.com") is ErrorCode.LOGIN_FAILED
 
 
-async def test_right_tries_at_once_wait_for_one_another(strict: Parts) -> None:
+async def test_right_tries_at_once_wait_for_one_another(strict: ApiServices) -> None:
     """Of many right passwords from one address at once none is refused."""
     await strict.add_person()
 
@@ -357,7 +375,7 @@ async def test_right_tries_at_once_wait_for_one_another(strict: Parts) -> None:
 
 
 async def test_so_many_tries_wait_for_running_ones(
-    strict: Parts, monkeypatch: pytest.MonkeyPatch
+    strict: ApiServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who comes beyond them is told at once."""
     monkeypatch.setattr("appliance.core.rate_limit._WAIT_S", 600)
@@ -393,7 +411,7 @@ async def test_so_many_tries_wait_for_running_ones(
     ids=["cuil", "email"],
 )
 async def test_unknown_users_are_counted_as_known_ones(
-    strict: Parts, known: str, spelled: str
+    strict: ApiServices, known: str, spelled: str
 ) -> None:
     """However a user is spelled, the sixth try waits, known or not."""
     unknown = {CUIL: "20055361682", EMAIL: "otra@example.com"}[known]
@@ -416,7 +434,7 @@ async def test_unknown_users_are_counted_as_known_ones(
     ("width", "limit"), [(64, 10), (56, 20), (48, 40)], ids=["64", "56", "48"]
 )
 async def test_tries_are_counted_by_network(
-    strict: Parts, width: int, limit: int
+    strict: ApiServices, width: int, limit: int
 ) -> None:
     """IPv6 is counted by /64, and by the /56 and /48 around it, with wider limits."""
     base = int(ipaddress.ip_address("2001:db8:1::"))
@@ -433,7 +451,7 @@ async def test_tries_are_counted_by_network(
     assert codes == [ErrorCode.LOGIN_FAILED] * limit + [ErrorCode.RATE_LIMITED]
 
 
-async def test_right_password_after_the_wait(strict: Parts) -> None:
+async def test_right_password_after_the_wait(strict: ApiServices) -> None:
     """A wait ends; nothing is locked."""
     await strict.add_person()
     for _ in range(5):
@@ -444,7 +462,7 @@ async def test_right_password_after_the_wait(strict: Parts) -> None:
     assert (await strict.login.login(CUIL, PASSWORD, HERE)).expires_in_s == 300
 
 
-async def test_waits_grow_with_wrong_tries(strict: Parts) -> None:
+async def test_waits_grow_with_wrong_tries(strict: ApiServices) -> None:
     """Every five wrong tries double the wait, up to a quarter of an hour."""
     await strict.add_person()
     waits = []
@@ -462,7 +480,7 @@ async def test_waits_grow_with_wrong_tries(strict: Parts) -> None:
     assert sorted(set(waits)) == [60, 120, 240, 480, 900]
 
 
-async def test_eleventh_try_from_address_waits(strict: Parts) -> None:
+async def test_eleventh_try_from_address_waits(strict: ApiServices) -> None:
     """Ten tries a minute from one address, whoever they are about."""
     for number in range(10):
         await code_of(strict, f"nadie{number}@example.com")
@@ -471,7 +489,9 @@ async def test_eleventh_try_from_address_waits(strict: Parts) -> None:
 
 
 @pytest.mark.parametrize("account", ["one address", "many addresses"])
-async def test_refused_tries_wait_for_no_lock(strict: Parts, account: str) -> None:
+async def test_refused_tries_wait_for_no_lock(
+    strict: ApiServices, account: str
+) -> None:
     """Guesses past a limit keep nobody from writing, and answer while others write."""
     _, seed = await strict.add_person()
     await sign_in(strict, seed)
@@ -489,7 +509,7 @@ async def test_refused_tries_wait_for_no_lock(strict: Parts, account: str) -> No
     assert caught.value.code is ErrorCode.RATE_LIMITED
 
 
-async def test_parallel_tries_stay_within_the_limit(strict: Parts) -> None:
+async def test_parallel_tries_stay_within_the_limit(strict: ApiServices) -> None:
     """Of 40 guesses at once on one account thirty are checked, five from one place."""
     await strict.add_person()
 
@@ -508,7 +528,7 @@ async def test_parallel_tries_stay_within_the_limit(strict: Parts) -> None:
     assert together.count(ErrorCode.RATE_LIMITED) == 15
 
 
-async def test_wrong_codes_wait_and_never_lock(strict: Parts) -> None:
+async def test_wrong_codes_wait_and_never_lock(strict: ApiServices) -> None:
     """Wrong codes delay the next one; the right one works after the wait."""
     token, totp, _ = await challenge(strict)
     for _ in range(5):
@@ -521,14 +541,18 @@ async def test_wrong_codes_wait_and_never_lock(strict: Parts) -> None:
     assert (await strict.login.otp(token, code, HERE)).expires_in_s == 900
 
 
-async def test_next_code_skips_used_ones(parts: Parts) -> None:
+async def test_next_code_skips_used_ones(api_services: ApiServices) -> None:
     """The next code of a person is one that signs in, after its wait."""
-    token, totp, person = await challenge(parts)
-    await parts.login.otp(token, totp.at(parts.clock.now(), counter_offset=1), HERE)
-    again = await parts.login.login(CUIL, PASSWORD, HERE)
+    token, totp, person = await challenge(api_services)
+    await api_services.login.otp(
+        token, totp.at(api_services.clock.now(), counter_offset=1), HERE
+    )
+    again = await api_services.login.login(CUIL, PASSWORD, HERE)
 
-    code, wait_s = await parts.login.next_code(person)
-    parts.clock.forward(wait_s)
+    code, wait_s = await api_services.login.next_code(person)
+    api_services.clock.forward(wait_s)
 
     assert 0 < wait_s <= STEP_S
-    assert (await parts.login.otp(again.login_token, code, HERE)).expires_in_s == 900
+    assert (
+        await api_services.login.otp(again.login_token, code, HERE)
+    ).expires_in_s == 900

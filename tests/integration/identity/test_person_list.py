@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tests.support.processes.command_folder import CommandPlace, make_place
+from tests.support.processes.command_folder import CommandFolder, make_command_folder
 
 _COPIES = """\
 WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 60)
@@ -15,8 +15,8 @@ INSERT INTO person SELECT TAKEN FROM person, c
 
 def test_people_are_listed_by_page_and_state(tmp_path: Path) -> None:
     """Newest first; JSON has the same rows and the next page's cursor."""
-    make_place(tmp_path)
-    place = CommandPlace(tmp_path)
+    make_command_folder(tmp_path)
+    place = CommandFolder(tmp_path)
     place.run("migrate")
     for cuil, name in (("20-05536168-2", "Ana Núñez"), ("20-12345678-6", "Beto Paz")):
         named = ("--name", name, "--email", f"{name[:3].lower()}@demo.example")
@@ -40,8 +40,8 @@ def test_people_are_listed_by_page_and_state(tmp_path: Path) -> None:
 
 def test_pages_follow_each_other(tmp_path: Path) -> None:
     """The cursor that a page ends on leads to the one after it."""
-    make_place(tmp_path)
-    place = CommandPlace(tmp_path)
+    make_command_folder(tmp_path)
+    place = CommandFolder(tmp_path)
     place.run("migrate")
     named = ("--name", "Ana Núñez", "--email", "ana@demo.example")
     place.run("person", "invite", "--cuil", "20-05536168-2", *named)
@@ -68,8 +68,8 @@ def test_pages_follow_each_other(tmp_path: Path) -> None:
 
 def test_database_that_is_away_is_told_from_what_is_wrong(tmp_path: Path) -> None:
     """75: it passes by itself; who starts this again need not be told anything."""
-    make_place(tmp_path, f"postgresql://rubrica@/x?host={tmp_path}")
+    make_command_folder(tmp_path, f"postgresql://rubrica@/x?host={tmp_path}")
 
-    said = CommandPlace(tmp_path).run("migrate", status=75)
+    said = CommandFolder(tmp_path).run("migrate", status=75)
 
     assert said == ""

@@ -8,7 +8,7 @@ from appliance.domain.ids import IntegratorId, PersonId, new_id
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
-from tests.support.factories.core import CoreParts, cheap_secret
+from tests.support.factories.core import CoreFixture, cheap_secret
 
 pytestmark = pytest.mark.storage
 
@@ -21,7 +21,7 @@ def somebody(cuil: str, email_index: str) -> NewPerson:
     )
 
 
-async def test_person_found_by_each_name(core: CoreParts) -> None:
+async def test_person_found_by_each_name(core: CoreFixture) -> None:
     """Id, CUIL and the HMAC of the address lead to the same person."""
     new = somebody("20267565393", "e" * 64)
     async with core.store.write() as transaction:
@@ -45,7 +45,7 @@ async def test_person_found_by_each_name(core: CoreParts) -> None:
     ("cuil", "email"), [("20267565393", "f" * 64), ("20055361682", "e" * 64)]
 )
 async def test_person_refused_when_cuil_or_email_is_taken(
-    core: CoreParts, cuil: str, email: str
+    core: CoreFixture, cuil: str, email: str
 ) -> None:
     """A CUIL and an address belong to one person, and a refusal leaves no trace."""
     async with core.store.write() as transaction:
@@ -58,7 +58,7 @@ async def test_person_refused_when_cuil_or_email_is_taken(
     assert caught.value.code is ErrorCode.ALREADY_EXISTS
 
 
-async def test_integrator_code_is_taken_once(core: CoreParts) -> None:
+async def test_integrator_code_is_taken_once(core: CoreFixture) -> None:
     """A code names one integrator."""
     integrator = await core.add_integrator("acme")
 
@@ -73,7 +73,7 @@ async def test_integrator_code_is_taken_once(core: CoreParts) -> None:
         assert await PersonStore(transaction).integrator("none") is None
 
 
-async def test_credential_gives_way_to_its_successor(core: CoreParts) -> None:
+async def test_credential_gives_way_to_its_successor(core: CoreFixture) -> None:
     """A person signs with their newest credential; the one before is kept."""
     signer = await core.add_signer()
     async with core.store.read() as transaction:

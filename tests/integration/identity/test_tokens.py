@@ -11,34 +11,34 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.requests.request import Signer
 from appliance.identity.access_tokens import AccessTokens
-from tests.support.faces.api_services import BASE_URL, Parts
+from tests.support.faces.api_services import BASE_URL, ApiServices
 
 FACTORS = ("pwd", "otp")
 
 
-async def test_issued_token_verifies(parts: Parts) -> None:
+async def test_issued_token_verifies(api_services: ApiServices) -> None:
     """A token that was issued stands for its person and factors."""
-    person, _ = await parts.add_person()
+    person, _ = await api_services.add_person()
 
-    issued = await parts.tokens.issue(person, FACTORS, parts.clock.now())
+    issued = await api_services.tokens.issue(person, FACTORS, api_services.clock.now())
 
-    assert await parts.tokens.verify(issued.token) == Signer(
-        person, f"person:{person}", FACTORS, parts.clock.now()
+    assert await api_services.tokens.verify(issued.token) == Signer(
+        person, f"person:{person}", FACTORS, api_services.clock.now()
     )
     assert issued.token not in repr(issued)
 
 
-async def test_issued_token_has_the_decided_claims(parts: Parts) -> None:
+async def test_issued_token_has_the_decided_claims(api_services: ApiServices) -> None:
     """Header and claims are those of RFC 9068 and decisions."""
-    person, _ = await parts.add_person()
+    person, _ = await api_services.add_person()
 
-    issued = await parts.tokens.issue(person, FACTORS, parts.clock.now())
+    issued = await api_services.tokens.issue(person, FACTORS, api_services.clock.now())
 
     head, body, _signature = issued.token.split(".")
     header = json.loads(base64.urlsafe_b64decode(head + "=="))
     claims = json.loads(base64.urlsafe_b64decode(body + "=="))
-    now = int(parts.clock.now().timestamp())
-    published = (await parts.tokens.jwks())["keys"]
+    now = int(api_services.clock.now().timestamp())
+    published = (await api_services.tokens.jwks())["keys"]
     assert header == {"alg": "ES256", "typ": "at+jwt", "kid": published[0]["kid"]}  # type: ignore[index]  # a list of keys
     assert claims.pop("jti")
     assert claims == {
@@ -55,16 +55,16 @@ async def test_issued_token_has_the_decided_claims(parts: Parts) -> None:
 
 @pytest.mark.parametrize(("age_s", "fresh"), [(28_799, True), (28_800, False)])
 async def test_signing_needs_young_factor(
-    parts: Parts, age_s: int, *, fresh: bool
+    api_services: ApiServices, age_s: int, *, fresh: bool
 ) -> None:
     """Eight hours after `auth_time` a signer signs in again."""
-    now = parts.clock.now()
+    now = api_services.clock.now()
     signer = Signer(PersonId("p"), "person:p", FACTORS, now)
-    parts.clock.forward(age_s)
+    api_services.clock.forward(age_s)
 
     code = None
     try:
-        parts.tokens.require_fresh(signer)
+        api_services.tokens.require_fresh(signer)
     except ApplianceError as exc:
         code = exc.code
 
@@ -78,9 +78,9 @@ async def kids(tokens: AccessTokens) -> list[str]:
     return [key["kid"] for key in published]
 
 
-async def test_keys_published_without_private_half(parts: Parts) -> None:
+async def test_keys_published_without_private_half(api_services: ApiServices) -> None:
     """The key set holds public members alone."""
-    published = (await parts.tokens.jwks())["keys"]
+    published = (await api_services.tokens.jwks())["keys"]
 
     assert isinstance(published, list)
     assert [sorted(key) for key in published] == [
@@ -88,26 +88,31 @@ async def test_keys_published_without_private_half(parts: Parts) -> None:
     ]
 
 
-async def test_key_kept_across_processes(parts: Parts) -> None:
+async def test_key_kept_across_processes(api_services: ApiServices) -> None:
     """Another process signs with the same key, and each accepts the other's."""
-    person, _ = await parts.add_person()
-    other = AccessTokens(parts.store, parts.sealer, parts.clock, parts.settings)
-    here = await parts.tokens.issue(person, FACTORS, parts.clock.now())
-    there = await other.issue(person, FACTORS, parts.clock.now())
+    person, _ = await api_services.add_person()
+    other = AccessTokens(
+        api_services.store,
+        api_services.sealer,
+        api_services.clock,
+        api_services.settings,
+    )
+    here = await api_services.tokens.issue(person, FACTORS, api_services.clock.now())
+    there = await other.issue(person, FACTORS, api_services.clock.now())
 
     assert (await other.verify(here.token)).person == person
-    assert (await parts.tokens.verify(there.token)).person == person
-    assert await kids(other) == await kids(parts.tokens)
+    assert (await api_services.tokens.verify(there.token)).person == person
+    assert await kids(other) == await kids(api_services.tokens)
 
 
-async def test_next_key_published_before_it_signs(parts: Parts) -> None:
+async def test_next_key_published_before_it_signs(api_services: ApiServices) -> None:
     """A successor is published a day ahead; the old key signs until its end."""
-    first = await kids(parts.tokens)
-    parts.clock.forward(29 * 86_400 + 60)
+    first = await kids(api_services.tokens)
+    api_services.clock.forward(29 * 86_400 + 60)
 
-    both = await kids(parts.tokens)
-    person, _ = await parts.add_person()
-    issued = await parts.tokens.issue(person, FACTORS, parts.clock.now())
+    both = await kids(api_services.tokens)
+    person, _ = await api_services.add_person()
+    issued = await api_services.tokens.issue(person, FACTORS, api_services.clock.now())
 
     head = json.loads(base64.urlsafe_b64decode(issued.token.split(".")[0] + "=="))
     assert both[:1] == first
@@ -115,25 +120,30 @@ async def test_next_key_published_before_it_signs(parts: Parts) -> None:
     assert head["kid"] == first[0]
 
 
-async def test_old_key_accepted_for_a_day(parts: Parts) -> None:
+async def test_old_key_accepted_for_a_day(api_services: ApiServices) -> None:
     """Tokens of the old key live on after the change; then it is forgotten."""
-    (old,) = await kids(parts.tokens)
-    person, _ = await parts.add_person()
-    parts.clock.forward(30 * 86_400 - 30)
-    issued = await parts.tokens.issue(person, FACTORS, parts.clock.now())
-    parts.clock.forward(60)
+    (old,) = await kids(api_services.tokens)
+    person, _ = await api_services.add_person()
+    api_services.clock.forward(30 * 86_400 - 30)
+    issued = await api_services.tokens.issue(person, FACTORS, api_services.clock.now())
+    api_services.clock.forward(60)
 
-    assert (await parts.tokens.verify(issued.token)).person == person
-    parts.clock.forward(86_400)
-    fresh = AccessTokens(parts.store, parts.sealer, parts.clock, parts.settings)
+    assert (await api_services.tokens.verify(issued.token)).person == person
+    api_services.clock.forward(86_400)
+    fresh = AccessTokens(
+        api_services.store,
+        api_services.sealer,
+        api_services.clock,
+        api_services.settings,
+    )
     assert old not in await kids(fresh)
 
 
-async def test_private_keys_sealed(parts: Parts) -> None:
+async def test_private_keys_sealed(api_services: ApiServices) -> None:
     """No private key stands in clear in the database."""
-    await parts.tokens.jwks()
+    await api_services.tokens.jwks()
 
-    async with parts.store._engines.reader.connect() as connection:
+    async with api_services.store._engines.reader.connect() as connection:
         (row,) = (await connection.execute(select(tables.jwt_key))).all()
 
     assert b"PRIVATE KEY" not in row.private_sealed

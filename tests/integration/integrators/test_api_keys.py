@@ -10,7 +10,7 @@ from appliance.core.database import tables
 from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.integrator_services import Desk
+from tests.support.factories.integrator_services import IntegratorServices
 from tests.support.factories.integrators import (
     OPERATOR,
     new_key,
@@ -24,139 +24,166 @@ from tests.support.factories.integrators import (
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
+async def integrator_services(
+    tmp_path: Path, each_url: str
+) -> AsyncIterator[IntegratorServices]:
     """Services on a fresh database, with the integrator `acme`."""
     async with open_acme(tmp_path, each_url) as made:
         yield made
 
 
-async def test_key_is_shown_once_and_kept_as_a_hash(desk: Desk) -> None:
+async def test_key_is_shown_once_and_kept_as_a_hash(
+    integrator_services: IntegratorServices,
+) -> None:
     """The key stands nowhere in the record, only its hint."""
-    made = await desk.integrators.create_key(OPERATOR, "acme", "backend")
+    made = await integrator_services.integrators.create_key(OPERATOR, "acme", "backend")
 
-    (listed,) = await desk.integrators.keys("acme")
+    (listed,) = await integrator_services.integrators.keys("acme")
     assert listed == made.key
-    async with desk.store._engines.reader.connect() as connection:
+    async with integrator_services.store._engines.reader.connect() as connection:
         rows = (await connection.execute(tables.api_key.select())).all()
     assert made.secret not in repr(rows)
-    events = await desk.audited(EventKind.API_KEY_CREATED)
+    events = await integrator_services.audited(EventKind.API_KEY_CREATED)
     assert made.secret not in repr(events)
     assert made.secret not in repr(made)
 
 
-async def test_several_keys_work_side_by_side(desk: Desk) -> None:
+async def test_several_keys_work_side_by_side(
+    integrator_services: IntegratorServices,
+) -> None:
     """An integrator has as many keys as it needs."""
-    first, second = await new_key(desk), await new_key(desk)
+    first, second = (
+        await new_key(integrator_services),
+        await new_key(integrator_services),
+    )
 
-    await desk.sessions.open("acme", first)
-    await desk.sessions.open("acme", second)
+    await integrator_services.sessions.open("acme", first)
+    await integrator_services.sessions.open("acme", second)
 
-    used = [key.last_used for key in await desk.integrators.keys("acme")]
-    assert used == [desk.clock.now()] * 2
+    used = [key.last_used for key in await integrator_services.integrators.keys("acme")]
+    assert used == [integrator_services.clock.now()] * 2
 
 
-async def test_expired_key_is_refused_at_its_time(desk: Desk) -> None:
+async def test_expired_key_is_refused_at_its_time(
+    integrator_services: IntegratorServices,
+) -> None:
     """A key works until the moment it expires."""
-    expires = desk.clock.now() + timedelta(hours=1)
-    made = await desk.integrators.create_key(OPERATOR, "acme", "x", expires)
+    expires = integrator_services.clock.now() + timedelta(hours=1)
+    made = await integrator_services.integrators.create_key(
+        OPERATOR, "acme", "x", expires
+    )
 
-    desk.clock.forward(3599)
-    await desk.sessions.open("acme", made.secret)
-    desk.clock.forward(1)
+    integrator_services.clock.forward(3599)
+    await integrator_services.sessions.open("acme", made.secret)
+    integrator_services.clock.forward(1)
 
-    opening = desk.sessions.open("acme", made.secret)
+    opening = integrator_services.sessions.open("acme", made.secret)
     assert await refused(opening) is ErrorCode.API_KEY_INVALID
 
 
-async def test_key_that_would_be_expired_is_not_made(desk: Desk) -> None:
+async def test_key_that_would_be_expired_is_not_made(
+    integrator_services: IntegratorServices,
+) -> None:
     """An expiry in the past is refused."""
     with pytest.raises(FieldInvalidError):
-        await desk.integrators.create_key(OPERATOR, "acme", "x", desk.clock.now())
+        await integrator_services.integrators.create_key(
+            OPERATOR, "acme", "x", integrator_services.clock.now()
+        )
 
 
-async def test_rotated_key_works_until_the_overlap_ends(desk: Desk) -> None:
+async def test_rotated_key_works_until_the_overlap_ends(
+    integrator_services: IntegratorServices,
+) -> None:
     """Old and new key work side by side, then the new one alone."""
-    old = await desk.integrators.create_key(OPERATOR, "acme", "backend")
-    before = await desk.sessions.open("acme", old.secret)
+    old = await integrator_services.integrators.create_key(OPERATOR, "acme", "backend")
+    before = await integrator_services.sessions.open("acme", old.secret)
 
-    new = await desk.integrators.rotate_key(OPERATOR, old.key.id, 600)
+    new = await integrator_services.integrators.rotate_key(OPERATOR, old.key.id, 600)
 
-    desk.clock.forward(599)
-    await desk.sessions.open("acme", old.secret)
-    desk.clock.forward(1)
-    opening = desk.sessions.open("acme", old.secret)
+    integrator_services.clock.forward(599)
+    await integrator_services.sessions.open("acme", old.secret)
+    integrator_services.clock.forward(1)
+    opening = integrator_services.sessions.open("acme", old.secret)
     assert await refused(opening) is ErrorCode.API_KEY_INVALID
-    await desk.sessions.open("acme", new.secret)
+    await integrator_services.sessions.open("acme", new.secret)
     # A session of the old key goes on.
-    await desk.sessions.exchange(before.token)
-    (event,) = await desk.audited(EventKind.API_KEY_ROTATED)
+    await integrator_services.sessions.exchange(before.token)
+    (event,) = await integrator_services.audited(EventKind.API_KEY_ROTATED)
     assert event.detail["successor"] == new.key.id
     assert event.detail["before"] != event.detail["after"]
 
 
-async def test_successor_of_an_expiring_key_lives_as_long(desk: Desk) -> None:
+async def test_successor_of_an_expiring_key_lives_as_long(
+    integrator_services: IntegratorServices,
+) -> None:
     """Rotation keeps label and length of life."""
-    expires = desk.clock.now() + timedelta(days=30)
-    old = await desk.integrators.create_key(OPERATOR, "acme", "backend", expires)
-    desk.clock.forward(86_400)
+    expires = integrator_services.clock.now() + timedelta(days=30)
+    old = await integrator_services.integrators.create_key(
+        OPERATOR, "acme", "backend", expires
+    )
+    integrator_services.clock.forward(86_400)
 
-    new = await desk.integrators.rotate_key(OPERATOR, old.key.id, 0)
+    new = await integrator_services.integrators.rotate_key(OPERATOR, old.key.id, 0)
 
     assert new.key.label == "backend"
-    assert new.key.expires == desk.clock.now() + timedelta(days=30)
+    assert new.key.expires == integrator_services.clock.now() + timedelta(days=30)
 
 
-async def test_key_that_is_over_is_not_rotated(desk: Desk) -> None:
+async def test_key_that_is_over_is_not_rotated(
+    integrator_services: IntegratorServices,
+) -> None:
     """Neither a revoked key nor one that is unknown has a successor."""
-    made = await desk.integrators.create_key(OPERATOR, "acme", "x")
-    await desk.integrators.revoke_key(OPERATOR, made.key.id)
+    made = await integrator_services.integrators.create_key(OPERATOR, "acme", "x")
+    await integrator_services.integrators.revoke_key(OPERATOR, made.key.id)
 
     for key_id in (made.key.id, "nothing"):
-        rotating = desk.integrators.rotate_key(OPERATOR, key_id, 0)
+        rotating = integrator_services.integrators.rotate_key(OPERATOR, key_id, 0)
         assert await refused(rotating) is ErrorCode.API_KEY_NOT_FOUND
 
 
 async def test_revoking_ends_unfinished_sessions_and_their_requests(
-    desk: Desk,
+    integrator_services: IntegratorServices,
 ) -> None:
     """What a revoked key opened is over at once; a picked request is not."""
-    made = await desk.integrators.create_key(OPERATOR, "acme", "x")
-    person = await new_person(desk)
+    made = await integrator_services.integrators.create_key(OPERATOR, "acme", "x")
+    person = await new_person(integrator_services)
     bearers, requests = [], []
     for origin in ("sesion", "operador"):
-        opened = await desk.sessions.open("acme", made.secret)
-        bearer = await desk.sessions.exchange(opened.token)
-        session = await desk.progress.set_person(bearer.session, person)
-        session = await desk.progress.set_otp(session, person)
-        request = await new_request(desk, session, person, origin)
-        await desk.progress.set_request(session, request)
+        opened = await integrator_services.sessions.open("acme", made.secret)
+        bearer = await integrator_services.sessions.exchange(opened.token)
+        session = await integrator_services.progress.set_person(bearer.session, person)
+        session = await integrator_services.progress.set_otp(session, person)
+        request = await new_request(integrator_services, session, person, origin)
+        await integrator_services.progress.set_request(session, request)
         bearers.append(bearer.bearer)
         requests.append(request)
 
-    assert await desk.integrators.revoke_key(OPERATOR, made.key.id) == 2
+    assert await integrator_services.integrators.revoke_key(OPERATOR, made.key.id) == 2
 
     for bearer_text in bearers:
-        looking = desk.sessions.by_bearer(bearer_text)
+        looking = integrator_services.sessions.by_bearer(bearer_text)
         assert await refused(looking) is ErrorCode.SESSION_TOKEN_EXPIRED
-    opening = desk.sessions.open("acme", made.secret)
+    opening = integrator_services.sessions.open("acme", made.secret)
     assert await refused(opening) is ErrorCode.API_KEY_INVALID
-    desk.clock.forward(1)
-    await sweeping(desk).expire_requests()
-    async with desk.store.read() as transaction:
+    integrator_services.clock.forward(1)
+    await sweeping(integrator_services).expire_requests()
+    async with integrator_services.store.read() as transaction:
         views = [await RequestStore(transaction).get(request) for request in requests]
     states = [view.state for view in views if view is not None]
     assert states == [RequestState.EXPIRED, RequestState.PENDING]
-    assert len(await desk.audited(EventKind.SESSION_ENDED)) == 2
+    assert len(await integrator_services.audited(EventKind.SESSION_ENDED)) == 2
 
 
-async def test_revoking_leaves_what_is_completed(desk: Desk) -> None:
+async def test_revoking_leaves_what_is_completed(
+    integrator_services: IntegratorServices,
+) -> None:
     """A session that has signed can still tell so."""
-    made = await desk.integrators.create_key(OPERATOR, "acme", "x")
-    opened = await desk.sessions.open("acme", made.secret)
-    bearer = await desk.sessions.exchange(opened.token)
-    session = await signed_session(desk, bearer.session)
+    made = await integrator_services.integrators.create_key(OPERATOR, "acme", "x")
+    opened = await integrator_services.sessions.open("acme", made.secret)
+    bearer = await integrator_services.sessions.exchange(opened.token)
+    session = await signed_session(integrator_services, bearer.session)
 
-    assert await desk.integrators.revoke_key(OPERATOR, made.key.id) == 0
+    assert await integrator_services.integrators.revoke_key(OPERATOR, made.key.id) == 0
 
-    again = await desk.sessions.by_bearer(bearer.bearer)
+    again = await integrator_services.sessions.by_bearer(bearer.bearer)
     assert again.completed == session.completed

@@ -13,14 +13,19 @@ from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
 from tests.support.factories.fakes import MovingClock
-from tests.support.factories.integrator_services import Desk, desk_settings
+from tests.support.factories.integrator_services import (
+    IntegratorServices,
+    integrator_settings,
+)
 from tests.support.factories.integrators import OPERATOR, open_acme, refused
 
 ORIGIN = "https://app.example"
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
+async def integrator_services(
+    tmp_path: Path, each_url: str
+) -> AsyncIterator[IntegratorServices]:
     """Services on a fresh database, with the integrator `acme`."""
     async with open_acme(tmp_path, each_url) as made:
         yield made
@@ -29,9 +34,11 @@ async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
 # -- tables ---------------------------------------------------------------------
 
 
-async def test_migrations_make_the_tables_and_keep_rows(desk: Desk) -> None:
+async def test_migrations_make_the_tables_and_keep_rows(
+    integrator_services: IntegratorServices,
+) -> None:
     """Migrations end in exactly the tables of the code, on both databases."""
-    engines = open_engines(desk.settings)
+    engines = open_engines(integrator_services.settings)
     async with engines.reader.connect() as connection:
         assert await connection.run_sync(differences) == []
     await engines.dispose()
@@ -39,7 +46,7 @@ async def test_migrations_make_the_tables_and_keep_rows(desk: Desk) -> None:
 
 async def test_row_without_them_gets_the_defaults(tmp_path: Path) -> None:
     """An integrator whose row says nothing else is delivered as decided."""
-    settings = desk_settings(tmp_path)
+    settings = integrator_settings(tmp_path)
     await migrate(settings)
     engines = open_engines(settings)
     async with engines.writer.begin() as connection:
@@ -64,15 +71,15 @@ async def test_row_without_them_gets_the_defaults(tmp_path: Path) -> None:
 
 
 async def test_integrator_is_listed_and_changed_with_before_and_after(
-    desk: Desk,
+    integrator_services: IntegratorServices,
 ) -> None:
     """A change says in the audit what was and what is."""
-    changed = await desk.integrators.change(
+    changed = await integrator_services.integrators.change(
         OPERATOR, "acme", may_vouch=True, delivery_limit_bytes=1000
     )
 
-    assert await desk.integrators.list() == [changed]
-    (event,) = await desk.audited(EventKind.INTEGRATOR_CHANGED)
+    assert await integrator_services.integrators.list() == [changed]
+    (event,) = await integrator_services.audited(EventKind.INTEGRATOR_CHANGED)
     assert event.integrator == changed.id
     assert event.detail["before"] == {
         "name": "ACME S.A.",
@@ -86,18 +93,22 @@ async def test_integrator_is_listed_and_changed_with_before_and_after(
     }
 
 
-async def test_integrator_code_is_unique_and_checked(desk: Desk) -> None:
+async def test_integrator_code_is_unique_and_checked(
+    integrator_services: IntegratorServices,
+) -> None:
     """A code is taken once, and only of the decided form."""
-    create = desk.integrators.create
+    create = integrator_services.integrators.create
     assert await refused(create(OPERATOR, "acme", "x")) is ErrorCode.ALREADY_EXISTS
     for code in ("", "Acme", "a b", "-a", "a" * 41):
         assert await refused(create(OPERATOR, code, "x")) is ErrorCode.FIELD_INVALID
     assert await refused(create(OPERATOR, "b", "\n")) is ErrorCode.FIELD_INVALID
 
 
-async def test_unknown_integrator_is_named_so(desk: Desk) -> None:
+async def test_unknown_integrator_is_named_so(
+    integrator_services: IntegratorServices,
+) -> None:
     """Every use case says that there is no such integrator."""
-    integrators = desk.integrators
+    integrators = integrator_services.integrators
     for work in (
         integrators.get("nobody"),
         integrators.keys("nobody"),
@@ -112,89 +123,116 @@ async def test_unknown_integrator_is_named_so(desk: Desk) -> None:
 # -- domains ---------------------------------------------------------------------
 
 
-async def test_domain_is_kept_as_browsers_send_it(desk: Desk) -> None:
+async def test_domain_is_kept_as_browsers_send_it(
+    integrator_services: IntegratorServices,
+) -> None:
     """An origin is stored in its one form, once."""
-    added = await desk.integrators.add_domain(OPERATOR, "acme", "HTTPS://App.Example/")
+    added = await integrator_services.integrators.add_domain(
+        OPERATOR, "acme", "HTTPS://App.Example/"
+    )
 
-    assert await desk.integrators.domains("acme") == [added]
+    assert await integrator_services.integrators.domains("acme") == [added]
     assert added.origin == ORIGIN
-    again = desk.integrators.add_domain(OPERATOR, "acme", ORIGIN)
+    again = integrator_services.integrators.add_domain(OPERATOR, "acme", ORIGIN)
     assert await refused(again) is ErrorCode.ALREADY_EXISTS
-    (event,) = await desk.audited(EventKind.DOMAIN_ADDED)
+    (event,) = await integrator_services.audited(EventKind.DOMAIN_ADDED)
     assert (event.detail["before"], event.detail["after"]) == ([], [ORIGIN])
 
 
-async def test_two_integrators_may_have_one_origin(desk: Desk) -> None:
+async def test_two_integrators_may_have_one_origin(
+    integrator_services: IntegratorServices,
+) -> None:
     """An origin is no integrator's own; one's being seen is not the other's."""
-    await desk.integrators.create(OPERATOR, "other", "Other")
+    await integrator_services.integrators.create(OPERATOR, "other", "Other")
     for code in ("acme", "other"):
-        await desk.integrators.add_domain(OPERATOR, code, ORIGIN)
+        await integrator_services.integrators.add_domain(OPERATOR, code, ORIGIN)
 
-    await desk.sessions.note_seen("acme", ORIGIN)
+    await integrator_services.sessions.note_seen("acme", ORIGIN)
 
-    (mine,) = await desk.integrators.domains("acme")
-    (theirs,) = await desk.integrators.domains("other")
-    assert (mine.seen, theirs.seen) == (desk.clock.now(), None)
+    (mine,) = await integrator_services.integrators.domains("acme")
+    (theirs,) = await integrator_services.integrators.domains("other")
+    assert (mine.seen, theirs.seen) == (integrator_services.clock.now(), None)
 
 
-async def test_domain_is_removed_once(desk: Desk) -> None:
+async def test_domain_is_removed_once(integrator_services: IntegratorServices) -> None:
     """What was taken back is gone, and the audit says what is left."""
-    added = await desk.integrators.add_domain(OPERATOR, "acme", ORIGIN)
-    await desk.integrators.add_domain(OPERATOR, "acme", "https://b.example")
+    added = await integrator_services.integrators.add_domain(OPERATOR, "acme", ORIGIN)
+    await integrator_services.integrators.add_domain(
+        OPERATOR, "acme", "https://b.example"
+    )
 
-    await desk.integrators.remove_domain(OPERATOR, added.id)
+    await integrator_services.integrators.remove_domain(OPERATOR, added.id)
 
-    left = [domain.origin for domain in await desk.integrators.domains("acme")]
+    left = [
+        domain.origin
+        for domain in await integrator_services.integrators.domains("acme")
+    ]
     assert left == ["https://b.example"]
-    again = desk.integrators.remove_domain(OPERATOR, added.id)
+    again = integrator_services.integrators.remove_domain(OPERATOR, added.id)
     assert await refused(again) is ErrorCode.NOT_FOUND
-    (event,) = await desk.audited(EventKind.DOMAIN_REMOVED)
+    (event,) = await integrator_services.audited(EventKind.DOMAIN_REMOVED)
     assert event.detail["after"] == left
 
 
-async def test_prefix_is_the_integrators_or_the_installations(desk: Desk) -> None:
+async def test_prefix_is_the_integrators_or_the_installations(
+    integrator_services: IntegratorServices,
+) -> None:
     """Two in one installation differ; empty goes back to the setting."""
-    await desk.integrators.create(OPERATOR, "otro", "Otro S.A.")
-    await desk.integrators.change(OPERATOR, "acme", event_prefix="firma-sur")
+    await integrator_services.integrators.create(OPERATOR, "otro", "Otro S.A.")
+    await integrator_services.integrators.change(
+        OPERATOR, "acme", event_prefix="firma-sur"
+    )
 
     for code, prefix in (("acme", "firma-sur"), ("otro", "svc")):
-        key = (await desk.integrators.create_key(OPERATOR, code, "k")).secret
-        token = (await desk.sessions.open(code, key)).token
-        page = await desk.sessions.page(token, None)
+        key = (
+            await integrator_services.integrators.create_key(OPERATOR, code, "k")
+        ).secret
+        token = (await integrator_services.sessions.open(code, key)).token
+        page = await integrator_services.sessions.page(token, None)
         assert page.event_prefix == prefix
     for wrong in ("Firma", "a.b", "1a", "x" * 33, "ñ"):
-        change = desk.integrators.change(OPERATOR, "acme", event_prefix=wrong)
+        change = integrator_services.integrators.change(
+            OPERATOR, "acme", event_prefix=wrong
+        )
         assert await refused(change) is ErrorCode.FIELD_INVALID
-    view = await desk.integrators.change(OPERATOR, "acme", event_prefix="")
+    view = await integrator_services.integrators.change(
+        OPERATOR, "acme", event_prefix=""
+    )
     assert view.event_prefix is None
 
 
-async def test_blocked_origin_is_counted_until_it_is_allowed(desk: Desk) -> None:
+async def test_blocked_origin_is_counted_until_it_is_allowed(
+    integrator_services: IntegratorServices,
+) -> None:
     """Tries are counted with the first and the last; allowing ends that."""
-    first = desk.clock.now()
-    await desk.sessions.note_blocked("acme", "https://App.example")
-    desk.clock.forward(60)
-    await desk.sessions.note_blocked("acme", ORIGIN)
+    first = integrator_services.clock.now()
+    await integrator_services.sessions.note_blocked("acme", "https://App.example")
+    integrator_services.clock.forward(60)
+    await integrator_services.sessions.note_blocked("acme", ORIGIN)
 
-    (blocked,) = await desk.integrators.blocked_origins("acme")
+    (blocked,) = await integrator_services.integrators.blocked_origins("acme")
     assert (blocked.origin, blocked.count) == (ORIGIN, 2)
-    assert (blocked.first, blocked.last) == (first, desk.clock.now())
-    await desk.integrators.add_domain(OPERATOR, "acme", ORIGIN)
-    assert await desk.integrators.blocked_origins("acme") == []
-    await desk.sessions.note_blocked("acme", ORIGIN)
-    assert await desk.integrators.blocked_origins("acme") == []
+    assert (blocked.first, blocked.last) == (first, integrator_services.clock.now())
+    await integrator_services.integrators.add_domain(OPERATOR, "acme", ORIGIN)
+    assert await integrator_services.integrators.blocked_origins("acme") == []
+    await integrator_services.sessions.note_blocked("acme", ORIGIN)
+    assert await integrator_services.integrators.blocked_origins("acme") == []
 
 
-async def test_blocked_origins_keep_the_latest_hundred(desk: Desk) -> None:
+async def test_blocked_origins_keep_the_latest_hundred(
+    integrator_services: IntegratorServices,
+) -> None:
     """Nobody fills the record with origins, and what is no origin is not kept."""
     for number in range(103):
-        desk.clock.forward(1)
-        await desk.sessions.note_blocked("acme", f"https://h{number}.example")
+        integrator_services.clock.forward(1)
+        await integrator_services.sessions.note_blocked(
+            "acme", f"https://h{number}.example"
+        )
     for told in ("null", "", "x" * 300, "https://a.example/path", "https://a b"):
-        await desk.sessions.note_blocked("acme", told)
-    await desk.sessions.note_blocked("nobody", ORIGIN)
+        await integrator_services.sessions.note_blocked("acme", told)
+    await integrator_services.sessions.note_blocked("nobody", ORIGIN)
 
-    blocked = await desk.integrators.blocked_origins("acme")
+    blocked = await integrator_services.integrators.blocked_origins("acme")
     assert len(blocked) == 100
     assert blocked[0].origin == "https://h102.example"
     assert blocked[-1].origin == "https://h3.example"

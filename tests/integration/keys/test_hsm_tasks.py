@@ -26,7 +26,7 @@ from appliance.keys.hsm_tasks import (
 )
 from appliance.keys.worker_store import WorkerStore
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.core import HOST, CoreParts, new_credential
+from tests.support.factories.core import HOST, CoreFixture, new_credential
 from tests.support.factories.fakes import AlwaysServed
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import GenerationCheck
@@ -36,7 +36,7 @@ from worker.pki.hsm_tasks import TOKENS, TaskRunner
 pytestmark = pytest.mark.storage
 
 
-def worker(core: CoreParts, slot: str = "signing/h/1") -> HsmTasks:
+def worker(core: CoreFixture, slot: str = "signing/h/1") -> HsmTasks:
     """A worker's transactions."""
     return HsmTasks(core.store, core.clock, slot, new_id())
 
@@ -46,7 +46,7 @@ def binding(task: TaskId, person: PersonId) -> IssueBinding:
     return issue_binding(task, person, VouchedBy.DEMO, KeyAlgorithm.RSA_2048)
 
 
-async def submit(core: CoreParts, person: PersonId, *hosts: str) -> TaskId:
+async def submit(core: CoreFixture, person: PersonId, *hosts: str) -> TaskId:
     """Ask for a key and a certificate, sealed to hosts: to ours by default."""
     task = TaskId(new_id())
     epoch = epoch_at(core.now)
@@ -80,7 +80,7 @@ def credential(person: PersonId, identifier: str) -> Credential:
     return new_credential(person, id=CredentialId(identifier))
 
 
-async def state(core: CoreParts, task: TaskId) -> tuple[TaskState, str]:
+async def state(core: CoreFixture, task: TaskId) -> tuple[TaskState, str]:
     """How a task stands."""
     async with core.store.read() as transaction:
         status = await HsmTaskStore(transaction).status(task)
@@ -88,7 +88,7 @@ async def state(core: CoreParts, task: TaskId) -> tuple[TaskState, str]:
     return status.state, status.reason
 
 
-async def test_task_is_done_with_its_credential(core: CoreParts) -> None:
+async def test_task_is_done_with_its_credential(core: CoreFixture) -> None:
     """Asked for, claimed, committed with the credential, and told to who waits."""
     signer = await core.add_signer(credential=False)
     task = await submit(core, signer.person)
@@ -107,7 +107,7 @@ async def test_task_is_done_with_its_credential(core: CoreParts) -> None:
     assert await core.audited() == ["task.created", "credential.issued"]
 
 
-async def test_task_claimed_by_one_of_twenty(core: CoreParts) -> None:
+async def test_task_claimed_by_one_of_twenty(core: CoreFixture) -> None:
     """Twenty claimants of two processes, three tasks, the oldest first."""
     signer = await core.add_signer(credential=False)
     made = []
@@ -128,7 +128,7 @@ async def test_task_claimed_by_one_of_twenty(core: CoreParts) -> None:
     assert sorted(each.id for each in taken if each) == sorted(made[1:])
 
 
-async def test_what_documents_wait_for_is_made_first(core: CoreParts) -> None:
+async def test_what_documents_wait_for_is_made_first(core: CoreFixture) -> None:
     """However many keys are asked for: nobody's document waits behind them."""
     signer = await core.add_signer(credential=False)
     await submit(core, signer.person)
@@ -141,7 +141,7 @@ async def test_what_documents_wait_for_is_made_first(core: CoreParts) -> None:
     assert (await claimed(worker(core))).kind is TaskKind.ISSUE
 
 
-async def ask_for(core: CoreParts, share: str) -> TaskId:
+async def ask_for(core: CoreFixture, share: str) -> TaskId:
     """Somebody's task."""
     task = TaskId(new_id())
     with working_for(share, share):
@@ -151,7 +151,7 @@ async def ask_for(core: CoreParts, share: str) -> TaskId:
     return task
 
 
-async def test_a_flood_comes_after_the_others_first_tasks(core: CoreParts) -> None:
+async def test_a_flood_comes_after_the_others_first_tasks(core: CoreFixture) -> None:
     """Who asks for forty delays nobody who comes later by more than one."""
     flood = [await ask_for(core, "person:flood") for _ in range(40)]
     others = [await ask_for(core, f"person:{number}") for number in range(3)]
@@ -163,7 +163,7 @@ async def test_a_flood_comes_after_the_others_first_tasks(core: CoreParts) -> No
     assert order[5:] == flood[1:]
 
 
-async def test_an_owner_has_so_many_tasks_open_and_no_more(core: CoreParts) -> None:
+async def test_an_owner_has_so_many_tasks_open_and_no_more(core: CoreFixture) -> None:
     """Others and the installation itself ask on."""
     for _ in range(64):
         await ask_for(core, "address:192.0.2.1")
@@ -176,7 +176,7 @@ async def test_an_owner_has_so_many_tasks_open_and_no_more(core: CoreParts) -> N
     await ask_for(core, "")
 
 
-async def test_task_claimed_again_when_its_lease_ends(core: CoreParts) -> None:
+async def test_task_claimed_again_when_its_lease_ends(core: CoreFixture) -> None:
     """A lease of 30 s; renewing prolongs it; the overtaken one is refused."""
     signer = await core.add_signer(credential=False)
     task = await submit(core, signer.person)
@@ -202,7 +202,7 @@ async def test_task_claimed_again_when_its_lease_ends(core: CoreParts) -> None:
         assert await CredentialStore(transaction).active(signer.person) is None
 
 
-async def test_task_of_a_restarted_worker_is_free_at_once(core: CoreParts) -> None:
+async def test_task_of_a_restarted_worker_is_free_at_once(core: CoreFixture) -> None:
     """A new start of slot 1 lets go of its tasks, and not of slot 10's."""
     signer = await core.add_signer(credential=False)
     for _ in range(2):
@@ -217,7 +217,7 @@ async def test_task_of_a_restarted_worker_is_free_at_once(core: CoreParts) -> No
     assert await worker(core).claim_next() is None
 
 
-async def test_failed_task_is_told(core: CoreParts) -> None:
+async def test_failed_task_is_told(core: CoreFixture) -> None:
     """Who waits learns why, and it is audited."""
     signer = await core.add_signer(credential=False)
     task = await submit(core, signer.person)
@@ -232,7 +232,7 @@ async def test_failed_task_is_told(core: CoreParts) -> None:
     assert (await core.audited())[-1] == "task.failed"
 
 
-async def test_task_whose_attempts_are_used_up_fails(core: CoreParts) -> None:
+async def test_task_whose_attempts_are_used_up_fails(core: CoreFixture) -> None:
     """Five workers died of it: it ends, once, and who waits is told."""
     signer = await core.add_signer(credential=False)
     task = await submit(core, signer.person)
@@ -257,7 +257,7 @@ async def test_task_whose_attempts_are_used_up_fails(core: CoreParts) -> None:
     assert not await tasks.issued(last, made, KEY)
 
 
-async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
+async def test_last_attempt_is_waited_for(core: CoreFixture) -> None:
     """While the last lease lasts the task is not given up."""
     signer = await core.add_signer(credential=False)
     task = await submit(core, signer.person)
@@ -277,7 +277,7 @@ async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
     assert await state(core, task) == (TaskState.DONE, "")
 
 
-async def test_wait_ends_without_an_answer(sqlite_core: CoreParts) -> None:
+async def test_wait_ends_without_an_answer(sqlite_core: CoreFixture) -> None:
     """Nobody does the task: `HSM_UNAVAILABLE` after the time."""
     signer = await sqlite_core.add_signer(credential=False)
     task = await submit(sqlite_core, signer.person)
@@ -288,7 +288,7 @@ async def test_wait_ends_without_an_answer(sqlite_core: CoreParts) -> None:
     assert caught.value.code is ErrorCode.HSM_UNAVAILABLE
 
 
-async def test_who_waits_wakes_a_worker(sqlite_core: CoreParts) -> None:
+async def test_who_waits_wakes_a_worker(sqlite_core: CoreFixture) -> None:
     """Else it would look by itself, a moment later."""
     waiting = HsmTasks(
         sqlite_core.store, sqlite_core.clock, "api", new_id(), sqlite_core.work_notifier
@@ -302,7 +302,7 @@ async def test_who_waits_wakes_a_worker(sqlite_core: CoreParts) -> None:
     assert [str(work) for work in sqlite_core.work_notifier.notified] == [task]
 
 
-async def test_wait_for_no_task_is_refused(sqlite_core: CoreParts) -> None:
+async def test_wait_for_no_task_is_refused(sqlite_core: CoreFixture) -> None:
     """A task that is not there cannot be waited for."""
     with pytest.raises(ApplianceError) as caught:
         await worker(sqlite_core).wait(TaskId("none"), 1)
@@ -310,7 +310,7 @@ async def test_wait_for_no_task_is_refused(sqlite_core: CoreParts) -> None:
     assert caught.value.code is ErrorCode.TASK_FAILED
 
 
-async def test_order_for_nobody_is_refused(sqlite_core: CoreParts) -> None:
+async def test_order_for_nobody_is_refused(sqlite_core: CoreFixture) -> None:
     """A task whose person is not there names that."""
     signer = await sqlite_core.add_signer(credential=False)
     await submit(sqlite_core, signer.person)
@@ -324,7 +324,7 @@ async def test_order_for_nobody_is_refused(sqlite_core: CoreParts) -> None:
     assert caught.value.code is ErrorCode.PERSON_NOT_FOUND
 
 
-async def test_heartbeat_is_the_slots_last_word(core: CoreParts) -> None:
+async def test_heartbeat_is_the_slots_last_word(core: CoreFixture) -> None:
     """One row a slot, and only those that spoke of late are alive."""
     for at in range(2):
         core.clock.forward(at)
@@ -355,7 +355,7 @@ class AccessTokens:
         return HsmStatus.READY if role in self.there else HsmStatus.UNAVAILABLE
 
 
-async def test_task_waits_unclaimed_for_its_token(core: CoreParts) -> None:
+async def test_task_waits_unclaimed_for_its_token(core: CoreFixture) -> None:
     """No attempt is used up while it is away; what needs it not goes on."""
     signer = await core.add_signer(credential=False)
     issue, publish = await submit(core, signer.person), TaskId(new_id())

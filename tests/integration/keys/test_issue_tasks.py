@@ -27,8 +27,8 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import signing_key
 from hsm_config.provisioning.ca_certificates import read_ca
-from tests.support.factories.core import PASSWORD, CoreParts
-from tests.support.factories.locked_key import LockedDesk, locked_desk
+from tests.support.factories.core import PASSWORD, CoreFixture
+from tests.support.factories.locked_key import LockedKeyServices, locked_key_services
 from tests.support.factories.signing_host import INSTALLATION
 from tests.support.hsm.hsm_installation import HsmInstallation, verify
 from worker.hsm.generation_check import GenerationCheck
@@ -64,14 +64,14 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
 class Bench:
     """A person who waits for a key, and a worker that makes it."""
 
-    desk: LockedDesk
+    services: LockedKeyServices
     session: HsmSession
     installation: HsmInstallation
     keys: ActivationKeys
 
     def runner(self, mode: KeyMode) -> TaskRunner:
         """A worker that keeps keys in a mode."""
-        core = self.desk.core
+        core = self.services.core
         settings = self.installation.settings
         return TaskRunner(
             HsmTasks(core.store, core.clock, "signing/h/1", "p"),
@@ -89,15 +89,17 @@ class Bench:
 
     async def ask(self) -> TaskId:
         """Take the person's key away and ask for another."""
-        async with self.desk.core.store.write() as transaction:
+        async with self.services.core.store.write() as transaction:
             for held in await CredentialStore(transaction).locked(
-                self.desk.signer.person
+                self.services.signer.person
             ):
                 await CredentialStore(transaction).set_state(
                     held.id, CredentialState.SUPERSEDED
                 )
-        await self.desk.host.beat(self.desk.core.store, self.desk.core.now)
-        return await self.desk.issuing.again(self.desk.signer, PASSWORD.decode())
+        await self.services.host.beat(self.services.core.store, self.services.core.now)
+        return await self.services.issuing.again(
+            self.services.signer, PASSWORD.decode()
+        )
 
     async def claimed(self, runner: TaskRunner) -> TaskClaim:
         """Claim the task that is there."""
@@ -110,16 +112,16 @@ class Bench:
         await self.ask()
         runner = self.runner(mode)
         await run(runner, await self.claimed(runner))
-        return await self.desk.credential()
+        return await self.services.credential()
 
     async def restored(self) -> None:
         """Have the record be one that was brought back, and took nothing over."""
-        async with self.desk.core.store.write() as transaction:
+        async with self.services.core.store.write() as transaction:
             await InstallationStore(transaction).set_generation(RESTORED)
 
     async def state(self, task: TaskId) -> tuple[TaskState, str]:
         """How a task stands."""
-        async with self.desk.core.store.read() as transaction:
+        async with self.services.core.store.read() as transaction:
             status = await HsmTaskStore(transaction).status(task)
         assert status is not None
         return status.state, status.reason
@@ -137,27 +139,27 @@ class Bench:
 
 @pytest.fixture
 async def bench(
-    sqlite_core: CoreParts, installation: HsmInstallation, tmp_path: Path
+    sqlite_core: CoreFixture, installation: HsmInstallation, tmp_path: Path
 ) -> AsyncIterator[Bench]:
     """With the HSM open, and a host whose activation key is in its folder."""
     # The CA was made now, by the machine's clock.
     sqlite_core.clock.at = SystemClock().now()
-    desk = await locked_desk(sqlite_core, cuil="20055361682")
+    services = await locked_key_services(sqlite_core, cuil="20055361682")
     folder = tmp_path / "activation"
     opened = open_folder(folder, Environment.PREPROD)
     for ahead in range(3):
         file = folder / f"{epoch_at(sqlite_core.now) + ahead}.key"
-        file.write_bytes(desk.host.private_bytes)
+        file.write_bytes(services.host.private_bytes)
     async with installation.session() as session:
         keys = ActivationKeys(
             opened,
             PublishedKeys(sqlite_core.store),
             session,
             sqlite_core.clock,
-            desk.host.name,
+            services.host.name,
             INSTALLATION,
         )
-        yield Bench(desk, session, installation, keys)
+        yield Bench(services, session, installation, keys)
 
 
 async def test_wrapped_key_leaves_nothing_on_the_token(bench: Bench) -> None:
@@ -168,7 +170,7 @@ async def test_wrapped_key_leaves_nothing_on_the_token(bench: Bench) -> None:
 
     assert await bench.key_ids() == before
     assert (credential.cka_id, credential.key_mode) == (None, KeyMode.WRAPPED)
-    key = signing_key(credential, await bench.desk.opened())
+    key = signing_key(credential, await bench.services.opened())
     value = await bench.session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
     verify(credential.spki, value, DIGEST)
 
@@ -178,7 +180,7 @@ async def test_resident_key_has_a_permit(bench: Bench) -> None:
     credential = await bench.made(KeyMode.RESIDENT)
 
     assert credential.cka_id in await bench.key_ids()
-    assert len(await bench.desk.opened()) == 32
+    assert len(await bench.services.opened()) == 32
     key = signing_key(credential, b"")
     assert isinstance(key, KeyReference)
     value = await bench.session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
@@ -219,12 +221,12 @@ async def test_key_of_a_killed_try_is_swept_after_an_hour(bench: Bench) -> None:
     killed = await bench.claimed(runner)
     orphan = KeyReference(TokenRole.FIRMA, cka_id_of(task, killed.fence))
     await bench.session.generate(orphan, bench.installation.settings.hsm.key_algorithm)
-    bench.desk.core.clock.forward(31)
+    bench.services.core.clock.forward(31)
     await run(runner, await bench.claimed(runner))
-    credential = await bench.desk.credential()
+    credential = await bench.services.credential()
 
     early = await runner.sweep()
-    bench.desk.core.clock.forward(3600)
+    bench.services.core.clock.forward(3600)
     swept = [await runner.sweep(), await runner.sweep()]
 
     assert early == 0
@@ -234,7 +236,7 @@ async def test_key_of_a_killed_try_is_swept_after_an_hour(bench: Bench) -> None:
     assert credential.cka_id in ids
     rows = [
         row.event
-        for row in await bench.desk.core.audit()
+        for row in await bench.services.core.audit()
         if row.event.event.value == "key.orphan_destroyed"
     ]
     assert [(row.detail["task"], row.detail["objects"]) for row in rows] == [(task, 2)]
@@ -245,7 +247,7 @@ async def test_sweep_leaves_strangers_alone(bench: Bench) -> None:
     stranger = KeyReference(TokenRole.FIRMA, b"\x07" * 16)
     algorithm = bench.installation.settings.hsm.key_algorithm
     await bench.session.generate(stranger, algorithm)
-    bench.desk.core.clock.forward(7200)
+    bench.services.core.clock.forward(7200)
 
     await bench.runner(KeyMode.RESIDENT).sweep()
 
@@ -258,16 +260,16 @@ async def test_overtaken_try_destroys_its_own_key(bench: Bench) -> None:
     await bench.ask()
     runner = bench.runner(KeyMode.RESIDENT)
     slow = await bench.claimed(runner)
-    bench.desk.core.clock.forward(31)
+    bench.services.core.clock.forward(31)
     await run(runner, await bench.claimed(runner))
-    credential = await bench.desk.credential()
+    credential = await bench.services.credential()
 
     await run(runner, slow)
 
     ids = await bench.key_ids()
     assert cka_id_of(slow.id, slow.fence) not in ids
     assert credential.cka_id in ids
-    assert await bench.desk.credential() == credential
+    assert await bench.services.credential() == credential
 
 
 async def test_record_that_was_left_destroys_no_key_and_makes_none(
@@ -278,10 +280,10 @@ async def test_record_that_was_left_destroys_no_key_and_makes_none(
     killed = await bench.claimed(bench.runner(KeyMode.RESIDENT))
     theirs = KeyReference(TokenRole.FIRMA, cka_id_of(task, killed.fence))
     await bench.session.generate(theirs, bench.installation.settings.hsm.key_algorithm)
-    bench.desk.core.clock.forward(31)
+    bench.services.core.clock.forward(31)
     runner = bench.runner(KeyMode.RESIDENT)
     await run(runner, await bench.claimed(runner))
-    bench.desk.core.clock.forward(3600)
+    bench.services.core.clock.forward(3600)
     await bench.ask()
     await bench.restored()
     runner = bench.runner(KeyMode.RESIDENT)

@@ -38,7 +38,7 @@ from appliance.signing.expiry import ExpiryJob
 from tests.support.factories.core import (
     CERTIFICATE,
     PASSWORD,
-    CoreParts,
+    CoreFixture,
     keyed,
     prepared,
 )
@@ -48,8 +48,8 @@ from tests.support.factories.locked_key import (
     INNER,
     LOGIN,
     SECOND,
-    LockedDesk,
-    locked_desk,
+    LockedKeyServices,
+    locked_key_services,
 )
 from tests.support.factories.signing_host import INSTALLATION
 
@@ -59,18 +59,18 @@ BOTH = KeyRing(2, {1: FIRST, 2: SECOND})
 
 
 @pytest.fixture
-async def desk(core: CoreParts) -> LockedDesk:
+async def locked_key(core: CoreFixture) -> LockedKeyServices:
     """On each database."""
-    return await locked_desk(core)
+    return await locked_key_services(core)
 
 
 @pytest.fixture
-async def plain(sqlite_core: CoreParts) -> LockedDesk:
+async def plain(sqlite_core: CoreFixture) -> LockedKeyServices:
     """On SQLite."""
-    return await locked_desk(sqlite_core)
+    return await locked_key_services(sqlite_core)
 
 
-async def seals(core: CoreParts, activation: ActivationId) -> list[str]:
+async def seals(core: CoreFixture, activation: ActivationId) -> list[str]:
     """Hosts that something stands sealed to."""
     async with core.store.read() as transaction:
         return [
@@ -79,17 +79,19 @@ async def seals(core: CoreParts, activation: ActivationId) -> list[str]:
 
 
 async def task_of(
-    desk: LockedDesk, password: bytes = PASSWORD, *, fail: bool = True
+    locked_key: LockedKeyServices, password: bytes = PASSWORD, *, fail: bool = True
 ) -> TaskId:
     """Take the person's key away and ask for another."""
-    async with desk.core.store.write() as transaction:
-        for held in await CredentialStore(transaction).locked(desk.signer.person):
+    async with locked_key.core.store.write() as transaction:
+        for held in await CredentialStore(transaction).locked(locked_key.signer.person):
             await CredentialStore(transaction).set_state(
                 held.id, CredentialState.SUPERSEDED
             )
-    task = await desk.issuing.again(desk.signer, password.decode())
+    task = await locked_key.issuing.again(locked_key.signer, password.decode())
     if fail:
-        worker = HsmTasks(desk.core.store, desk.core.clock, "signing/h/1", "p")
+        worker = HsmTasks(
+            locked_key.core.store, locked_key.core.clock, "signing/h/1", "p"
+        )
         claim = await worker.claim_next()
         assert claim is not None
         await worker.failed(claim, "X")
@@ -99,25 +101,25 @@ async def task_of(
 # -- sealing -------------------------------------------------------------------------
 
 
-async def test_seal_opens_what_the_worker_needs(desk: LockedDesk) -> None:
+async def test_seal_opens_what_the_worker_needs(locked_key: LockedKeyServices) -> None:
     """By the rows alone: the seal gives the unlock key, and that the wrapped key."""
-    await desk.sign(await desk.request())
+    await locked_key.sign(await locked_key.request())
 
-    work = await desk.core.claiming().claim_next()
+    work = await locked_key.core.claiming().claim_next()
     assert work is not None
     assert work.credential is not None
     assert work.claim.seal is not None
     info = activation_data(work.claim, work.credential.key_version)
-    unlock = open_seal(desk.host.private_bytes, work.claim.seal.sealed, info)
+    unlock = open_seal(locked_key.host.private_bytes, work.claim.seal.sealed, info)
 
     aad = work.credential.aad(INSTALLATION)
     assert open_outer(unlock, work.credential.outer, aad) == INNER
 
 
-async def test_altered_activation_does_not_open(desk: LockedDesk) -> None:
+async def test_altered_activation_does_not_open(locked_key: LockedKeyServices) -> None:
     """Another document, written into the row before a worker came."""
-    await desk.sign(await desk.request())
-    work = await desk.core.claiming().claim_next()
+    await locked_key.sign(await locked_key.request())
+    work = await locked_key.core.claiming().claim_next()
     assert work is not None
     assert work.claim.seal is not None
     item = replace(work.claim.documents[0], document_sha256="00" * 32)
@@ -125,11 +127,15 @@ async def test_altered_activation_does_not_open(desk: LockedDesk) -> None:
 
     with pytest.raises(ActivationInvalidError):
         open_seal(
-            desk.host.private_bytes, work.claim.seal.sealed, activation_data(altered, 1)
+            locked_key.host.private_bytes,
+            work.claim.seal.sealed,
+            activation_data(altered, 1),
         )
 
 
-async def test_nobody_alive_is_told_before_the_password(plain: LockedDesk) -> None:
+async def test_nobody_alive_is_told_before_the_password(
+    plain: LockedKeyServices,
+) -> None:
     """503 without a slot taken, and nothing counted."""
     request = await plain.request()
     plain.core.clock.forward(16)
@@ -140,29 +146,29 @@ async def test_nobody_alive_is_told_before_the_password(plain: LockedDesk) -> No
     assert (await plain.secret()).counted == 0
 
 
-async def test_other_host_leaves_it_alone(desk: LockedDesk) -> None:
+async def test_other_host_leaves_it_alone(locked_key: LockedKeyServices) -> None:
     """What is not sealed to a host is not for its workers to claim."""
-    activation = await desk.sign(await desk.request())
+    activation = await locked_key.sign(await locked_key.request())
 
-    other = await desk.core.claiming("signing/other/1").claim_next()
-    ours = await desk.core.claiming("signing/h/2").claim_next()
+    other = await locked_key.core.claiming("signing/other/1").claim_next()
+    ours = await locked_key.core.claiming("signing/h/2").claim_next()
 
     assert other is None
     assert ours is not None
     assert ours.claim.id == activation
 
 
-async def test_any_host_finishes_what_is_signed(desk: LockedDesk) -> None:
+async def test_any_host_finishes_what_is_signed(locked_key: LockedKeyServices) -> None:
     """Once its signature is stored it needs no seal, and has none."""
-    await desk.sign(await desk.request())
-    ours = desk.core.claiming()
+    await locked_key.sign(await locked_key.request())
+    ours = locked_key.core.claiming()
     work = await ours.claim_next()
     assert work is not None
     await ours.intend(work.claim, [prepared(work.claim.documents[0])], CERTIFICATE)
     await ours.record_signatures(work.claim, [keyed(work.claim.documents[0])])
-    desk.core.clock.forward(11)
+    locked_key.core.clock.forward(11)
 
-    other = await desk.core.claiming("signing/other/1").claim_next()
+    other = await locked_key.core.claiming("signing/other/1").claim_next()
 
     assert other is not None
     assert other.claim.seal is None
@@ -171,7 +177,7 @@ async def test_any_host_finishes_what_is_signed(desk: LockedDesk) -> None:
 # -- erasing -------------------------------------------------------------------------
 
 
-async def test_last_signature_erases_the_seals(core: CoreParts) -> None:
+async def test_last_signature_erases_the_seals(core: CoreFixture) -> None:
     """The commit that stores it does, and none before it."""
     activation = await core.add_activation(await core.add_signer(), items=2)
     worker = core.claiming()
@@ -187,7 +193,7 @@ async def test_last_signature_erases_the_seals(core: CoreParts) -> None:
 
 
 @pytest.mark.parametrize("claimed", [False, True])
-async def test_expiry_erases_the_seals(core: CoreParts, *, claimed: bool) -> None:
+async def test_expiry_erases_the_seals(core: CoreFixture, *, claimed: bool) -> None:
     """Unclaimed, or claimed and not signed in time."""
     activation = await core.add_activation(await core.add_signer())
     if claimed:
@@ -201,7 +207,7 @@ async def test_expiry_erases_the_seals(core: CoreParts, *, claimed: bool) -> Non
     assert await seals(core, activation) == []
 
 
-async def test_failure_erases_the_seals(core: CoreParts) -> None:
+async def test_failure_erases_the_seals(core: CoreFixture) -> None:
     """What goes back to its signer is sealed anew with the next password."""
     activation = await core.add_activation(await core.add_signer())
     worker = core.claiming()
@@ -218,7 +224,7 @@ async def test_failure_erases_the_seals(core: CoreParts) -> None:
     assert row.event.detail["layer"] == "seal"
 
 
-async def test_host_that_lost_its_key_leaves_it_to_others(core: CoreParts) -> None:
+async def test_host_that_lost_its_key_leaves_it_to_others(core: CoreFixture) -> None:
     """Sealed to two, and one was rebooted: the other goes on, then nobody is left."""
     activation = await core.add_activation(
         await core.add_signer(), hosts=("h", "other")
@@ -240,28 +246,33 @@ async def test_host_that_lost_its_key_leaves_it_to_others(core: CoreParts) -> No
 # -- changing the password -----------------------------------------------------------
 
 
-async def test_changed_password_opens_the_same_key(desk: LockedDesk) -> None:
+async def test_changed_password_opens_the_same_key(
+    locked_key: LockedKeyServices,
+) -> None:
     """The old one is wrong from then on; what the HSM wrapped is untouched."""
-    before = await desk.credential()
+    before = await locked_key.credential()
 
-    await desk.change.change(desk.signer, PASSWORD, NEW)
+    await locked_key.change.change(locked_key.signer, PASSWORD, NEW)
 
-    after = await desk.credential()
-    assert await desk.opened(NEW) == INNER
+    after = await locked_key.credential()
+    assert await locked_key.opened(NEW) == INNER
     assert after.outer != before.outer
     assert replace(after, outer=before.outer) == before
-    assert await desk.code(desk.sign(await desk.request())) is C.SIGN_PASSWORD_WRONG
-    assert await desk.sign(await desk.request(), NEW)
-    assert "sign.password_changed" in await desk.core.audited()
+    assert (
+        await locked_key.code(locked_key.sign(await locked_key.request()))
+        is C.SIGN_PASSWORD_WRONG
+    )
+    assert await locked_key.sign(await locked_key.request(), NEW)
+    assert "sign.password_changed" in await locked_key.core.audited()
 
 
-async def test_wrong_old_password_counts(desk: LockedDesk) -> None:
+async def test_wrong_old_password_counts(locked_key: LockedKeyServices) -> None:
     """By the same attempts as at signing, with what is left; then it locks."""
     calls = [b"una", b"otra", b"tercera"]
     codes = []
     for typed in calls:
         with pytest.raises(ApplianceError) as caught:
-            await desk.change.change(desk.signer, typed * 3, NEW)
+            await locked_key.change.change(locked_key.signer, typed * 3, NEW)
         codes.append((caught.value.code, caught.value.extras.get("attemptsLeft")))
 
     assert codes == [
@@ -269,13 +280,15 @@ async def test_wrong_old_password_counts(desk: LockedDesk) -> None:
         (C.SIGN_PASSWORD_WRONG, 1),
         (C.SIGN_LOCKED, None),
     ]
-    assert await desk.code(desk.change.change(desk.signer, PASSWORD, NEW)) is (
-        C.SIGN_LOCKED
-    )
-    assert await desk.opened() == INNER
+    assert await locked_key.code(
+        locked_key.change.change(locked_key.signer, PASSWORD, NEW)
+    ) is (C.SIGN_LOCKED)
+    assert await locked_key.opened() == INNER
 
 
-async def test_login_password_is_refused_as_the_new_one(plain: LockedDesk) -> None:
+async def test_login_password_is_refused_as_the_new_one(
+    plain: LockedKeyServices,
+) -> None:
     """One theft must not be enough; nor does the answer help to guess at it."""
     with pytest.raises(FieldInvalidError) as caught:
         await plain.change.change(plain.signer, PASSWORD, LOGIN)
@@ -286,7 +299,7 @@ async def test_login_password_is_refused_as_the_new_one(plain: LockedDesk) -> No
     assert await plain.opened() == INNER
 
 
-async def test_same_password_is_no_new_one(plain: LockedDesk) -> None:
+async def test_same_password_is_no_new_one(plain: LockedKeyServices) -> None:
     """Refused before anything is tried."""
     with pytest.raises(FieldInvalidError):
         await plain.change.change(plain.signer, WRONG, WRONG)
@@ -294,215 +307,246 @@ async def test_same_password_is_no_new_one(plain: LockedDesk) -> None:
     assert (await plain.secret()).counted == 0
 
 
-async def test_change_waits_for_what_is_being_signed(desk: LockedDesk) -> None:
+async def test_change_waits_for_what_is_being_signed(
+    locked_key: LockedKeyServices,
+) -> None:
     """The unlock key on its way is of the old password: 409 until it has arrived."""
-    await desk.sign(await desk.request())
-    busy = await desk.code(desk.change.change(desk.signer, PASSWORD, NEW))
-    worker = desk.core.claiming()
+    await locked_key.sign(await locked_key.request())
+    busy = await locked_key.code(
+        locked_key.change.change(locked_key.signer, PASSWORD, NEW)
+    )
+    worker = locked_key.core.claiming()
     work = await worker.claim_next()
     assert work is not None
-    still = await desk.code(desk.change.change(desk.signer, PASSWORD, NEW))
+    still = await locked_key.code(
+        locked_key.change.change(locked_key.signer, PASSWORD, NEW)
+    )
     await worker.intend(work.claim, [prepared(work.claim.documents[0])], CERTIFICATE)
     await worker.record_signatures(work.claim, [keyed(work.claim.documents[0])])
 
-    await desk.change.change(desk.signer, PASSWORD, NEW)
+    await locked_key.change.change(locked_key.signer, PASSWORD, NEW)
 
     assert busy is still is C.IN_PROGRESS
-    assert await desk.opened(NEW) == INNER
+    assert await locked_key.opened(NEW) == INNER
 
 
-async def test_change_waits_for_a_key_that_is_being_made(desk: LockedDesk) -> None:
+async def test_change_waits_for_a_key_that_is_being_made(
+    locked_key: LockedKeyServices,
+) -> None:
     """It would be locked with the old password's unlock key."""
-    await task_of(desk, fail=False)
+    await task_of(locked_key, fail=False)
 
-    assert await desk.code(desk.change.change(desk.signer, PASSWORD, NEW)) is (
-        C.IN_PROGRESS
-    )
+    assert await locked_key.code(
+        locked_key.change.change(locked_key.signer, PASSWORD, NEW)
+    ) is (C.IN_PROGRESS)
 
 
 async def test_change_and_signature_at_once_leave_one_that_works(
-    desk: LockedDesk,
+    locked_key: LockedKeyServices,
 ) -> None:
     """Whoever comes first; never an activation that does not open."""
-    request = await desk.request()
+    request = await locked_key.request()
 
     codes = await asyncio.gather(
-        desk.code(desk.sign(request)),
-        desk.code(desk.change.change(desk.signer, PASSWORD, NEW)),
+        locked_key.code(locked_key.sign(request)),
+        locked_key.code(locked_key.change.change(locked_key.signer, PASSWORD, NEW)),
     )
 
-    work = await desk.core.claiming().claim_next()
+    work = await locked_key.core.claiming().claim_next()
     if work is not None:
         assert work.credential is not None
         assert work.claim.seal is not None
         info = activation_data(work.claim, 1)
-        unlock = open_seal(desk.host.private_bytes, work.claim.seal.sealed, info)
+        unlock = open_seal(locked_key.host.private_bytes, work.claim.seal.sealed, info)
         aad = work.credential.aad(INSTALLATION)
         assert open_outer(unlock, work.credential.outer, aad) == INNER
     assert None in codes
     assert set(codes) <= {None, C.IN_PROGRESS, C.SIGN_PASSWORD_WRONG}
 
 
-async def test_key_that_does_not_open_stops_the_change(desk: LockedDesk) -> None:
+async def test_key_that_does_not_open_stops_the_change(
+    locked_key: LockedKeyServices,
+) -> None:
     """Nothing is changed by halves."""
-    credential = await desk.credential()
-    async with desk.core.store.write() as transaction:
+    credential = await locked_key.credential()
+    async with locked_key.core.store.write() as transaction:
         await CredentialStore(transaction).relock(credential.id, b"x" * 60)
-    before = await desk.secret()
+    before = await locked_key.secret()
 
-    code = await desk.code(desk.change.change(desk.signer, PASSWORD, NEW))
+    code = await locked_key.code(
+        locked_key.change.change(locked_key.signer, PASSWORD, NEW)
+    )
 
     assert code is C.ACTIVATION_INVALID
-    assert await desk.secret() == before
+    assert await locked_key.secret() == before
 
 
 # -- the pepper ----------------------------------------------------------------------
 
 
-async def test_older_pepper_is_left_at_the_next_signature(core: CoreParts) -> None:
+async def test_older_pepper_is_left_at_the_next_signature(core: CoreFixture) -> None:
     """Password, lock and activation are all of the new derivation at once."""
-    desk = await locked_desk(core, BOTH)
+    services = await locked_key_services(core, BOTH)
 
-    await desk.sign(await desk.request())
+    await services.sign(await services.request())
 
-    assert (await desk.secret()).pepper_version == 2
-    assert await desk.opened() == INNER
+    assert (await services.secret()).pepper_version == 2
+    assert await services.opened() == INNER
     work = await core.claiming().claim_next()
     assert work is not None
     assert work.credential is not None
     assert work.claim.seal is not None
     info = activation_data(work.claim, 1)
-    unlock = open_seal(desk.host.private_bytes, work.claim.seal.sealed, info)
+    unlock = open_seal(services.host.private_bytes, work.claim.seal.sealed, info)
     aad = work.credential.aad(INSTALLATION)
     assert open_outer(unlock, work.credential.outer, aad) == INNER
     assert "sign.pepper_renewed" in await core.audited()
 
 
-async def test_new_pepper_is_kept_once_for_all_of_one_check(core: CoreParts) -> None:
+async def test_new_pepper_is_kept_once_for_all_of_one_check(core: CoreFixture) -> None:
     """Each of those who waited for it gets what opens the key as it is now."""
-    desk = await locked_desk(core, BOTH)
-    name = (await desk.credential()).id
-    right = await desk.attempts.check(desk.signer, None, PASSWORD)
+    services = await locked_key_services(core, BOTH)
+    name = (await services.credential()).id
+    right = await services.attempts.check(services.signer, None, PASSWORD)
 
     opened = []
     for _ in range(3):
         async with core.store.write() as transaction:
-            unlock = await desk.attempts.passed(transaction, desk.signer, right)
+            unlock = await services.attempts.passed(transaction, services.signer, right)
         assert unlock is not None
-        now = await desk.credential()
+        now = await services.credential()
         opened.append(open_outer(unlock[name], now.outer, now.aad(INSTALLATION)))
 
     assert opened == [INNER] * 3
-    assert (await desk.secret()).pepper_version == 2
+    assert (await services.secret()).pepper_version == 2
     assert (await core.audited()).count("sign.pepper_renewed") == 1
 
 
-async def test_older_pepper_stays_while_a_key_is_in_use(core: CoreParts) -> None:
+async def test_older_pepper_stays_while_a_key_is_in_use(core: CoreFixture) -> None:
     """What is on its way opens; the next signature after it renews."""
-    old = await locked_desk(core)
+    old = await locked_key_services(core)
     await old.sign(await old.request())
-    desk = replace(await locked_desk(core, BOTH), signer=old.signer)
+    services = replace(await locked_key_services(core, BOTH), signer=old.signer)
 
-    await desk.sign(await desk.request())
+    await services.sign(await services.request())
 
-    assert (await desk.secret()).pepper_version == 1
-    assert await desk.opened() == INNER
+    assert (await services.secret()).pepper_version == 1
+    assert await services.opened() == INNER
 
 
-async def test_changed_password_is_under_the_present_pepper(core: CoreParts) -> None:
+async def test_changed_password_is_under_the_present_pepper(core: CoreFixture) -> None:
     """Also where the old one was kept under an earlier."""
-    desk = await locked_desk(core, BOTH)
+    services = await locked_key_services(core, BOTH)
 
-    await desk.change.change(desk.signer, PASSWORD, NEW)
+    await services.change.change(services.signer, PASSWORD, NEW)
 
-    assert (await desk.secret()).pepper_version == 2
-    assert await desk.opened(NEW) == INNER
+    assert (await services.secret()).pepper_version == 2
+    assert await services.opened(NEW) == INNER
 
 
 # -- another key ---------------------------------------------------------------------
 
 
-async def test_failed_enrolment_can_be_asked_for_again(desk: LockedDesk) -> None:
+async def test_failed_enrolment_can_be_asked_for_again(
+    locked_key: LockedKeyServices,
+) -> None:
     """With the password chosen before; sealed, and open to the right host alone."""
-    first = await task_of(desk)
-    second = await desk.issuing.again(desk.signer, PASSWORD.decode())
+    first = await task_of(locked_key)
+    second = await locked_key.issuing.again(locked_key.signer, PASSWORD.decode())
 
-    worker = HsmTasks(desk.core.store, desk.core.clock, "signing/h/1", "p")
-    other = HsmTasks(desk.core.store, desk.core.clock, "signing/other/1", "p")
+    worker = HsmTasks(locked_key.core.store, locked_key.core.clock, "signing/h/1", "p")
+    other = HsmTasks(
+        locked_key.core.store, locked_key.core.clock, "signing/other/1", "p"
+    )
     assert await other.claim_next() is None
     claim = await worker.claim_next()
     assert claim is not None
     assert claim.id == second != first
     assert claim.seal is not None
     order = await worker.issue_order(claim)
-    unlock = open_seal(desk.host.private_bytes, claim.seal.sealed, order.binding.info())
+    unlock = open_seal(
+        locked_key.host.private_bytes, claim.seal.sealed, order.binding.info()
+    )
     name = CredentialId(claim.id)
-    found = await desk.passwords.check(PASSWORD, await desk.secret(), (name,))
+    found = await locked_key.passwords.check(
+        PASSWORD, await locked_key.secret(), (name,)
+    )
     assert found.unlock[name] == unlock
 
 
-async def test_key_is_not_asked_for_twice(desk: LockedDesk) -> None:
+async def test_key_is_not_asked_for_twice(locked_key: LockedKeyServices) -> None:
     """Who has one, or is getting one, gets no other by it."""
-    has = await desk.code(desk.issuing.again(desk.signer, PASSWORD.decode()))
-    await task_of(desk, fail=False)
-    getting = await desk.code(desk.issuing.again(desk.signer, PASSWORD.decode()))
+    has = await locked_key.code(
+        locked_key.issuing.again(locked_key.signer, PASSWORD.decode())
+    )
+    await task_of(locked_key, fail=False)
+    getting = await locked_key.code(
+        locked_key.issuing.again(locked_key.signer, PASSWORD.decode())
+    )
 
     assert (has, getting) == (C.ALREADY_EXISTS, C.IN_PROGRESS)
 
 
 async def test_refusal_after_the_right_password_closes_its_attempt(
-    desk: LockedDesk,
+    locked_key: LockedKeyServices,
 ) -> None:
     """Of two who ask at once one is refused when both passwords are checked."""
-    await task_of(desk)
+    await task_of(locked_key)
 
     codes = await asyncio.gather(
-        *(desk.code(desk.issuing.again(desk.signer, PASSWORD.decode())) for _ in "ab")
+        *(
+            locked_key.code(
+                locked_key.issuing.again(locked_key.signer, PASSWORD.decode())
+            )
+            for _ in "ab"
+        )
     )
 
-    async with desk.core.store.read() as transaction:
-        since = desk.core.now - timedelta(hours=1)
+    async with locked_key.core.store.read() as transaction:
+        since = locked_key.core.now - timedelta(hours=1)
         running = await PasswordAttemptStore(transaction).running(
-            desk.signer.person, since
+            locked_key.signer.person, since
         )
     assert set(codes) == {None, C.IN_PROGRESS}
     assert running == 0
 
 
-async def test_end_of_a_task_erases_its_seals(desk: LockedDesk) -> None:
+async def test_end_of_a_task_erases_its_seals(locked_key: LockedKeyServices) -> None:
     """Done or failed, and when its time is over."""
-    failed = await task_of(desk)
-    late = await desk.issuing.again(desk.signer, PASSWORD.decode())
-    async with desk.core.store.read() as transaction:
+    failed = await task_of(locked_key)
+    late = await locked_key.issuing.again(locked_key.signer, PASSWORD.decode())
+    async with locked_key.core.store.read() as transaction:
         kept = [
             len(await HsmTaskStore(transaction).seals(task)) for task in (failed, late)
         ]
-    desk.core.clock.forward(1200)
+    locked_key.core.clock.forward(1200)
 
     sweeping = ExpiryJob(
-        desk.core.store, desk.core.completion_notifier, desk.core.clock
+        locked_key.core.store,
+        locked_key.core.completion_notifier,
+        locked_key.core.clock,
     )
     assert await sweeping.fail_tasks() == 1
 
-    async with desk.core.store.read() as transaction:
+    async with locked_key.core.store.read() as transaction:
         status = await HsmTaskStore(transaction).status(late)
         left = await HsmTaskStore(transaction).seals(late)
     assert kept == [0, 1]
     assert left == []
     assert status is not None
     assert (status.state, status.reason) == (TaskState.FAILED, "ACTIVATION_EXPIRED")
-    await desk.host.beat(desk.core.store, desk.core.now)
-    assert await desk.issuing.again(desk.signer, PASSWORD.decode())
+    await locked_key.host.beat(locked_key.core.store, locked_key.core.now)
+    assert await locked_key.issuing.again(locked_key.signer, PASSWORD.decode())
 
 
 @pytest.mark.parametrize("certified", [True, False], ids=["certified", "bare"])
 async def test_forgotten_password_is_replaced_with_the_key(
-    desk: LockedDesk, certified: bool
+    locked_key: LockedKeyServices, certified: bool
 ) -> None:
     """What it locked is revoked; a lock is lifted; a key under the new one comes."""
-    old = await desk.credential()
+    old = await locked_key.credential()
     if certified:
-        async with desk.core.store.write() as transaction:
+        async with locked_key.core.store.write() as transaction:
             await CertificateStore(transaction).add(
                 CertificateRecord(
                     serial="1",
@@ -515,25 +559,29 @@ async def test_forgotten_password_is_replaced_with_the_key(
                 )
             )
     for typed in (b"una", b"otra", b"tercera"):
-        await desk.code(desk.change.change(desk.signer, typed * 3, NEW))
+        await locked_key.code(
+            locked_key.change.change(locked_key.signer, typed * 3, NEW)
+        )
 
-    await desk.issuing.replace_password(desk.signer.person, NEW.decode(), "operator")
+    await locked_key.issuing.replace_password(
+        locked_key.signer.person, NEW.decode(), "operator"
+    )
 
-    async with desk.core.store.read() as transaction:
+    async with locked_key.core.store.read() as transaction:
         kept = await CredentialStore(transaction).get(old.id)
         coming = await HsmTaskStore(transaction).open_for(
-            desk.signer.person, TaskKind.ISSUE
+            locked_key.signer.person, TaskKind.ISSUE
         )
     assert kept is not None
     ended = CredentialState.REVOKING if certified else CredentialState.SUPERSEDED
     assert kept.state is ended
     assert coming
-    secret = await desk.secret()
+    secret = await locked_key.secret()
     assert (secret.counted, secret.locked_at) == (0, None)
-    assert (await desk.passwords.check(NEW, secret)).right
+    assert (await locked_key.passwords.check(NEW, secret)).right
 
 
-async def test_key_is_for_active_people_alone(plain: LockedDesk) -> None:
+async def test_key_is_for_active_people_alone(plain: LockedKeyServices) -> None:
     """Nobody who is disabled, and nobody unknown."""
     nobody = replace(plain.signer, person=new_id())  # type: ignore[arg-type]  # an id
     async with plain.core.store.write() as transaction:

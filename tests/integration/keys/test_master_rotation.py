@@ -32,7 +32,7 @@ DIGEST = hashlib.sha256(b"a document").digest()
 
 
 @dataclass
-class Place:
+class RotatedInstallation:
     """An installation with an HSM and a record."""
 
     hsm: HsmInstallation
@@ -101,35 +101,41 @@ def template(
 
 
 @pytest.fixture
-async def place(template: HsmInstallation, tmp_path: Path) -> Place:
+async def rotated_installation(
+    template: HsmInstallation, tmp_path: Path
+) -> RotatedInstallation:
     """An installation of the test's own, with its tables."""
     hsm = template.copy(tmp_path)
     await migrate(hsm.settings)
-    return Place(hsm)
+    return RotatedInstallation(hsm)
 
 
-async def test_keys_move_though_killed_and_sign_all_the_while(place: Place) -> None:
+async def test_keys_move_though_killed_and_sign_all_the_while(
+    rotated_installation: RotatedInstallation,
+) -> None:
     """Killed in the middle, twice: no further version, no key lost."""
-    await place.add(2_500)
-    before = await place.keys()
+    await rotated_installation.add(2_500)
+    before = await rotated_installation.keys()
     signed = 0
 
     for _ in range(2):
-        process = place.begin()
+        process = rotated_installation.begin()
         assert process.stderr is not None
         await asyncio.to_thread(process.stderr.readline)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-    halfway = {key.master for key in await place.keys()}
-    async with place.hsm.session() as session:
-        running = asyncio.create_task(place.run())
+    halfway = {key.master for key in await rotated_installation.keys()}
+    async with rotated_installation.hsm.session() as session:
+        running = asyncio.create_task(rotated_installation.run())
         while not running.done():
             # As read before, as a worker has it in hand, and as it is now.
             await sign(session, before[signed % len(before)])
-            await sign(session, (await place.keys())[signed % len(before)])
+            await sign(
+                session, (await rotated_installation.keys())[signed % len(before)]
+            )
             signed += 1
         said = await running
-        after = await place.keys()
+        after = await rotated_installation.keys()
         for key in [*before[::100], *after[::100]]:
             await sign(session, key)
 
@@ -139,56 +145,62 @@ async def test_keys_move_though_killed_and_sign_all_the_while(place: Place) -> N
     assert {key.master for key in after} == {2}
     assert len({key.blob_w for key in after}) >= 3
     assert [key.spki for key in after] == [key.spki for key in before]
-    assert set(place.versions()) == {(1, 2)}
-    kinds = await place.audited()
+    assert set(rotated_installation.versions()) == {(1, 2)}
+    kinds = await rotated_installation.audited()
     assert kinds.count(EventKind.MASTER_CREATED) == 1
     assert kinds[-1] is EventKind.MASTER_APPLIED
 
 
-async def test_old_version_goes_when_no_key_needs_it(place: Place) -> None:
+async def test_old_version_goes_when_no_key_needs_it(
+    rotated_installation: RotatedInstallation,
+) -> None:
     """Refused before; destroyed on every member after; what moved signs on."""
-    await place.add(3)
+    await rotated_installation.add(3)
 
-    refused = await place.run("--retire", "1", status=1)
-    await place.run()
-    newest = await place.run("--retire", "2", status=1)
-    said = await place.run("--retire", "1")
-    again = await place.run("--retire", "1", status=1)
+    refused = await rotated_installation.run("--retire", "1", status=1)
+    await rotated_installation.run()
+    newest = await rotated_installation.run("--retire", "2", status=1)
+    said = await rotated_installation.run("--retire", "1")
+    again = await rotated_installation.run("--retire", "1", status=1)
 
-    members = len(place.versions())
+    members = len(rotated_installation.versions())
     assert "3 keys are under it" in refused
     assert "2 stays: 3 keys" in newest
     assert f"destroyed on {members} token(s)" in said
     assert "there is no master key 1" in again
-    assert set(place.versions()) == {(2,)}
-    async with place.hsm.session() as session:
-        for key in await place.keys():
+    assert set(rotated_installation.versions()) == {(2,)}
+    async with rotated_installation.hsm.session() as session:
+        for key in await rotated_installation.keys():
             await sign(session, key)
-    assert EventKind.MASTER_RETIRED in await place.audited()
+    assert EventKind.MASTER_RETIRED in await rotated_installation.audited()
 
 
-async def test_new_version_is_as_safe_as_the_first(place: Place) -> None:
+async def test_new_version_is_as_safe_as_the_first(
+    rotated_installation: RotatedInstallation,
+) -> None:
     """Not extractable on any member; new keys are under it."""
-    said = await place.run()
+    said = await rotated_installation.run()
 
     assert "master key 2 was made" in said
-    with place.hsm.raw_members() as sessions:
+    with rotated_installation.hsm.raw_members() as sessions:
         for member in sessions:
             master = MasterKeys(member).get(2)
             assert not master[Attribute.EXTRACTABLE]
             assert master[Attribute.SENSITIVE]
-    async with place.hsm.session() as session:
+    async with rotated_installation.hsm.session() as session:
         key = await session.generate_wrapped(KeyAlgorithm.EC_P256)
         assert key.master == 2
-    assert "master key 7 is not an old one" in await place.run(
+    assert "master key 7 is not an old one" in await rotated_installation.run(
         "--retire", "7", status=1
     )
 
 
-async def test_key_that_does_not_open_keeps_no_other_back(place: Place) -> None:
+async def test_key_that_does_not_open_keeps_no_other_back(
+    rotated_installation: RotatedInstallation,
+) -> None:
     """It is named, and the version that it needs stays."""
-    await place.add(10)
-    engines = open_engines(place.hsm.settings)
+    await rotated_installation.add(10)
+    engines = open_engines(rotated_installation.hsm.settings)
     async with engines.writer.begin() as connection:
         column = tables.credential.c
         await connection.execute(
@@ -198,10 +210,12 @@ async def test_key_that_does_not_open_keeps_no_other_back(place: Place) -> None:
         )
     await engines.dispose()
 
-    said = await place.run(status=1)
+    said = await rotated_installation.run(status=1)
 
     assert "9 keys were moved" in said
     assert said.count("stays where it was") == 1
-    masters = sorted(key.master for key in await place.keys())
+    masters = sorted(key.master for key in await rotated_installation.keys())
     assert masters == [1] + [2] * 9
-    assert "1 keys are under it" in await place.run("--retire", "1", status=1)
+    assert "1 keys are under it" in await rotated_installation.run(
+        "--retire", "1", status=1
+    )

@@ -25,7 +25,7 @@ from appliance.operations.backup.fetching import fetched
 from appliance.operations.backup.names import RECORD, SECRETS, BackupName
 from appliance.settings import SettingsError
 from tests.integration.documents.test_bucket_uploads import begin_upload, uploads_of
-from tests.support.factories.document_storage import BucketPlace
+from tests.support.factories.document_storage import BucketStorage
 from tests.support.faults.fault_injection import until
 from tests.support.faults.small_disk import small_disk
 from tests.support.services.s3 import SECRET_KEY, S3Server
@@ -70,7 +70,7 @@ class Bucket:
     def __init__(self, server: S3Server, port: int | None = None) -> None:
         self.server = server
         self.name = server.new_bucket()
-        self.seen = BucketPlace(server.settings(f"{self.name}/a"))
+        self.seen = BucketStorage(server.settings(f"{self.name}/a"))
         self.url = f"s3://{self.name}/a"
         self.table = table_of(server, port)
         self.place = opened_by(self.url, self.table)
@@ -323,10 +323,10 @@ def test_wrong_key_is_told(tmp_path: Path) -> None:
     assert SECRET_KEY not in str(refused.value)
 
 
-def damaged(place: BucketPlace, how: str) -> None:
+def damaged(bucket_storage: BucketStorage, how: str) -> None:
     """Have a backup be another than it was."""
-    content = place.read(NAME.file)
-    place.write(
+    content = bucket_storage.read(NAME.file)
+    bucket_storage.write(
         NAME.file,
         {
             "cut": content[:-1000],

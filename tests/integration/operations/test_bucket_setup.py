@@ -7,7 +7,7 @@ from appliance.operations.setup.addresses import addresses_of
 from appliance.operations.setup.questions import ask_all, look
 from appliance.operations.setup.steps import _way_to_bucket
 from appliance.settings import DocumentSettings, SettingsError
-from tests.support.factories.document_storage import BucketPlace
+from tests.support.factories.document_storage import BucketStorage
 from tests.support.services.s3 import S3Server
 from tests.support.services.tcp_links import DeafLink
 
@@ -31,7 +31,7 @@ def test_bucket_is_tried_at_once(s3_server: S3Server) -> None:
     assert look(answers_of(s3_server, bucket), LAST) == []
     assert look(answers_of(s3_server, bucket), "documents") == []
 
-    assert BucketPlace(s3_server.settings(bucket)).names() == []
+    assert BucketStorage(s3_server.settings(bucket)).names() == []
 
 
 def test_bucket_that_will_not_do_is_told(s3_server: S3Server) -> None:

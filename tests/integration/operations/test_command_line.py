@@ -29,7 +29,7 @@ from appliance.domain.errors import (
 )
 from appliance.runtime.processes import bind
 from appliance.settings import SettingsError, load_settings
-from tests.support.processes.command_folder import make_place, start_command
+from tests.support.processes.command_folder import make_command_folder, start_command
 from tests.support.processes.scratch import free_port
 from worker.roles import _slot
 
@@ -71,7 +71,7 @@ def settings(tmp_path: Path) -> Path:
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A settings file that is good, and all the files that it names."""
-    make_place(tmp_path)
+    make_command_folder(tmp_path)
     pin = tmp_path / "pin"
     pin.write_text("1234")
     pin.chmod(0o600)
@@ -292,7 +292,7 @@ def test_worker_without_its_folder_is_told_which(place: Path) -> None:
 
 def test_invitation_refused_says_what_is_so(tmp_path: Path) -> None:
     """A wrong digit, nobody there, enrolled already: each in its words."""
-    make_place(tmp_path)
+    make_command_folder(tmp_path)
     settings = tmp_path / "settings.toml"
     assert command(settings, "migrate")[0] == 0
     ana = ("person", "invite", "--cuil", "20-05536168-2")

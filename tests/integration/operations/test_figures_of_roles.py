@@ -36,15 +36,15 @@ from appliance.settings import RevocationSettings, TimestampSettings
 from tests.integration.signing.test_signing_worker import PlayedSigner, scene_of
 from tests.support.documents import pdfs
 from tests.support.faces.api_caller import SIGN, Caller
-from tests.support.faces.api_services import Parts
+from tests.support.faces.api_services import ApiServices
 from tests.support.faces.metric_values import alert_of_token, counted, figure, told_by
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.hsm.hsm_installation import KEY, HsmInstallation, until
 from tests.support.hsm.pkcs11_shim import Pkcs11Shim
 from tests.support.pki.outside_ca import OutsideCa, der, ec_key, spki_of
 from tests.support.pki.timestamps import imprint
 from tests.support.processes.other_version import other_version
-from tests.support.services.fake_ca import CaSite, Says
+from tests.support.services.fake_ca import FakeCa, Says
 from tests.support.services.fake_tsa import ExternalTsa, FakeTsa, Mode
 from tests.support.services.sandbox_server import running_sandbox
 from worker.hsm.connection import HsmStatus
@@ -89,14 +89,14 @@ def no_faults_yet() -> None:
 
 @pytest.mark.usefixtures("no_faults_yet")
 async def test_token_that_goes_is_not_ready_until_it_is_back(
-    keyed: HsmInstallation,
+    hsm_with_key: HsmInstallation,
 ) -> None:
     """RubricaHsmUnavailable: that token, and its session with it."""
-    async with keyed.session(probe_s=PROBE_S) as session:
+    async with hsm_with_key.session(probe_s=PROBE_S) as session:
         await until(lambda: hsm(READY, "firma") == 1)
         await until(lambda: hsm(READY, "pki") == 1)
         assert (hsm(SESSIONS, "firma"), hsm(SESSIONS, "pki")) == (1, 1)
-        with keyed.without("firma"):
+        with hsm_with_key.without("firma"):
             with pytest.raises(ApplianceError, match="HSM_UNAVAILABLE"):
                 await sign(session)
             await until(lambda: hsm(READY, "firma") == 0)
@@ -111,22 +111,24 @@ async def test_token_that_goes_is_not_ready_until_it_is_back(
         assert alert_of_token("firma", later=AN_HOUR) == ""
 
 
-async def test_refused_pin_is_a_fault_of_that_token(keyed: HsmInstallation) -> None:
+async def test_refused_pin_is_a_fault_of_that_token(
+    hsm_with_key: HsmInstallation,
+) -> None:
     """RubricaHsmPinRefused: told once, for it is tried once."""
-    file = keyed.settings.hsm.firma.pin_file
+    file = hsm_with_key.settings.hsm.firma.pin_file
     right, before = (
         file.read_text(),
         counted("signing", FAULTS, token="firma", fault="pin"),
     )
     file.write_text("9182736455\n")
-    async with keyed.session(probe_s=PROBE_S) as session:
+    async with hsm_with_key.session(probe_s=PROBE_S) as session:
         assert session.status is HsmStatus.PIN
         await until(lambda: hsm(READY, "firma") == 0)
         assert hsm(READY, "pki") == 1
         assert alert_of_token("firma") == "RubricaHsmPinRefused"
         assert counted("signing", FAULTS, token="firma", fault="pin") == before + 1
     file.write_text(right)
-    async with keyed.session(probe_s=PROBE_S):
+    async with hsm_with_key.session(probe_s=PROBE_S):
         await until(lambda: hsm(READY, "firma") == 1)
     assert counted("signing", FAULTS, token="firma", fault="pin") == before + 1
 
@@ -136,17 +138,17 @@ async def test_refused_pin_is_a_fault_of_that_token(keyed: HsmInstallation) -> N
     [(SESSION_HANDLE_INVALID, "session", False), (MECHANISM_INVALID, "refused", True)],
 )
 async def test_faults_of_calls_are_counted_by_kind(
-    keyed: HsmInstallation,
+    hsm_with_key: HsmInstallation,
     monkeypatch: pytest.MonkeyPatch,
     code: int,
     fault: str,
     fails: bool,
 ) -> None:
     """RubricaHsmFaults: each, also of calls that were repeated with success."""
-    shim = Pkcs11Shim(keyed.folder, keyed.profile.modules[0])
+    shim = Pkcs11Shim(hsm_with_key.folder, hsm_with_key.profile.modules[0])
     for name, value in shim.environment.items():
         monkeypatch.setenv(name, value)
-    async with keyed.session(module=shim.path, probe_s=60) as session:
+    async with hsm_with_key.session(module=shim.path, probe_s=60) as session:
         before = counted("signing", FAULTS, token="firma", fault=fault)
         for _ in range(6):
             with shim.fault("C_Sign", "code", code, at="firma", times=1):
@@ -162,14 +164,16 @@ async def test_faults_of_calls_are_counted_by_kind(
 
 
 async def test_call_that_hung_is_counted_by_who_comes_after(
-    keyed: HsmInstallation, tmp_path: Path
+    hsm_with_key: HsmInstallation, tmp_path: Path
 ) -> None:
     """RubricaHsmFaults: also once it was answered, as a count that never falls."""
     path = tmp_path / "signing-1.call"
 
     async def told_by_the_next() -> float:
         before = counted("signing", FAULTS, token="firma", fault="hang")
-        async with keyed.session(probe_s=PROBE_S, watch=CallWatch(path)) as session:
+        async with hsm_with_key.session(
+            probe_s=PROBE_S, watch=CallWatch(path)
+        ) as session:
             await sign(session)
         return counted("signing", FAULTS, token="firma", fault="hang") - before
 
@@ -231,7 +235,7 @@ async def test_tsa_that_fails_and_answers_again() -> None:
 
 @pytest.mark.parametrize("kind", ["ocsp", "crl"])
 async def test_outside_ca_that_fails_and_answers_again(
-    sqlite_core: CoreParts, kind: str
+    sqlite_core: CoreFixture, kind: str
 ) -> None:
     """RubricaOutsideStatusFails: questions in vain, of each kind, and good ones."""
     told = {"allowed_networks": ["127.0.0.0/8"], "timeout_s": 5, "rest_s": 1}
@@ -239,7 +243,7 @@ async def test_outside_ca_that_fails_and_answers_again(
     # An earlier good answer of this process would count for half an hour.
     metrics.STATUS_LAST_GOOD.clear()
     before = [counted("chores", STATUS, kind=kind, outcome=x) for x in OUTCOMES]
-    with CaSite(sqlite_core.clock) as site:
+    with FakeCa(sqlite_core.clock) as site:
         ca = site.ca = OutsideCa(sqlite_core.now, site=site.url)
         site.ocsp = site.crl = Says.HTTP_ERROR
         failing = [ca.certify(spki_of(ec_key()), CUIL) for _ in range(4)]
@@ -269,7 +273,10 @@ CUIL = "20267565393"
 
 
 async def _status(
-    settings: RevocationSettings, core: CoreParts, ca: OutsideCa, leaf: x509.Certificate
+    settings: RevocationSettings,
+    core: CoreFixture,
+    ca: OutsideCa,
+    leaf: x509.Certificate,
 ) -> None:
     """Ask about a certificate, as a worker that has just started."""
     async with GuardedHttp(settings) as http:
@@ -308,7 +315,7 @@ FULL = "RubricaPoolFull"
 
 
 async def test_signatures_that_fail_are_counted_by_their_code(
-    sqlite_core: CoreParts, monkeypatch: pytest.MonkeyPatch
+    sqlite_core: CoreFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RubricaSignaturesFail: each document of an activation, by a worker."""
     name, code = "rubrica_signatures_total", ErrorCode.SIGNING_FAILED
@@ -327,7 +334,7 @@ async def test_signatures_that_fail_are_counted_by_their_code(
 
 
 async def test_calls_are_counted_by_their_end_and_time(
-    parts: Parts, caller: Caller, monkeypatch: pytest.MonkeyPatch
+    api_services: ApiServices, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RubricaServerErrors: and RubricaSigningSlow: the calls of firmar."""
     firmar = {"route": "/solicitudes/firmar"}
@@ -343,20 +350,20 @@ async def test_calls_are_counted_by_their_end_and_time(
 
     async def answered(failure: ApplianceError | None) -> list[float]:
         before = told()
-        parts.signing.failure = failure
+        api_services.signing.failure = failure
         await caller.post("/solicitudes/firmar", {**SIGN, "solicitudId": 9})
         return [new - old for new, old in zip(told(), before, strict=True)]
 
     assert await answered(None) == [0, 1, 1]
     assert await answered(ApplianceError(ErrorCode.STORE_UNAVAILABLE)) == [1, 1, 1]
-    sign_now = parts.signing.sign
+    sign_now = api_services.signing.sign
 
     async def sign_late(*given: Any) -> SignOutcome:
         # What makes it slow.
         await asyncio.sleep(1.1)
         return await sign_now(*given)
 
-    monkeypatch.setattr(parts.signing, "sign", sign_late)
+    monkeypatch.setattr(api_services.signing, "sign", sign_late)
     assert await answered(None) == [0, 0, 1]
 
 

@@ -40,7 +40,7 @@ from appliance.pki.publication_store import PublicationStore
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.support.faces.metric_values import alert_of_ground, figure
 from tests.support.factories.claims import claim
-from tests.support.factories.core import CoreParts, core_settings, open_core_parts
+from tests.support.factories.core import CoreFixture, core_settings, open_core
 from tests.support.factories.fakes import MovingClock
 from tests.support.factories.level_scenario import (
     L,
@@ -82,7 +82,7 @@ def told(name: str, **labels: str) -> float | None:
     return figure("chores", name, **labels)
 
 
-async def look(core: CoreParts, clock_check: ClockCheck | None = None) -> None:
+async def look(core: CoreFixture, clock_check: ClockCheck | None = None) -> None:
     """Look at the record once, as the chores do every ten seconds."""
     check = clock_check or ClockCheck(core.clock, _no_time, lambda: None)
     expiry = open_expiry(cast("Core", core))
@@ -95,7 +95,7 @@ async def _no_time() -> datetime | None:
     return None
 
 
-def internal_ca(core: CoreParts) -> OutsideCa:
+def internal_ca(core: CoreFixture) -> OutsideCa:
     """An internal CA, its certificates where `hsm init` would put them."""
     ca = OutsideCa(core.now, "Rúbrica CA interna")
     for file, one in (
@@ -115,7 +115,7 @@ def left(ends: str, made: str, now: datetime, **labels: str) -> float:
     return (until - now.timestamp()) / (until - since)
 
 
-async def test_crl_grows_old_and_is_made_anew(core: CoreParts) -> None:
+async def test_crl_grows_old_and_is_made_anew(core: CoreFixture) -> None:
     """RubricaCrlOld: each CA's own."""
     ca = internal_ca(core)
     issuers = {"issuing": der(ca.issuing), "root": der(ca.root)}
@@ -139,7 +139,7 @@ async def test_crl_grows_old_and_is_made_anew(core: CoreParts) -> None:
     assert left(CRL_ENDS, CRL_MADE, core.now, ca="root") == 1
 
 
-async def test_ocsp_answer_grows_old_and_is_made_anew(core: CoreParts) -> None:
+async def test_ocsp_answer_grows_old_and_is_made_anew(core: CoreFixture) -> None:
     """RubricaOcspOld: the one that ends first counts."""
     ca = internal_ca(core)
     leaves = [ca.certify(spki_of(ec_key()), f"2000000000{n}") for n in range(2)]
@@ -165,7 +165,7 @@ async def test_ocsp_answer_grows_old_and_is_made_anew(core: CoreParts) -> None:
 
 
 async def _record(
-    core: CoreParts, ca: OutsideCa, leaf: x509.Certificate, kind: CertificateKind
+    core: CoreFixture, ca: OutsideCa, leaf: x509.Certificate, kind: CertificateKind
 ) -> None:
     """Put a certificate of the internal CA on the record."""
     made = CertificateRecord(
@@ -181,7 +181,7 @@ async def _record(
         await CertificateStore(transaction).add(made)
 
 
-async def test_certificate_of_each_kind_comes_to_its_end(core: CoreParts) -> None:
+async def test_certificate_of_each_kind_comes_to_its_end(core: CoreFixture) -> None:
     """RubricaCertificateEnds: the CA's, a responder's, a TSA's and a trusted root."""
     ca = internal_ca(core)
     for kind in (CertificateKind.OCSP, CertificateKind.TSA):
@@ -227,7 +227,7 @@ def _root(now: datetime, life: timedelta) -> x509.Certificate:
     return make(form, spki_of(key), name, key)
 
 
-async def test_signers_certificate_comes_to_its_end(core: CoreParts) -> None:
+async def test_signers_certificate_comes_to_its_end(core: CoreFixture) -> None:
     """RubricaSignersEnd: until another one is in its place."""
     signer = await core.add_signer(credential=False)
     await core.add_credential(signer.person, not_after=core.now + 10 * DAY)
@@ -244,7 +244,7 @@ async def test_signers_certificate_comes_to_its_end(core: CoreParts) -> None:
 
 
 async def test_level_falls_behind_while_the_tsa_is_away(
-    core: CoreParts, fonts: StampFonts
+    core: CoreFixture, fonts: StampFonts
 ) -> None:
     """RubricaLevelsBehind: by real documents, until they are raised."""
     scene = await make_scene(core, fonts, a_moment_ago() - 2 * DAY)
@@ -269,7 +269,7 @@ async def test_level_falls_behind_while_the_tsa_is_away(
     assert told(BEHIND, level="B-LT") is None
 
 
-async def test_workers_lose_their_hsm_and_are_gone(core: CoreParts) -> None:
+async def test_workers_lose_their_hsm_and_are_gone(core: CoreFixture) -> None:
     """RubricaNoSigningWorker: those that are alive, by the state of their HSM."""
     told_of = []
     for hsm, later_s in (("ready", 0), ("unavailable", 0), ("ready", 0), ("ready", 20)):
@@ -282,7 +282,7 @@ async def test_workers_lose_their_hsm_and_are_gone(core: CoreParts) -> None:
     assert told_of == [1, 0, 1, 0]
 
 
-async def test_what_waits_grows_old_until_it_is_taken_up(core: CoreParts) -> None:
+async def test_what_waits_grows_old_until_it_is_taken_up(core: CoreFixture) -> None:
     """RubricaQueueWaits: signatures and HSM tasks that nobody has in hand."""
     await core.add_activation(await core.add_signer(), claim_s=600)
     async with core.store.write() as transaction:
@@ -314,7 +314,9 @@ async def test_clock_goes_wrong(tmp_path: Path, migrated_url: str) -> None:
     """RubricaClockOff: in either direction, against a real PostgreSQL's."""
     settings, clock = core_settings(tmp_path, migrated_url), Ahead()
     engines = open_engines(settings)
-    core = CoreParts(settings, cast("MovingClock", clock), Database(engines, clock, ""))
+    core = CoreFixture(
+        settings, cast("MovingClock", clock), Database(engines, clock, "")
+    )
     check = ClockCheck(clock, lambda: database_time(engines), lambda: None)
     offs, alerts = [], []
     for clock.by_s in (0.0, 3.0, -3.0, 0.0):
@@ -335,7 +337,7 @@ async def test_database_goes_away_and_comes_back(
     """RubricaDatabaseAway: and nothing that it said is told meanwhile."""
     name = database_name(migrated_url)
     away = (f"ALTER DATABASE {name} ALLOW_CONNECTIONS false", CUT.format(name))
-    async with open_core_parts(core_settings(tmp_path, migrated_url)) as core:
+    async with open_core(core_settings(tmp_path, migrated_url)) as core:
         ups, known, alerts = [], [], []
         for statements in (
             (),
@@ -353,7 +355,7 @@ async def test_database_goes_away_and_comes_back(
     assert known == [0, None, 0]
 
 
-async def test_documents_disk_fills(sqlite_core: CoreParts) -> None:
+async def test_documents_disk_fills(sqlite_core: CoreFixture) -> None:
     """RubricaDiskFull: what is left of it, to the byte that others find."""
     folder = sqlite_core.settings.documents_dir
     folder.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ from appliance.pki.credentials import Credentials
 from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.trust_anchors import Trust
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
 from tests.support.pki.outside_ca import OutsideCa, bundle, der
@@ -35,14 +35,14 @@ DAY = timedelta(days=1)
 
 
 def renewal(
-    core: CoreParts, days: int = 30, ca_end: datetime | None = NOON + 3650 * DAY
+    core: CoreFixture, days: int = 30, ca_end: datetime | None = NOON + 3650 * DAY
 ) -> AutoRenewal:
     """The use case."""
     certificates = Certificates(core.store, core.clock)
     return AutoRenewal(core.store, certificates, core.clock, days, lambda: ca_end)
 
 
-async def holder(core: CoreParts, days: float) -> tuple[PersonId, Held]:
+async def holder(core: CoreFixture, days: float) -> tuple[PersonId, Held]:
     """Somebody whose certificate ends in so many days."""
     signer = await core.add_signer(credential=False)
     held = await hold(
@@ -56,7 +56,7 @@ async def holder(core: CoreParts, days: float) -> tuple[PersonId, Held]:
     return signer.person, held
 
 
-async def asked(core: CoreParts) -> list[tuple[object, str]]:
+async def asked(core: CoreFixture) -> list[tuple[object, str]]:
     """Credentials whose renewal was asked for, and by whom."""
     return [
         (row.event.detail["credential"], row.event.actor)
@@ -65,7 +65,7 @@ async def asked(core: CoreParts) -> list[tuple[object, str]]:
     ]
 
 
-async def end_one(core: CoreParts, then: TaskState) -> TaskClaim:
+async def end_one(core: CoreFixture, then: TaskState) -> TaskClaim:
     """Do what a worker would with the oldest task."""
     claim = await HsmTasks(core.store, core.clock, "signing/h/1", "p").claim_next()
     assert claim is not None
@@ -76,7 +76,7 @@ async def end_one(core: CoreParts, then: TaskState) -> TaskClaim:
     return claim
 
 
-async def test_due_certificates_are_renewed_once(core: CoreParts) -> None:
+async def test_due_certificates_are_renewed_once(core: CoreFixture) -> None:
     """Those that end within the days; not twice while the tasks are open."""
     _, first = await holder(core, 29)
     _, second = await holder(core, 30)
@@ -88,7 +88,7 @@ async def test_due_certificates_are_renewed_once(core: CoreParts) -> None:
     assert await asked(core) == [(first.id, "system"), (second.id, "system")]
 
 
-async def test_renewal_that_failed_is_asked_for_again(core: CoreParts) -> None:
+async def test_renewal_that_failed_is_asked_for_again(core: CoreFixture) -> None:
     """A signature that was being made does not leave somebody without."""
     _, held = await holder(core, 10)
     await renewal(core).submit_due()
@@ -105,7 +105,7 @@ async def test_renewal_that_failed_is_asked_for_again(core: CoreParts) -> None:
     ids=["off", "no ca", "ca ends as soon"],
 )
 async def test_nothing_to_be_gained(
-    core: CoreParts, days: int, ca_end: datetime | None
+    core: CoreFixture, days: int, ca_end: datetime | None
 ) -> None:
     """Switched off, no CA yet, or a CA that ends with the certificate."""
     await holder(core, 10)
@@ -113,7 +113,7 @@ async def test_nothing_to_be_gained(
     assert await renewal(core, days, ca_end).submit_due() == 0
 
 
-async def test_only_active_people_in_time(core: CoreParts) -> None:
+async def test_only_active_people_in_time(core: CoreFixture) -> None:
     """Disabled people, revoked credentials and certificates past their end stay."""
     person, _ = await holder(core, 5)
     async with core.store.write() as transaction:
@@ -130,7 +130,7 @@ async def test_only_active_people_in_time(core: CoreParts) -> None:
     assert await renewal(core).submit_due() == 0
 
 
-async def test_outside_certificates_are_left_to_their_ca(core: CoreParts) -> None:
+async def test_outside_certificates_are_left_to_their_ca(core: CoreFixture) -> None:
     """Ours never takes the place of what an outside CA issued."""
     outside = OutsideCa(NOON)
     trust = Trust(core.store, core.clock, lambda: None)
@@ -153,7 +153,7 @@ async def test_outside_certificates_are_left_to_their_ca(core: CoreParts) -> Non
     assert caught.value.code is ErrorCode.CERTIFICATE_STATE
 
 
-async def _cuil(core: CoreParts, held: Held) -> str:
+async def _cuil(core: CoreFixture, held: Held) -> str:
     async with core.store.read() as transaction:
         credential = await CredentialStore(transaction).get(held.id)
         assert credential is not None

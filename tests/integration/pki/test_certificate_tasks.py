@@ -31,7 +31,7 @@ from appliance.pki.publication_store import PublicationStore
 from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
-from tests.support.factories.core import CoreParts, cheap_secret
+from tests.support.factories.core import CoreFixture, cheap_secret
 from tests.support.hsm.hsm_installation import HsmInstallation, earlier_trial
 from worker.pki.certificate_authority import Authority, CertificateSubject
 from worker.pki.certificate_profiles import POLICIES
@@ -43,10 +43,10 @@ DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class CertificateWorker:
     """A worker's hands, over a record of its own."""
 
-    core: CoreParts
+    core: CoreFixture
     root: x509.Certificate
     authority: Authority
     publishing: Publishing
@@ -139,9 +139,9 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
 
 
 @pytest.fixture
-async def desk(
-    installation: HsmInstallation, sqlite_core: CoreParts
-) -> AsyncIterator[Desk]:
+async def certificate_worker(
+    installation: HsmInstallation, sqlite_core: CoreFixture
+) -> AsyncIterator[CertificateWorker]:
     """A worker with its HSM open."""
     settings, core = installation.settings, sqlite_core
     async with installation.session() as session:
@@ -151,50 +151,58 @@ async def desk(
         publisher = Publisher(session, authority, root, publishing, core.clock)
         renewal = Renewal(core.store, core.clock, SLOT)
         tasks = CertificateTasks(publisher, publishing, renewal, authority, core.clock)
-        yield Desk(core, root, authority, publishing, tasks)
+        yield CertificateWorker(core, root, authority, publishing, tasks)
 
 
-async def test_what_is_due_is_signed(desk: Desk) -> None:
+async def test_what_is_due_is_signed(certificate_worker: CertificateWorker) -> None:
     """Both CRLs, an answer, a responder's certificate; again only what is due."""
-    _, _, serial = await desk.certified()
+    _, _, serial = await certificate_worker.certified()
 
-    await desk.publish()
+    await certificate_worker.publish()
 
-    for at, issuer in enumerate((desk.authority.certificate, desk.root)):
-        crl = await desk.crl(at)
+    for at, issuer in enumerate(
+        (certificate_worker.authority.certificate, certificate_worker.root)
+    ):
+        crl = await certificate_worker.crl(at)
         key = issuer.public_key()
         assert isinstance(key, rsa.RSAPublicKey)
         assert crl.is_signature_valid(key)
         assert list(crl) == []
         number = crl.extensions.get_extension_for_class(x509.CRLNumber).value
         assert number.crl_number == 1
-    told = await desk.answer(serial)
+    told = await certificate_worker.answer(serial)
     assert told.certificate_status is OCSPCertStatus.GOOD
     assert told.serial_number == serial
-    assert told.this_update_utc == desk.core.now
-    assert told.next_update_utc == desk.core.now + timedelta(days=1)
-    desk.core.clock.forward(DAY_S / 2)
-    await desk.publish()
-    assert (await desk.answer(serial)).this_update_utc == desk.core.now
-    assert (await desk.crl()).last_update_utc == desk.core.now - timedelta(hours=12)
+    assert told.this_update_utc == certificate_worker.core.now
+    assert told.next_update_utc == certificate_worker.core.now + timedelta(days=1)
+    certificate_worker.core.clock.forward(DAY_S / 2)
+    await certificate_worker.publish()
+    assert (
+        await certificate_worker.answer(serial)
+    ).this_update_utc == certificate_worker.core.now
+    assert (
+        await certificate_worker.crl()
+    ).last_update_utc == certificate_worker.core.now - timedelta(hours=12)
 
 
 @pytest.mark.parametrize("reason", list(RevocationReason))
 async def test_reason_is_told_by_crl_and_ocsp(
-    desk: Desk, reason: RevocationReason
+    certificate_worker: CertificateWorker, reason: RevocationReason
 ) -> None:
     """Each in its own words; `unspecified` by saying nothing."""
-    _, _, serial = await desk.certified()
-    asked_at = desk.core.now
+    _, _, serial = await certificate_worker.certified()
+    asked_at = certificate_worker.core.now
 
-    await Revocations(desk.core.store, desk.core.clock).ask(
+    await Revocations(certificate_worker.core.store, certificate_worker.core.clock).ask(
         f"{serial:x}", reason, "operator"
     )
-    desk.core.clock.forward(60)
-    await desk.do(TaskKind.REVOKE)
+    certificate_worker.core.clock.forward(60)
+    await certificate_worker.do(TaskKind.REVOKE)
 
-    entry = (await desk.crl()).get_revoked_certificate_by_serial_number(serial)
-    told = await desk.answer(serial)
+    entry = (await certificate_worker.crl()).get_revoked_certificate_by_serial_number(
+        serial
+    )
+    told = await certificate_worker.answer(serial)
     assert entry is not None
     assert entry.revocation_date_utc == told.revocation_time_utc == asked_at
     assert told.certificate_status is OCSPCertStatus.REVOKED
@@ -206,60 +214,68 @@ async def test_reason_is_told_by_crl_and_ocsp(
         assert told.revocation_reason is listed
 
 
-async def test_revoked_entry_stays_past_the_certificates_end(desk: Desk) -> None:
+async def test_revoked_entry_stays_past_the_certificates_end(
+    certificate_worker: CertificateWorker,
+) -> None:
     """And the list says from when on that holds."""
-    _, _, serial = await desk.certified()
-    await Revocations(desk.core.store, desk.core.clock).ask(
+    _, _, serial = await certificate_worker.certified()
+    await Revocations(certificate_worker.core.store, certificate_worker.core.clock).ask(
         f"{serial:x}", RevocationReason.KEY_COMPROMISE, "operator"
     )
-    await desk.do(TaskKind.REVOKE)
+    await certificate_worker.do(TaskKind.REVOKE)
 
-    desk.core.clock.forward(3 * 365 * DAY_S)
-    await desk.publish()
+    certificate_worker.core.clock.forward(3 * 365 * DAY_S)
+    await certificate_worker.publish()
 
-    crl = await desk.crl()
+    crl = await certificate_worker.crl()
     assert crl.get_revoked_certificate_by_serial_number(serial) is not None
     oid = x509.ObjectIdentifier("2.5.29.60")
     assert crl.extensions.get_extension_for_oid(oid).critical is False
 
 
-async def test_responder_is_certified_anew_before_its_end(desk: Desk) -> None:
+async def test_responder_is_certified_anew_before_its_end(
+    certificate_worker: CertificateWorker,
+) -> None:
     """When 30 of its 90 days are left; not earlier."""
-    _, _, serial = await desk.certified()
+    _, _, serial = await certificate_worker.certified()
     seen = []
     for _ in range(3):
-        await desk.publish()
-        (responder,) = (await desk.answer(serial)).certificates
+        await certificate_worker.publish()
+        (responder,) = (await certificate_worker.answer(serial)).certificates
         seen.append(responder.serial_number)
-        desk.core.clock.forward(30.5 * DAY_S)
+        certificate_worker.core.clock.forward(30.5 * DAY_S)
 
     assert seen[0] == seen[1] != seen[2]
 
 
-async def test_renewal_certifies_the_same_key(desk: Desk) -> None:
+async def test_renewal_certifies_the_same_key(
+    certificate_worker: CertificateWorker,
+) -> None:
     """Vouched for as before, for two years from now; the old one stays good."""
-    person, credential, serial = await desk.certified()
-    desk.core.clock.forward(700 * DAY_S)
-    certificates = Certificates(desk.core.store, desk.core.clock)
+    person, credential, serial = await certificate_worker.certified()
+    certificate_worker.core.clock.forward(700 * DAY_S)
+    certificates = Certificates(
+        certificate_worker.core.store, certificate_worker.core.clock
+    )
     within = timedelta(days=31)
     assert [v.person for v in await certificates.expiring(within, 9)] == [person]
 
     await certificates.renew(credential, "system")
-    await desk.do(TaskKind.RENEW)
-    await desk.publish()
+    await certificate_worker.do(TaskKind.RENEW)
+    await certificate_worker.publish()
 
-    async with desk.core.store.read() as transaction:
+    async with certificate_worker.core.store.read() as transaction:
         held = await CredentialStore(transaction).active(person)
         rows = await CertificateStore(transaction).of_credential(credential)
     assert held is not None
     new = x509.load_der_x509_certificate(held.certificate)
     old = x509.load_der_x509_certificate(rows[1].der)
-    new.verify_directly_issued_by(desk.authority.certificate)
+    new.verify_directly_issued_by(certificate_worker.authority.certificate)
     assert new.public_key() == old.public_key()
     assert new.not_valid_after_utc > old.not_valid_after_utc + timedelta(days=690)
     policies = new.extensions.get_extension_for_class(x509.CertificatePolicies).value
     assert policies[0].policy_identifier == POLICIES[VouchedBy.DEMO]
     for number in (serial, new.serial_number):
-        status = (await desk.answer(number)).certificate_status
+        status = (await certificate_worker.answer(number)).certificate_status
         assert status is OCSPCertStatus.GOOD
     assert await certificates.expiring(within, 9) == []

@@ -23,7 +23,7 @@ from appliance.pki.credentials import Credentials
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import FormerCertificateStore
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
 from tests.support.pki.outside_ca import OutsideCa, bundle, der
@@ -32,14 +32,14 @@ OUTSIDE = OutsideCa(NOON)
 COMPROMISE = RevocationReason.KEY_COMPROMISE
 
 
-def desk(core: CoreParts) -> Credentials:
+def credentials_of(core: CoreFixture) -> Credentials:
     """The use cases."""
     store = core.store
     trust = Trust(store, core.clock, lambda: None)
     return Credentials(store, core.clock, trust, Revocations(store, core.clock))
 
 
-async def somebody(core: CoreParts) -> tuple[PersonId, str, Held]:
+async def somebody(core: CoreFixture) -> tuple[PersonId, str, Held]:
     """A person with a credential: id, CUIL, credential."""
     signer = await core.add_signer(credential=False)
     async with core.store.read() as transaction:
@@ -52,7 +52,7 @@ async def somebody(core: CoreParts) -> tuple[PersonId, str, Held]:
     )
 
 
-async def trusting(core: CoreParts) -> Credentials:
+async def trusting(core: CoreFixture) -> Credentials:
     """The use cases where `OUTSIDE` is trusted."""
     await Trust(core.store, core.clock, lambda: None).add(
         "operator",
@@ -60,25 +60,25 @@ async def trusting(core: CoreParts) -> Credentials:
         AnchorPurpose.SIGNERS,
         OUTSIDE.root.fingerprint(hashes.SHA256()).hex(),
     )
-    return desk(core)
+    return credentials_of(core)
 
 
-async def refused(core: CoreParts, *call: object) -> ErrorCode:
+async def refused(core: CoreFixture, *call: object) -> ErrorCode:
     """How an import is refused; it leaves no trace."""
     before = await core.audited()
     with pytest.raises(ApplianceError) as caught:
-        await desk(core).import_chain(*call)  # type: ignore[arg-type]  # as given
+        await credentials_of(core).import_chain(*call)  # type: ignore[arg-type]  # as given
     assert await core.audited() == before
     return caught.value.code
 
 
-async def test_credentials_are_seen_newest_first(core: CoreParts) -> None:
+async def test_credentials_are_seen_newest_first(core: CoreFixture) -> None:
     """What certificate, key and record say of each."""
     person, cuil, first = await somebody(core)
     core.clock.forward(1)
     second = await hold(core.store, person, cuil, NOON)
 
-    newest, oldest = await desk(core).of(person)
+    newest, oldest = await credentials_of(core).of(person)
 
     assert [newest.id, oldest.id] == [second.id, first.id]
     assert oldest.state is CredentialState.SUPERSEDED
@@ -90,7 +90,7 @@ async def test_credentials_are_seen_newest_first(core: CoreParts) -> None:
 
 
 async def test_imported_chain_takes_the_place_of_the_certificate(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """The credential signs with it, the former stays on record, both are audited."""
     credentials = await trusting(core)
@@ -124,7 +124,7 @@ async def test_imported_chain_takes_the_place_of_the_certificate(
     assert new["serial"] == f"{made.serial_number:x}"
 
 
-async def test_imported_certificate_may_be_replaced_again(core: CoreParts) -> None:
+async def test_imported_certificate_may_be_replaced_again(core: CoreFixture) -> None:
     """A renewal by the outside CA is one more import; every former one is kept."""
     credentials = await trusting(core)
     _, cuil, held = await somebody(core)
@@ -140,7 +140,7 @@ async def test_imported_certificate_may_be_replaced_again(core: CoreParts) -> No
     assert len(former) == 2
 
 
-async def test_chain_that_does_not_fit_changes_nothing(core: CoreParts) -> None:
+async def test_chain_that_does_not_fit_changes_nothing(core: CoreFixture) -> None:
     """Another key, another CUIL, a root that nobody trusts: as before, no row."""
     person, cuil, held = await somebody(core)
     sound = bundle(OUTSIDE.certify(held.spki, cuil), OUTSIDE.issuing, OUTSIDE.root)
@@ -166,7 +166,7 @@ async def test_chain_that_does_not_fit_changes_nothing(core: CoreParts) -> None:
     assert active.certificate == der(held.certificate)
 
 
-async def test_import_into_anothers_credential(core: CoreParts) -> None:
+async def test_import_into_anothers_credential(core: CoreFixture) -> None:
     """Somebody else's is not there, nor is one that nobody has."""
     _, cuil, held = await somebody(core)
     stranger, _, _ = await somebody(core)
@@ -178,7 +178,7 @@ async def test_import_into_anothers_credential(core: CoreParts) -> None:
     assert await refused(core, CredentialId(""), pem, "operator") is missing
 
 
-async def test_import_into_a_credential_out_of_use(core: CoreParts) -> None:
+async def test_import_into_a_credential_out_of_use(core: CoreFixture) -> None:
     """A revoked key gets no certificate; nor one that another took the place of."""
     credentials = await trusting(core)
     _, cuil, held = await somebody(core)
@@ -188,7 +188,7 @@ async def test_import_into_a_credential_out_of_use(core: CoreParts) -> None:
     assert await refused(core, held.id, pem, "operator") is ErrorCode.CREDENTIAL_STATE
 
 
-async def test_import_while_a_signature_is_made(core: CoreParts) -> None:
+async def test_import_while_a_signature_is_made(core: CoreFixture) -> None:
     """A signature is finished with the certificate that it began with."""
     credentials = await trusting(core)
     signer = await core.add_signer(credential=False)
@@ -204,10 +204,10 @@ async def test_import_while_a_signature_is_made(core: CoreParts) -> None:
     assert (await credentials.get(held.id)).outside is False
 
 
-async def test_revoked_credential_waits_for_its_publication(core: CoreParts) -> None:
+async def test_revoked_credential_waits_for_its_publication(core: CoreFixture) -> None:
     """One transaction: no signature any more, a task, a row of the audit."""
     person, _, held = await somebody(core)
-    credentials = desk(core)
+    credentials = credentials_of(core)
 
     task = await credentials.revoke(held.id, COMPROMISE, f"person:{person}", person)
 
@@ -229,19 +229,21 @@ async def test_revoked_credential_waits_for_its_publication(core: CoreParts) -> 
     assert caught.value.code is ErrorCode.CREDENTIAL_STATE
 
 
-async def test_only_its_holder_revokes_a_credential(core: CoreParts) -> None:
+async def test_only_its_holder_revokes_a_credential(core: CoreFixture) -> None:
     """Another person's is not there, and stays as it is."""
     person, _, held = await somebody(core)
     stranger, _, _ = await somebody(core)
 
     with pytest.raises(ApplianceError) as caught:
-        await desk(core).revoke(held.id, COMPROMISE, "person:x", stranger)
+        await credentials_of(core).revoke(held.id, COMPROMISE, "person:x", stranger)
 
     assert caught.value.code is ErrorCode.CREDENTIAL_NOT_FOUND
-    assert (await desk(core).get(held.id, person)).state is CredentialState.ACTIVE
+    assert (
+        await credentials_of(core).get(held.id, person)
+    ).state is CredentialState.ACTIVE
 
 
-async def test_outside_certificate_is_revoked_with_its_key(core: CoreParts) -> None:
+async def test_outside_certificate_is_revoked_with_its_key(core: CoreFixture) -> None:
     """The key signs no more, whoever certified it."""
     credentials = await trusting(core)
     person, cuil, held = await somebody(core)

@@ -10,7 +10,7 @@ from appliance.core.unit_of_work import Transaction
 from appliance.domain.trust_store import ExpiringKind
 from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.certificates import Certificates
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import hold
 from worker.pki.expiry_notices import Ends
@@ -22,7 +22,7 @@ async def no_own(transaction: Transaction) -> Sequence[tuple[ExpiringKind, bytes
     return ()
 
 
-async def test_ends_are_logged_and_renewed(sqlite_core: CoreParts) -> None:
+async def test_ends_are_logged_and_renewed(sqlite_core: CoreFixture) -> None:
     """One warning a step, with id and days and no name; one renewal."""
     core = sqlite_core
     signer = await core.add_signer(credential=False)

@@ -38,10 +38,10 @@ from appliance.pki.validation.external_status_store import (
     status_subject,
 )
 from appliance.settings import RevocationSettings, SigningSettings
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.signing_host import SigningHost, signing_front
 from tests.support.pki.outside_ca import OutsideCa, der, ec_key, spki_of
-from tests.support.services.fake_ca import CaSite, Says
+from tests.support.services.fake_ca import FakeCa, Says
 from worker.circuit_breaker import CircuitBreaker
 from worker.network.guarded_http import AddressGuard, GuardedHttp, RefusedAddressError
 from worker.network.revocation_status import ExternalStatus
@@ -60,11 +60,11 @@ BAD_LISTS = [
 
 
 @dataclass
-class Desk:
+class ExternalCertificate:
     """A CA outside, a certificate of it, and who asks."""
 
-    core: CoreParts
-    site: CaSite
+    core: CoreFixture
+    site: FakeCa
     leaf: x509.Certificate
     signer: Signer | None = None
 
@@ -135,89 +135,108 @@ class Desk:
 
 
 @pytest.fixture
-def site(sqlite_core: CoreParts) -> Iterator[CaSite]:
+def fake_ca(sqlite_core: CoreFixture) -> Iterator[FakeCa]:
     """Of a CA that tells of revocations by both."""
-    with CaSite(sqlite_core.clock) as opened:
+    with FakeCa(sqlite_core.clock) as opened:
         opened.ca = OutsideCa(sqlite_core.now, site=opened.url)
         yield opened
 
 
 @pytest.fixture
-def desk(sqlite_core: CoreParts, site: CaSite) -> Desk:
+def external_certificate(
+    sqlite_core: CoreFixture, fake_ca: FakeCa
+) -> ExternalCertificate:
     """Everything good."""
-    return Desk(sqlite_core, site, site.ca.certify(spki_of(ec_key()), CUIL))
+    return ExternalCertificate(
+        sqlite_core, fake_ca, fake_ca.ca.certify(spki_of(ec_key()), CUIL)
+    )
 
 
 async def test_answer_is_kept_for_every_worker_up_to_its_next_update(
-    desk: Desk,
+    external_certificate: ExternalCertificate,
 ) -> None:
     """Asked once, then by what is kept, also with the CA away; then anew."""
-    first = await desk.of()
+    first = await external_certificate.of()
     assert (len(first.ocsps), len(first.crls), len(first.certificates)) == (1, 0, 1)
-    desk.site.ocsp = desk.site.crl = Says.OFF
-    assert await desk.of() == first
-    assert desk.counts() == (1, 0)
+    external_certificate.site.ocsp = external_certificate.site.crl = Says.OFF
+    assert await external_certificate.of() == first
+    assert external_certificate.counts() == (1, 0)
 
-    desk.core.clock.forward(3601)
-    assert await desk.refused() is ErrorCode.REVOCATION_UNAVAILABLE
-    desk.site.ocsp = Says.GOOD
-    assert (await desk.of()).ocsps != first.ocsps
+    external_certificate.core.clock.forward(3601)
+    assert await external_certificate.refused() is ErrorCode.REVOCATION_UNAVAILABLE
+    external_certificate.site.ocsp = Says.GOOD
+    assert (await external_certificate.of()).ocsps != first.ocsps
 
 
-async def test_younger_data_is_asked_for_and_older_does(desk: Desk) -> None:
+async def test_younger_data_is_asked_for_and_older_does(
+    external_certificate: ExternalCertificate,
+) -> None:
     """What is kept serves where nothing younger can be had."""
-    first = await desk.of()
-    desk.core.clock.forward(60)
-    now = desk.core.now
-    desk.site.ocsp = desk.site.crl = Says.HTTP_ERROR
-    assert await desk.of(since=now) == first
-    desk.site.ocsp = Says.GOOD
-    assert await desk.of(since=now) != first
+    first = await external_certificate.of()
+    external_certificate.core.clock.forward(60)
+    now = external_certificate.core.now
+    external_certificate.site.ocsp = external_certificate.site.crl = Says.HTTP_ERROR
+    assert await external_certificate.of(since=now) == first
+    external_certificate.site.ocsp = Says.GOOD
+    assert await external_certificate.of(since=now) != first
 
 
-async def test_kept_list_that_does_not_hold_is_none(desk: Desk) -> None:
+async def test_kept_list_that_does_not_hold_is_none(
+    external_certificate: ExternalCertificate,
+) -> None:
     """As when the clock was put back: another is fetched."""
-    desk.site.ocsp = Says.OFF
-    first = await desk.of()
-    desk.core.clock.forward(-600)
+    external_certificate.site.ocsp = Says.OFF
+    first = await external_certificate.of()
+    external_certificate.core.clock.forward(-600)
 
-    assert (await desk.of()).crls != first.crls
+    assert (await external_certificate.of()).crls != first.crls
 
 
-async def test_address_that_is_none_is_passed_over(desk: Desk) -> None:
+async def test_address_that_is_none_is_passed_over(
+    external_certificate: ExternalCertificate,
+) -> None:
     """It cannot even be named in the log."""
-    leaf = desk.site.ca.certify(spki_of(ec_key()), CUIL, crl="http://[ca/a.crl")
-    desk.site.ocsp = Says.OFF
+    leaf = external_certificate.site.ca.certify(
+        spki_of(ec_key()), CUIL, crl="http://[ca/a.crl"
+    )
+    external_certificate.site.ocsp = Says.OFF
 
-    assert await replace(desk, leaf=leaf).refused() is ErrorCode.REVOCATION_UNAVAILABLE
+    assert (
+        await replace(external_certificate, leaf=leaf).refused()
+        is ErrorCode.REVOCATION_UNAVAILABLE
+    )
 
 
 @pytest.mark.parametrize("says", BAD_ANSWERS)
-async def test_bad_answer_is_none_and_the_list_tells(desk: Desk, says: Says) -> None:
+async def test_bad_answer_is_none_and_the_list_tells(
+    external_certificate: ExternalCertificate, says: Says
+) -> None:
     """Whatever is not right with OCSP, the CRL is asked; both bad: a wait."""
-    desk.site.ocsp = says
-    found = await desk.of()
+    external_certificate.site.ocsp = says
+    found = await external_certificate.of()
     assert (len(found.ocsps), len(found.crls)) == (0, 1)
-    assert desk.counts() == (1, 1)
+    assert external_certificate.counts() == (1, 1)
 
 
 @pytest.mark.parametrize("says", BAD_LISTS)
-async def test_bad_list_is_none(desk: Desk, says: Says) -> None:
+async def test_bad_list_is_none(
+    external_certificate: ExternalCertificate, says: Says
+) -> None:
     """Nothing of it is believed or kept."""
-    desk.site.ocsp, desk.site.crl = Says.OFF, says
-    assert await desk.refused() is ErrorCode.REVOCATION_UNAVAILABLE
-    desk.site.crl = Says.GOOD
-    assert len((await desk.of()).crls) == 1
+    external_certificate.site.ocsp, external_certificate.site.crl = Says.OFF, says
+    assert await external_certificate.refused() is ErrorCode.REVOCATION_UNAVAILABLE
+    external_certificate.site.crl = Says.GOOD
+    assert len((await external_certificate.of()).crls) == 1
 
 
-async def test_slow_one_is_given_up(desk: Desk) -> None:
+async def test_slow_one_is_given_up(external_certificate: ExternalCertificate) -> None:
     """Each after its time, and what failed is asked last the next time."""
-    desk.site.ocsp = Says.SLOW
+    external_certificate.site.ocsp = Says.SLOW
     with capture_logs() as logs:
-        found = await desk.of(timeout_s=0.3)
+        found = await external_certificate.of(timeout_s=0.3)
     assert len(found.crls) == 1
     (line,) = [each for each in logs if each["event"] == "revocation.failed"]
-    assert line["host"] == desk.site.url.removeprefix("http://")
+    assert line["host"] == external_certificate.site.url.removeprefix("http://")
 
 
 async def test_one_that_hangs_is_left_alone_for_as_long_as_it_took() -> None:
@@ -243,82 +262,96 @@ async def test_one_that_hangs_is_left_alone_for_as_long_as_it_took() -> None:
 
 
 @pytest.mark.parametrize("says", [Says.NO_NONCE, Says.NO_NEXT_UPDATE])
-async def test_answer_may_leave_these_out(desk: Desk, says: Says) -> None:
+async def test_answer_may_leave_these_out(
+    external_certificate: ExternalCertificate, says: Says
+) -> None:
     """Without nextUpdate it serves once and is not kept."""
-    desk.site.ocsp = says
-    await desk.of()
-    await desk.of()
-    assert desk.counts() == ((2, 0) if says is Says.NO_NEXT_UPDATE else (1, 0))
+    external_certificate.site.ocsp = says
+    await external_certificate.of()
+    await external_certificate.of()
+    assert external_certificate.counts() == (
+        (2, 0) if says is Says.NO_NEXT_UPDATE else (1, 0)
+    )
 
 
-async def test_responder_that_needs_proof_is_proven(desk: Desk) -> None:
+async def test_responder_that_needs_proof_is_proven(
+    external_certificate: ExternalCertificate,
+) -> None:
     """A responder without id-pkix-ocsp-nocheck stands in its CA's list, or not."""
-    desk.site.no_check = False
-    found = await desk.of()
+    external_certificate.site.no_check = False
+    found = await external_certificate.of()
     assert (len(found.ocsps), len(found.crls)) == (1, 1)
-    desk.core.clock.forward(3601)
-    desk.site.crl = Says.OFF
-    assert await desk.refused() is ErrorCode.REVOCATION_UNAVAILABLE
+    external_certificate.core.clock.forward(3601)
+    external_certificate.site.crl = Says.OFF
+    assert await external_certificate.refused() is ErrorCode.REVOCATION_UNAVAILABLE
 
 
 @pytest.mark.parametrize("by", ["ocsp", "crl"])
-async def test_revoked_stops_and_is_remembered(desk: Desk, by: str) -> None:
+async def test_revoked_stops_and_is_remembered(
+    external_certificate: ExternalCertificate, by: str
+) -> None:
     """Whoever tells it; and a hold that ends is forgotten."""
     if by == "crl":
-        desk.site.ocsp = Says.OFF
-    desk.site.revoked.add(desk.leaf.serial_number)
-    assert await desk.refused() is ErrorCode.CERTIFICATE_NOT_USABLE
-    assert await desk.is_known_revoked()
+        external_certificate.site.ocsp = Says.OFF
+    external_certificate.site.revoked.add(external_certificate.leaf.serial_number)
+    assert await external_certificate.refused() is ErrorCode.CERTIFICATE_NOT_USABLE
+    assert await external_certificate.is_known_revoked()
     # By what is kept, with nobody there.
-    desk.site.ocsp = desk.site.crl = Says.OFF
-    assert await desk.refused() is ErrorCode.CERTIFICATE_NOT_USABLE
+    external_certificate.site.ocsp = external_certificate.site.crl = Says.OFF
+    assert await external_certificate.refused() is ErrorCode.CERTIFICATE_NOT_USABLE
 
-    desk.core.clock.forward(3601)
-    desk.site.revoked.clear()
-    desk.site.ocsp = desk.site.crl = Says.GOOD
-    await desk.of()
-    assert not await desk.is_known_revoked()
+    external_certificate.core.clock.forward(3601)
+    external_certificate.site.revoked.clear()
+    external_certificate.site.ocsp = external_certificate.site.crl = Says.GOOD
+    await external_certificate.of()
+    assert not await external_certificate.is_known_revoked()
 
 
 @pytest.mark.parametrize("by", ["ocsp", "crl"])
-async def test_credential_ends_with_its_certificate(desk: Desk, by: str) -> None:
+async def test_credential_ends_with_its_certificate(
+    external_certificate: ExternalCertificate, by: str
+) -> None:
     """Once, in the record and the audit; the next call needs no password to fail."""
-    credential = await desk.certified()
-    assert await desk.can_sign()
+    credential = await external_certificate.certified()
+    assert await external_certificate.can_sign()
     if by == "crl":
-        desk.site.ocsp = Says.OFF
-    desk.site.revoked.add(desk.leaf.serial_number)
-    desk.site.reason = x509.ReasonFlags.affiliation_changed
+        external_certificate.site.ocsp = Says.OFF
+    external_certificate.site.revoked.add(external_certificate.leaf.serial_number)
+    external_certificate.site.reason = x509.ReasonFlags.affiliation_changed
 
     for _ in range(2):
-        assert await desk.refused() is ErrorCode.CERTIFICATE_NOT_USABLE
+        assert await external_certificate.refused() is ErrorCode.CERTIFICATE_NOT_USABLE
 
-    assert await desk.state(credential) is CredentialState.REVOKED
-    assert not await desk.can_sign()
+    assert await external_certificate.state(credential) is CredentialState.REVOKED
+    assert not await external_certificate.can_sign()
     (event,) = [
         row.event
-        for row in await desk.core.audit()
+        for row in await external_certificate.core.audit()
         if row.event.event is EventKind.REVOCATION_FOUND
     ]
     assert event.detail["credential"] == credential
-    assert event.detail["serial"] == serial_text(desk.leaf.serial_number)
+    assert event.detail["serial"] == serial_text(
+        external_certificate.leaf.serial_number
+    )
     assert event.detail["reason"] == "affiliationChanged"
     assert event.detail["before"] == {"state": "active"}
     assert event.detail["after"] == {"state": "revoked"}
-    async with desk.core.store.read() as transaction:
+    async with external_certificate.core.store.read() as transaction:
         (kept,) = await ExternalStatusStore(transaction).revoked(9)
     assert (kept.revoked_at, kept.reason) == (
-        desk.core.now.replace(microsecond=0),
+        external_certificate.core.now.replace(microsecond=0),
         "affiliationChanged",
     )
 
 
-async def test_own_certificate_of_the_key_is_revoked_with_it(desk: Desk) -> None:
+async def test_own_certificate_of_the_key_is_revoked_with_it(
+    external_certificate: ExternalCertificate,
+) -> None:
     """A worker is to publish that, with the reason that the other CA told."""
-    credential = await desk.certified()
-    now = desk.core.now
-    own = desk.site.ca.certify(spki_of(ec_key()), CUIL)
-    async with desk.core.store.write() as transaction:
+    credential = await external_certificate.certified()
+    now = external_certificate.core.now
+    own = external_certificate.site.ca.certify(spki_of(ec_key()), CUIL)
+    async with external_certificate.core.store.write() as transaction:
         await CertificateStore(transaction).add(
             CertificateRecord(
                 serial_text(own.serial_number),
@@ -330,44 +363,46 @@ async def test_own_certificate_of_the_key_is_revoked_with_it(desk: Desk) -> None
                 now + dt.timedelta(days=9),
             )
         )
-    desk.site.revoked.add(desk.leaf.serial_number)
-    desk.site.reason = x509.ReasonFlags.key_compromise
+    external_certificate.site.revoked.add(external_certificate.leaf.serial_number)
+    external_certificate.site.reason = x509.ReasonFlags.key_compromise
 
-    await desk.refused()
+    await external_certificate.refused()
 
-    assert await desk.state(credential) is CredentialState.REVOKING
-    async with desk.core.store.read() as transaction:
+    assert await external_certificate.state(credential) is CredentialState.REVOKING
+    async with external_certificate.core.store.read() as transaction:
         (held,) = await CertificateStore(transaction).of_credential(credential)
     assert held.state is CertificateState.REVOKING
     assert held.reason is RevocationReason.KEY_COMPROMISE
-    names = await desk.core.audited()
+    names = await external_certificate.core.audited()
     assert names[-2:] == ["revocation.found", "revocation.asked"]
 
 
-async def test_hold_ends_no_credential(desk: Desk) -> None:
+async def test_hold_ends_no_credential(
+    external_certificate: ExternalCertificate,
+) -> None:
     """Nothing is signed while it lasts; when it ends, all is as before."""
-    credential = await desk.certified()
-    desk.site.revoked.add(desk.leaf.serial_number)
-    desk.site.reason = x509.ReasonFlags.certificate_hold
-    assert await desk.refused() is ErrorCode.CERTIFICATE_NOT_USABLE
+    credential = await external_certificate.certified()
+    external_certificate.site.revoked.add(external_certificate.leaf.serial_number)
+    external_certificate.site.reason = x509.ReasonFlags.certificate_hold
+    assert await external_certificate.refused() is ErrorCode.CERTIFICATE_NOT_USABLE
 
-    assert await desk.state(credential) is CredentialState.ACTIVE
-    assert not await desk.can_sign()
-    desk.core.clock.forward(3601)
-    desk.site.revoked.clear()
-    await desk.of()
-    assert await desk.can_sign()
-    assert "revocation.found" not in await desk.core.audited()
+    assert await external_certificate.state(credential) is CredentialState.ACTIVE
+    assert not await external_certificate.can_sign()
+    external_certificate.core.clock.forward(3601)
+    external_certificate.site.revoked.clear()
+    await external_certificate.of()
+    assert await external_certificate.can_sign()
+    assert "revocation.found" not in await external_certificate.core.audited()
 
 
 async def test_certificate_cannot_send_workers_to_private_addresses(
-    desk: Desk,
+    external_certificate: ExternalCertificate,
 ) -> None:
     """Loopback is refused unless the settings allow it: nothing is asked there."""
     with capture_logs() as logs:
-        code = await desk.refused(allowed_networks=())
+        code = await external_certificate.refused(allowed_networks=())
     assert code is ErrorCode.REVOCATION_UNAVAILABLE
-    assert desk.counts() == (0, 0)
+    assert external_certificate.counts() == (0, 0)
     assert {each["reason"] for each in logs} == {"127.0.0.1 is not public"}
 
 
@@ -391,30 +426,32 @@ async def test_addresses_that_are_not_public(host: str) -> None:
 
 @pytest.mark.parametrize("name", ["localhost", "127.1", "2130706433", "0x7f000001"])
 async def test_names_are_resolved_before_they_are_believed(
-    desk: Desk, name: str
+    external_certificate: ExternalCertificate, name: str
 ) -> None:
     """A name of a private address is one, however it is written."""
-    port = desk.site.url.rpartition(":")[2]
-    desk.leaf = desk.site.ca.certify(
+    port = external_certificate.site.url.rpartition(":")[2]
+    external_certificate.leaf = external_certificate.site.ca.certify(
         spki_of(ec_key()),
         CUIL,
         ocsp=f"http://{name}:{port}/ocsp",
         crl=f"http://u@{name}:{port}/ca.crl",
     )
-    code = await desk.refused(allowed_networks=())
+    code = await external_certificate.refused(allowed_networks=())
     assert code is ErrorCode.REVOCATION_UNAVAILABLE
-    assert desk.counts() == (0, 0)
+    assert external_certificate.counts() == (0, 0)
 
 
-async def test_what_is_over_is_forgotten(desk: Desk) -> None:
+async def test_what_is_over_is_forgotten(
+    external_certificate: ExternalCertificate,
+) -> None:
     """Answers go; what was found revoked stays."""
-    desk.site.revoked.add(desk.leaf.serial_number)
-    await desk.refused()
-    async with desk.core.store.write() as transaction:
+    external_certificate.site.revoked.add(external_certificate.leaf.serial_number)
+    await external_certificate.refused()
+    async with external_certificate.core.store.write() as transaction:
         assert (
             await ExternalStatusStore(transaction).forget(
-                desk.core.now + dt.timedelta(hours=2)
+                external_certificate.core.now + dt.timedelta(hours=2)
             )
             == 1
         )
-    assert await desk.is_known_revoked()
+    assert await external_certificate.is_known_revoked()

@@ -34,7 +34,7 @@ from appliance.pki.ca_certificates import read_authority
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation_store import RevocationStore
-from tests.support.faces.api_services import Parts, open_parts
+from tests.support.faces.api_services import ApiServices, open_api_services
 from tests.support.factories.core import new_credential
 from tests.support.processes.event_loops import run_apart
 
@@ -64,10 +64,10 @@ ROOT, CA = _certificate("root"), _certificate("ca")
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class PkiAddresses:
     """The addresses under /pki, and what lies behind them."""
 
-    parts: Parts
+    parts: ApiServices
     client: Any
     issuer: str
 
@@ -136,16 +136,18 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+async def pki_addresses(tmp_path: Path) -> AsyncIterator[PkiAddresses]:
     """A desk whose CA is there, and no worker."""
     folder = tmp_path / "pki"
     folder.mkdir()
     for name, certificate in (("root", ROOT), ("ca", CA)):
         pem = certificate.public_bytes(Encoding.PEM)
         (folder / f"{name}.pem").write_bytes(pem)
-    async with open_parts(tmp_path, pki={"requests_per_minute_address": 500}) as parts:
-        issuer = read_authority(parts.settings).ca_id
-        yield Desk(parts, create_api(parts).test_client(), issuer)
+    async with open_api_services(
+        tmp_path, pki={"requests_per_minute_address": 500}
+    ) as api_services:
+        issuer = read_authority(api_services.settings).ca_id
+        yield PkiAddresses(api_services, create_api(api_services).test_client(), issuer)
 
 
 def question(
@@ -163,15 +165,17 @@ def question(
     return built.build().public_bytes(Encoding.DER)
 
 
-async def test_unknown_is_unauthorized_and_makes_no_work(desk: Desk) -> None:
+async def test_unknown_is_unauthorized_and_makes_no_work(
+    pki_addresses: PkiAddresses,
+) -> None:
     """Unknown serial, another CA, another hash, the responder's own, one that ended."""
-    await desk.add(9, days=-0.5)
-    async with desk.parts.store.write() as transaction:
-        now = desk.parts.clock.now()
+    await pki_addresses.add(9, days=-0.5)
+    async with pki_addresses.parts.store.write() as transaction:
+        now = pki_addresses.parts.clock.now()
         own = CertificateRecord(
             serial="8",
             kind=CertificateKind.OCSP,
-            issuer=desk.issuer,
+            issuer=pki_addresses.issuer,
             credential=None,
             der=b"x",
             not_before=now,
@@ -181,7 +185,7 @@ async def test_unknown_is_unauthorized_and_makes_no_work(desk: Desk) -> None:
     other = _certificate("ca", ec.generate_private_key(ec.SECP256R1()))
 
     told = {
-        await desk.ask(asked)
+        await pki_addresses.ask(asked)
         for asked in (
             question(),
             question(2**159),
@@ -194,19 +198,21 @@ async def test_unknown_is_unauthorized_and_makes_no_work(desk: Desk) -> None:
     }
 
     assert told == {Status.UNAUTHORIZED}
-    assert not await desk.tasks()
+    assert not await pki_addresses.tasks()
 
 
-async def test_known_without_answer_asks_for_one_and_says_later(desk: Desk) -> None:
+async def test_known_without_answer_asks_for_one_and_says_later(
+    pki_addresses: PkiAddresses,
+) -> None:
     """However often it is asked: one task."""
-    await desk.add(7)
+    await pki_addresses.add(7)
 
-    told = [await desk.ask(question()) for _ in range(3)]
-    told.append(await desk.ask_by_address(question()))
+    told = [await pki_addresses.ask(question()) for _ in range(3)]
+    told.append(await pki_addresses.ask_by_address(question()))
 
     assert told == [Status.TRY_LATER] * 4
-    async with desk.parts.store.write() as transaction:
-        now = desk.parts.clock.now()
+    async with pki_addresses.parts.store.write() as transaction:
+        now = pki_addresses.parts.clock.now()
         first = await HsmTaskStore(transaction).claim_next(
             "w", "h", now, DAY, 5, list(TaskKind)
         )
@@ -219,41 +225,45 @@ async def test_known_without_answer_asks_for_one_and_says_later(desk: Desk) -> N
 
 
 async def test_known_that_is_being_revoked_waits_for_the_revocation(
-    desk: Desk,
+    pki_addresses: PkiAddresses,
 ) -> None:
     """Nothing else is asked of the HSM."""
-    await desk.add(7, state=CertificateState.REVOKING)
+    await pki_addresses.add(7, state=CertificateState.REVOKING)
 
-    assert await desk.ask(question()) is Status.TRY_LATER
-    assert not await desk.tasks()
+    assert await pki_addresses.ask(question()) is Status.TRY_LATER
+    assert not await pki_addresses.tasks()
 
 
-async def test_stored_answer_is_given_until_its_end(desk: Desk) -> None:
+async def test_stored_answer_is_given_until_its_end(
+    pki_addresses: PkiAddresses,
+) -> None:
     """To the byte, and not a second longer."""
-    await desk.add(7)
+    await pki_addresses.add(7)
     stored = asn1.OCSPResponse({"response_status": "internal_error"}).dump()
-    await desk.store_answer(7, stored)
+    await pki_addresses.store_answer(7, stored)
 
-    assert await desk.ask(question()) is Status.INTERNAL_ERROR
-    assert await desk.ask_by_address(question()) is Status.INTERNAL_ERROR
-    desk.parts.clock.forward(86_400)
-    assert await desk.ask(question()) is Status.TRY_LATER
+    assert await pki_addresses.ask(question()) is Status.INTERNAL_ERROR
+    assert await pki_addresses.ask_by_address(question()) is Status.INTERNAL_ERROR
+    pki_addresses.parts.clock.forward(86_400)
+    assert await pki_addresses.ask(question()) is Status.TRY_LATER
 
 
-async def test_request_of_two_certificates_is_malformed(desk: Desk) -> None:
+async def test_request_of_two_certificates_is_malformed(
+    pki_addresses: PkiAddresses,
+) -> None:
     """The profile has one a question."""
     asked = asn1.OCSPRequest.load(question())
     one = asked["tbs_request"]["request_list"][0]
     tbs = {"request_list": [one, one.copy()]}
     two = asn1.OCSPRequest({"tbs_request": tbs}).dump()
 
-    assert await desk.ask(two) is Status.MALFORMED_REQUEST
+    assert await pki_addresses.ask(two) is Status.MALFORMED_REQUEST
 
 
-async def test_nonce_is_passed_over(desk: Desk) -> None:
+async def test_nonce_is_passed_over(pki_addresses: PkiAddresses) -> None:
     """A question with one has the answer that everybody has."""
-    await desk.add(7)
-    await desk.store_answer(7, b"\x30\x03\x0a\x01\x02")
+    await pki_addresses.add(7)
+    await pki_addresses.store_answer(7, b"\x30\x03\x0a\x01\x02")
     asked = (
         ocsp.OCSPRequestBuilder()
         .add_certificate(CA, CA, hashes.SHA1())  # noqa: S303 (RFC 5019)
@@ -262,59 +272,67 @@ async def test_nonce_is_passed_over(desk: Desk) -> None:
         .public_bytes(Encoding.DER)
     )
 
-    assert await desk.ask(asked) is Status.UNAUTHORIZED
+    assert await pki_addresses.ask(asked) is Status.UNAUTHORIZED
 
 
 @pytest.mark.parametrize(
     "path", ["MA", "%00", "MAA%3D%3D", "M//A", "-_-_", "MA" * 3000, "%C3%B1"]
 )
-async def test_address_that_is_no_question_is_malformed(desk: Desk, path: str) -> None:
+async def test_address_that_is_no_question_is_malformed(
+    pki_addresses: PkiAddresses, path: str
+) -> None:
     """Base64 of nothing, of no OCSP, too much of it, no Base64."""
-    response = await desk.client.get(f"/pki/ocsp/{path}")
+    response = await pki_addresses.client.get(f"/pki/ocsp/{path}")
 
-    assert await desk.status(response) is Status.MALFORMED_REQUEST
+    assert await pki_addresses.status(response) is Status.MALFORMED_REQUEST
     assert response.headers["Cache-Control"] == "no-store"
 
 
-async def test_body_of_another_kind_or_size_is_refused(desk: Desk) -> None:
+async def test_body_of_another_kind_or_size_is_refused(
+    pki_addresses: PkiAddresses,
+) -> None:
     """415 and 413, in our shape."""
     asked = question()
 
-    plain = await desk.client.post("/pki/ocsp", data=asked)
+    plain = await pki_addresses.client.post("/pki/ocsp", data=asked)
     headers = {"Content-Type": OCSP_TYPE}
-    large = await desk.client.post("/pki/ocsp", data=b"0" * 4097, headers=headers)
+    large = await pki_addresses.client.post(
+        "/pki/ocsp", data=b"0" * 4097, headers=headers
+    )
 
     assert (plain.status_code, large.status_code) == (415, 413)
 
 
-async def test_crl_is_served_once_there_is_one(desk: Desk) -> None:
+async def test_crl_is_served_once_there_is_one(pki_addresses: PkiAddresses) -> None:
     """503 before; the bytes of the record after."""
-    before = await desk.client.get("/pki/ca.crl")
-    now = desk.parts.clock.now()
-    async with desk.parts.store.write() as transaction:
+    before = await pki_addresses.client.get("/pki/ca.crl")
+    now = pki_addresses.parts.clock.now()
+    async with pki_addresses.parts.store.write() as transaction:
         await PublicationStore(transaction).put_crl(
-            Crl(desk.issuer, 1, b"list", now, now + DAY)
+            Crl(pki_addresses.issuer, 1, b"list", now, now + DAY)
         )
 
-    after = await desk.client.get("/pki/ca.crl")
-    root = await desk.client.get("/pki/root.cer")
+    after = await pki_addresses.client.get("/pki/ca.crl")
+    root = await pki_addresses.client.get("/pki/root.cer")
 
     assert before.status_code == 503
     assert (await before.get_json())["code"] == "HSM_UNAVAILABLE"
-    assert await desk.tasks()
+    assert await pki_addresses.tasks()
     assert (after.status_code, await after.get_data()) == (200, b"list")
     assert after.headers["Content-Type"] == "application/pkix-crl"
     assert await root.get_data() == ROOT.public_bytes(Encoding.DER)
 
 
-async def test_address_that_asks_too_much_is_told_to_wait(desk: Desk) -> None:
+async def test_address_that_asks_too_much_is_told_to_wait(
+    pki_addresses: PkiAddresses,
+) -> None:
     """Until its minute is over."""
     for _ in range(500):
-        assert (await desk.client.get("/pki/ca.cer")).status_code == 200
+        assert (await pki_addresses.client.get("/pki/ca.cer")).status_code == 200
 
-    refused = await desk.client.get("/pki/ca.cer")
-    desk.parts.clock.forward(60)
-    after = await desk.client.get("/pki/ca.cer")
+    refused = await pki_addresses.client.get("/pki/ca.cer")
+    pki_addresses.parts.clock.forward(60)
+    after = await pki_addresses.client.get("/pki/ca.cer")
 
     assert (refused.status_code, after.status_code) == (429, 200)
     assert 0 < int(refused.headers["Retry-After"]) <= 60
@@ -322,8 +340,8 @@ async def test_address_that_asks_too_much_is_told_to_wait(desk: Desk) -> None:
 
 async def test_nothing_is_there_before_the_ca_is(tmp_path: Path) -> None:
     """404, and OCSP knows of no certificate."""
-    async with open_parts(tmp_path) as parts:
-        client = create_api(parts).test_client()
+    async with open_api_services(tmp_path) as api_services:
+        client = create_api(api_services).test_client()
         headers = {"Content-Type": OCSP_TYPE}
 
         answers = [
@@ -333,7 +351,7 @@ async def test_nothing_is_there_before_the_ca_is(tmp_path: Path) -> None:
         asked = await client.post("/pki/ocsp", data=question(), headers=headers)
 
         assert [answer.status_code for answer in answers] == [404] * 4
-        assert await Desk.status(asked) is Status.UNAUTHORIZED
+        assert await PkiAddresses.status(asked) is Status.UNAUTHORIZED
 
 
 GOOD = question()
@@ -359,16 +377,18 @@ def test_no_question_breaks_the_desk(tmp_path: Path) -> None:
 
     async def fuzz() -> None:
         limit = {"requests_per_minute_address": 1_000_000}
-        async with open_parts(tmp_path, pki=limit) as parts:
-            desk = Desk(parts, create_api(parts).test_client(), "")
+        async with open_api_services(tmp_path, pki=limit) as api_services:
+            services = PkiAddresses(
+                api_services, create_api(api_services).test_client(), ""
+            )
             for asked in collected:
-                told = {await desk.ask(asked)}
+                told = {await services.ask(asked)}
                 # No question begins so, and an address has no empty part there.
                 if not base64.b64encode(asked).startswith(b"/"):
-                    told.add(await desk.ask_by_address(asked))
+                    told.add(await services.ask_by_address(asked))
                 assert len(told) == 1
                 assert told <= {Status.MALFORMED_REQUEST, Status.UNAUTHORIZED}
-            assert not await desk.tasks()
+            assert not await services.tasks()
 
     collected: list[bytes] = []
 

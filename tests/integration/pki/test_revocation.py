@@ -33,7 +33,7 @@ from appliance.pki.publication_store import PublicationStore
 from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from appliance.settings import PkiSettings
-from tests.support.factories.core import CERTIFICATE, CoreParts, prepared
+from tests.support.factories.core import CERTIFICATE, CoreFixture, prepared
 
 ISSUER = "a" * 40
 DAY = timedelta(days=1)
@@ -41,7 +41,7 @@ WHY = RevocationReason.KEY_COMPROMISE
 SLOT = "signing/h/1"
 
 
-async def certified(core: CoreParts, serial: str) -> tuple[PersonId, CredentialId]:
+async def certified(core: CoreFixture, serial: str) -> tuple[PersonId, CredentialId]:
     """A person whose credential has a certificate on the record."""
     signer = await core.add_signer()
     async with core.store.write() as transaction:
@@ -52,7 +52,7 @@ async def certified(core: CoreParts, serial: str) -> tuple[PersonId, CredentialI
 
 
 def record(
-    core: CoreParts, serial: str, credential: CredentialId | None
+    core: CoreFixture, serial: str, credential: CredentialId | None
 ) -> CertificateRecord:
     """A certificate of a year."""
     kind = CertificateKind.SIGNER if credential else CertificateKind.OCSP
@@ -67,12 +67,12 @@ def record(
     )
 
 
-def publishing(core: CoreParts) -> Publishing:
+def publishing(core: CoreFixture) -> Publishing:
     """A worker's transactions."""
     return Publishing(core.store, core.clock, PkiSettings(), SLOT, core.work_notifier)
 
 
-async def claimed(core: CoreParts) -> TaskClaim:
+async def claimed(core: CoreFixture) -> TaskClaim:
     """Claim a task that is there."""
     claim = await HsmTasks(core.store, core.clock, SLOT, new_id()).claim_next()
     assert claim is not None
@@ -89,7 +89,7 @@ def answers(drafts: tuple[AnswerDraft, ...]) -> list[OcspAnswer]:
     return [draft.signed(b"answer") for draft in drafts]
 
 
-async def publish_revocation(core: CoreParts) -> tuple[TaskClaim, Revoking]:
+async def publish_revocation(core: CoreFixture) -> tuple[TaskClaim, Revoking]:
     """Do the oldest task, a revocation."""
     claim = await claimed(core)
     going = await publishing(core).revoking(claim, ISSUER)
@@ -99,7 +99,7 @@ async def publish_revocation(core: CoreParts) -> tuple[TaskClaim, Revoking]:
     return claim, going
 
 
-async def state(core: CoreParts, credential: CredentialId) -> CredentialState:
+async def state(core: CoreFixture, credential: CredentialId) -> CredentialState:
     """The state of a credential."""
     async with core.store.read() as transaction:
         found = await CredentialStore(transaction).get(credential)
@@ -107,7 +107,7 @@ async def state(core: CoreParts, credential: CredentialId) -> CredentialState:
     return found.state
 
 
-async def test_revocation_is_asked_for_and_published(core: CoreParts) -> None:
+async def test_revocation_is_asked_for_and_published(core: CoreFixture) -> None:
     """Unusable at once; then certificate, credential, CRL and answer together."""
     person, credential = await certified(core, "1f")
 
@@ -142,7 +142,7 @@ async def test_revocation_is_asked_for_and_published(core: CoreParts) -> None:
     ]
 
 
-async def test_revocation_takes_every_certificate_of_the_key(core: CoreParts) -> None:
+async def test_revocation_takes_every_certificate_of_the_key(core: CoreFixture) -> None:
     """Whichever of them is named."""
     _, credential = await certified(core, "1")
     await certified(core, "2")
@@ -166,7 +166,7 @@ async def test_revocation_takes_every_certificate_of_the_key(core: CoreParts) ->
     ],
 )
 async def test_revocation_refused(
-    core: CoreParts, serial: str, code: ErrorCode
+    core: CoreFixture, serial: str, code: ErrorCode
 ) -> None:
     """No such certificate, the responder's own, no serial number."""
     await certified(core, "1")
@@ -178,7 +178,7 @@ async def test_revocation_refused(
     assert caught.value.code is code
 
 
-async def test_revocation_is_asked_for_once(core: CoreParts) -> None:
+async def test_revocation_is_asked_for_once(core: CoreFixture) -> None:
     """While it is going on, and after."""
     _, credential = await certified(core, "1")
     revocations = Revocations(core.store, core.clock)
@@ -198,7 +198,7 @@ async def test_revocation_is_asked_for_once(core: CoreParts) -> None:
     assert (await certificates.get("1")).certificate.reason is WHY
 
 
-async def test_revocation_given_up_is_resumed(core: CoreParts) -> None:
+async def test_revocation_given_up_is_resumed(core: CoreFixture) -> None:
     """The HSM was away for longer than a task lives."""
     _, credential = await certified(core, "1")
     revocations = Revocations(core.store, core.clock)
@@ -217,7 +217,7 @@ async def test_revocation_given_up_is_resumed(core: CoreParts) -> None:
     assert await state(core, credential) is CredentialState.REVOKED
 
 
-async def test_revocation_beside_another_publishes_both(core: CoreParts) -> None:
+async def test_revocation_beside_another_publishes_both(core: CoreFixture) -> None:
     """The one that commits second finds its number taken, and drafts anew."""
     for serial in ("1", "2"):
         await certified(core, serial)
@@ -241,7 +241,7 @@ async def test_revocation_beside_another_publishes_both(core: CoreParts) -> None
 
 
 async def test_revocation_of_an_overtaken_worker_changes_nothing(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """Its lease ended, and another worker has claimed the task."""
     _, credential = await certified(core, "1")
@@ -260,7 +260,7 @@ async def test_revocation_of_an_overtaken_worker_changes_nothing(
         assert await PublicationStore(transaction).crl(ISSUER) is None
 
 
-async def test_publications_are_asked_for_when_due(core: CoreParts) -> None:
+async def test_publications_are_asked_for_when_due(core: CoreFixture) -> None:
     """At half of their time, and once at a time."""
     await certified(core, "1")
     worker = publishing(core)
@@ -292,7 +292,7 @@ async def test_publications_are_asked_for_when_due(core: CoreParts) -> None:
 
 
 async def test_publication_that_failed_is_asked_for_again_after_a_minute(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """Strangers' questions make no worker try what cannot be, time and again."""
     worker = publishing(core)
@@ -310,7 +310,7 @@ async def test_publication_that_failed_is_asked_for_again_after_a_minute(
 
 
 async def test_what_was_published_is_forgotten_when_it_is_of_no_use(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """Answers out of date and tasks that ended, a day later; nothing else."""
     await certified(core, "1")
@@ -331,7 +331,7 @@ async def test_what_was_published_is_forgotten_when_it_is_of_no_use(
 
 
 async def test_renewal_changes_the_certificate_and_keeps_the_key(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """The credential has the new one; the one before stays valid."""
     person, credential = await certified(core, "1")
@@ -358,7 +358,7 @@ async def test_renewal_changes_the_certificate_and_keeps_the_key(
     assert before.state is CertificateState.VALID
 
 
-async def test_renewal_waits_for_a_signature(core: CoreParts) -> None:
+async def test_renewal_waits_for_a_signature(core: CoreFixture) -> None:
     """A claimed activation still needs the certificate that it began with."""
     signer = await core.add_signer()
     async with core.store.read() as transaction:
@@ -380,7 +380,7 @@ async def test_renewal_waits_for_a_signature(core: CoreParts) -> None:
 
 
 async def test_revocation_between_claim_and_intent_stops_the_signature(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """What was not yet intended never is; an intent from before is finished."""
     signer = await core.add_signer()

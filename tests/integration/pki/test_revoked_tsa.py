@@ -26,7 +26,7 @@ from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from appliance.pki.validation.external_status_store import ExternalStatusStore
 from tests.integration.engine.test_long_term_engine import b_lt, b_t, now, stamped
 from tests.support.documents.pdf_samples import SoftwareSigner, make_pdf
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import MovingClock
 from tests.support.pki.long_term_pki import LongTermPki, SoftwareTsa
 from tests.support.services.sandbox_server import running_sandbox
@@ -158,7 +158,7 @@ def test_list_in_the_file_tells_it_as_well(scene: Scene) -> None:
     assert "(no reason told)" in told.void
 
 
-async def test_record_knows_of_own_and_outside_ones(core: CoreParts) -> None:
+async def test_record_knows_of_own_and_outside_ones(core: CoreFixture) -> None:
     """What was asked for here counts at once; what was found outside, as told."""
     pki = LongTermPki(core.clock)
     tsa, good = pki.tsa(), pki.tsa()

@@ -18,7 +18,7 @@ from appliance.domain.vocab import (
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.trust_store import RevocationPinStore
-from tests.support.faces.api_services import CUIL, Parts, open_parts
+from tests.support.faces.api_services import CUIL, ApiServices, open_api_services
 from tests.support.factories.held_credential import hold
 
 COMPROMISE = RevocationReason.KEY_COMPROMISE
@@ -27,39 +27,39 @@ FORM = {"cuil": CUIL, "motivo": "clave_comprometida", "confirmo": "si"}
 
 
 @pytest.fixture
-async def parts(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
+async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage and services, on each database."""
-    async with open_parts(tmp_path, database={"url": each_url}) as made:
+    async with open_api_services(tmp_path, database={"url": each_url}) as made:
         yield made
 
 
 @pytest.fixture
-async def sqlite_parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def sqlite_api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """Storage and services, for what is not about the database."""
-    async with open_parts(tmp_path) as made:
+    async with open_api_services(tmp_path) as made:
         yield made
 
 
-async def somebody(parts: Parts) -> tuple[PersonId, str]:
+async def somebody(api_services: ApiServices) -> tuple[PersonId, str]:
     """A person with two credentials, one of them superseded, and their PIN."""
-    person, _ = await parts.add_person()
+    person, _ = await api_services.add_person()
     for _ in range(2):
-        await hold(parts.store, person, CUIL, parts.clock.now())
-        parts.clock.forward(1)
-    return person, await parts.revocation_pins.renew(person, f"person:{person}")
+        await hold(api_services.store, person, CUIL, api_services.clock.now())
+        api_services.clock.forward(1)
+    return person, await api_services.revocation_pins.renew(person, f"person:{person}")
 
 
-async def states(parts: Parts, person: PersonId) -> list[CredentialState]:
+async def states(api_services: ApiServices, person: PersonId) -> list[CredentialState]:
     """How somebody's credentials stand."""
-    async with parts.store.read() as transaction:
+    async with api_services.store.read() as transaction:
         return [
             held.state for held in await CredentialStore(transaction).of_person(person)
         ]
 
 
-async def kinds(parts: Parts) -> list[EventKind]:
+async def kinds(api_services: ApiServices) -> list[EventKind]:
     """What was recorded."""
-    async with parts.store.read() as transaction:
+    async with api_services.store.read() as transaction:
         rows = [
             row
             for writer in await transaction.audit.writers()
@@ -68,76 +68,81 @@ async def kinds(parts: Parts) -> list[EventKind]:
     return [row.event.event for row in rows]
 
 
-async def test_pin_revokes_every_key_of_its_person(parts: Parts) -> None:
+async def test_pin_revokes_every_key_of_its_person(api_services: ApiServices) -> None:
     """The one in use and the one before it; another person's stay."""
-    person, pin = await somebody(parts)
-    other, _ = await parts.add_person(OTHER_CUIL, "otra@example.com")
-    await hold(parts.store, other, OTHER_CUIL, parts.clock.now())
+    person, pin = await somebody(api_services)
+    other, _ = await api_services.add_person(OTHER_CUIL, "otra@example.com")
+    await hold(api_services.store, other, OTHER_CUIL, api_services.clock.now())
 
-    revoked = await parts.self_revocation.revoke(CUIL, pin, COMPROMISE, "192.0.2.1")
+    revoked = await api_services.self_revocation.revoke(
+        CUIL, pin, COMPROMISE, "192.0.2.1"
+    )
 
     assert revoked == 2
-    assert await states(parts, person) == [CredentialState.REVOKING] * 2
-    assert await states(parts, other) == [CredentialState.ACTIVE]
-    assert (await kinds(parts)).count(EventKind.REVOCATION_ASKED) == 2
+    assert await states(api_services, person) == [CredentialState.REVOKING] * 2
+    assert await states(api_services, other) == [CredentialState.ACTIVE]
+    assert (await kinds(api_services)).count(EventKind.REVOCATION_ASKED) == 2
 
 
-async def test_pin_again_finds_nothing_to_revoke(parts: Parts) -> None:
+async def test_pin_again_finds_nothing_to_revoke(api_services: ApiServices) -> None:
     """A repeat is no fault and does nothing."""
-    _, pin = await somebody(parts)
-    await parts.self_revocation.revoke(CUIL, pin, COMPROMISE, "192.0.2.1")
+    _, pin = await somebody(api_services)
+    await api_services.self_revocation.revoke(CUIL, pin, COMPROMISE, "192.0.2.1")
 
-    assert await parts.self_revocation.revoke(CUIL, pin, COMPROMISE, "192.0.2.1") == 0
-    assert (await kinds(parts)).count(EventKind.REVOCATION_ASKED) == 2
+    assert (
+        await api_services.self_revocation.revoke(CUIL, pin, COMPROMISE, "192.0.2.1")
+        == 0
+    )
+    assert (await kinds(api_services)).count(EventKind.REVOCATION_ASKED) == 2
 
 
-async def refused(parts: Parts, cuil: str, pin: str) -> ErrorCode:
+async def refused(api_services: ApiServices, cuil: str, pin: str) -> ErrorCode:
     """How a try is refused."""
     with pytest.raises(ApplianceError) as caught:
-        await parts.self_revocation.revoke(cuil, pin, COMPROMISE, "192.0.2.1")
+        await api_services.self_revocation.revoke(cuil, pin, COMPROMISE, "192.0.2.1")
     return caught.value.code
 
 
-async def test_whatever_is_wrong_is_one_answer(parts: Parts) -> None:
+async def test_whatever_is_wrong_is_one_answer(api_services: ApiServices) -> None:
     """A wrong PIN, an unknown CUIL and a person without PIN are told alike."""
-    person, pin = await somebody(parts)
-    without, _ = await parts.add_person(OTHER_CUIL, "otra@example.com")
-    await hold(parts.store, without, OTHER_CUIL, parts.clock.now())
+    person, pin = await somebody(api_services)
+    without, _ = await api_services.add_person(OTHER_CUIL, "otra@example.com")
+    await hold(api_services.store, without, OTHER_CUIL, api_services.clock.now())
     wrong = ErrorCode.REVOCATION_PIN_WRONG
 
-    assert await refused(parts, CUIL, "0000-0000-0000") is wrong
-    assert await refused(parts, OTHER_CUIL, pin) is wrong
-    assert await refused(parts, "27314159263", pin) is wrong
-    assert await refused(parts, CUIL, "") is wrong
-    assert await refused(parts, CUIL, "x" * 100_000) is wrong
-    assert await states(parts, person) == [
+    assert await refused(api_services, CUIL, "0000-0000-0000") is wrong
+    assert await refused(api_services, OTHER_CUIL, pin) is wrong
+    assert await refused(api_services, "27314159263", pin) is wrong
+    assert await refused(api_services, CUIL, "") is wrong
+    assert await refused(api_services, CUIL, "x" * 100_000) is wrong
+    assert await states(api_services, person) == [
         CredentialState.ACTIVE,
         CredentialState.SUPERSEDED,
     ]
-    assert (await kinds(parts)).count(EventKind.REVOCATION_PIN_WRONG) == 5
+    assert (await kinds(api_services)).count(EventKind.REVOCATION_PIN_WRONG) == 5
 
 
-async def test_new_pin_ends_the_earlier_one(parts: Parts) -> None:
+async def test_new_pin_ends_the_earlier_one(api_services: ApiServices) -> None:
     """One PIN a person; the renewal is recorded, and holds no secret."""
-    person, first = await somebody(parts)
-    second = await parts.revocation_pins.renew(person, "console:a")
+    person, first = await somebody(api_services)
+    second = await api_services.revocation_pins.renew(person, "console:a")
 
     assert first != second
-    assert await refused(parts, CUIL, first) is ErrorCode.REVOCATION_PIN_WRONG
-    assert await parts.self_revocation.revoke(CUIL, second, COMPROMISE, "a") == 2
-    assert (await kinds(parts)).count(EventKind.REVOCATION_PIN_SET) == 2
+    assert await refused(api_services, CUIL, first) is ErrorCode.REVOCATION_PIN_WRONG
+    assert await api_services.self_revocation.revoke(CUIL, second, COMPROMISE, "a") == 2
+    assert (await kinds(api_services)).count(EventKind.REVOCATION_PIN_SET) == 2
 
 
-async def test_pin_is_kept_as_a_hash(sqlite_parts: Parts) -> None:
+async def test_pin_is_kept_as_a_hash(sqlite_api_services: ApiServices) -> None:
     """Neither record nor audit has the PIN."""
-    person, pin = await somebody(sqlite_parts)
-    async with sqlite_parts.store.read() as transaction:
+    person, pin = await somebody(sqlite_api_services)
+    async with sqlite_api_services.store.read() as transaction:
         phc = await RevocationPinStore(transaction).get(person)
 
     assert phc is not None
     assert phc.startswith("$argon2id$")
-    database_file = next(sqlite_parts.settings.data_dir.glob("*.db*"))
-    for path in sqlite_parts.settings.data_dir.glob("*.db*"):
+    database_file = next(sqlite_api_services.settings.data_dir.glob("*.db*"))
+    for path in sqlite_api_services.settings.data_dir.glob("*.db*"):
         assert pin.encode() not in path.read_bytes()
         assert pin.replace("-", "").encode() not in path.read_bytes()
     assert database_file.stat().st_size > 0
@@ -154,49 +159,59 @@ async def test_pin_is_kept_as_a_hash(sqlite_parts: Parts) -> None:
     ids=["lower", "bare", "dashes", "misread"],
 )
 async def test_pin_is_read_as_people_write_it(
-    sqlite_parts: Parts, how: Callable[[str], str]
+    sqlite_api_services: ApiServices, how: Callable[[str], str]
 ) -> None:
     """Case, separators and letters that look like digits do not count."""
-    _, pin = await somebody(sqlite_parts)
+    _, pin = await somebody(sqlite_api_services)
 
     assert (
-        await sqlite_parts.self_revocation.revoke(CUIL, how(pin), COMPROMISE, "a") == 2
+        await sqlite_api_services.self_revocation.revoke(
+            CUIL, how(pin), COMPROMISE, "a"
+        )
+        == 2
     )
 
 
-async def test_somebody_disabled_may_still_revoke(sqlite_parts: Parts) -> None:
+async def test_somebody_disabled_may_still_revoke(
+    sqlite_api_services: ApiServices,
+) -> None:
     """To stop one's key nobody has to be allowed anything."""
-    person, pin = await somebody(sqlite_parts)
-    async with sqlite_parts.store.write() as transaction:
+    person, pin = await somebody(sqlite_api_services)
+    async with sqlite_api_services.store.write() as transaction:
         await PersonStore(transaction).move(
             person, PersonState.ACTIVE, PersonState.DISABLED
         )
 
-    assert await sqlite_parts.self_revocation.revoke(CUIL, pin, COMPROMISE, "a") == 2
+    assert (
+        await sqlite_api_services.self_revocation.revoke(CUIL, pin, COMPROMISE, "a")
+        == 2
+    )
 
 
-async def test_pin_of_somebody_who_has_not_enrolled(sqlite_parts: Parts) -> None:
+async def test_pin_of_somebody_who_has_not_enrolled(
+    sqlite_api_services: ApiServices,
+) -> None:
     """Nobody has a PIN before there is anything to revoke."""
-    person, _ = await sqlite_parts.add_person(state=PersonState.INVITED)
+    person, _ = await sqlite_api_services.add_person(state=PersonState.INVITED)
 
     for who, code in (
         (person, ErrorCode.PERSON_STATE),
         (PersonId("nadie"), ErrorCode.PERSON_NOT_FOUND),
     ):
         with pytest.raises(ApplianceError) as caught:
-            await sqlite_parts.revocation_pins.renew(who, "operator")
+            await sqlite_api_services.revocation_pins.renew(who, "operator")
         assert caught.value.code is code
 
 
 async def test_tries_are_counted_by_address_alone(tmp_path: Path) -> None:
     """Ten wrong ones a minute from one address; a stranger's delay nobody else."""
     limits = {"login_per_minute_account": 5, "login_per_minute_address": 10}
-    async with open_parts(tmp_path, auth=limits) as parts:
-        _, pin = await somebody(parts)
+    async with open_api_services(tmp_path, auth=limits) as api_services:
+        _, pin = await somebody(api_services)
 
         async def attempt(cuil: str, pin: str, address: str) -> ErrorCode | int:
             try:
-                return await parts.self_revocation.revoke(
+                return await api_services.self_revocation.revoke(
                     cuil, pin, COMPROMISE, address
                 )
             except ApplianceError as error:
@@ -214,15 +229,15 @@ async def test_tries_are_counted_by_address_alone(tmp_path: Path) -> None:
 # -- the page ---------------------------------------------------------------------
 
 
-def page(parts: Parts) -> Client:
+def page(api_services: ApiServices) -> Client:
     """A browser without scripts."""
-    return create_api(parts).test_client(use_cookies=False)
+    return create_api(api_services).test_client(use_cookies=False)
 
 
-async def test_page_revokes(sqlite_parts: Parts) -> None:
+async def test_page_revokes(sqlite_api_services: ApiServices) -> None:
     """From the form to the word that it is done; again, there is nothing left."""
-    person, pin = await somebody(sqlite_parts)
-    client = page(sqlite_parts)
+    person, pin = await somebody(sqlite_api_services)
+    client = page(sqlite_api_services)
 
     shown = await client.get("/revocar")
     done = await client.post("/revocar", form={**FORM, "pin": pin})
@@ -233,12 +248,12 @@ async def test_page_revokes(sqlite_parts: Parts) -> None:
     assert (done.status_code, "tu certificado está revocado" in text) == (200, True)
     assert pin not in text
     assert "No queda nada por revocar" in await again.get_data(as_text=True)
-    assert await states(sqlite_parts, person) == [CredentialState.REVOKING] * 2
+    assert await states(sqlite_api_services, person) == [CredentialState.REVOKING] * 2
 
 
-async def test_page_speaks_english(sqlite_parts: Parts) -> None:
+async def test_page_speaks_english(sqlite_api_services: ApiServices) -> None:
     """By the browser's choice."""
-    answer = await page(sqlite_parts).get(
+    answer = await page(sqlite_api_services).get(
         "/revocar", headers={"Accept-Language": "en-GB"}
     )
 
@@ -258,12 +273,12 @@ async def test_page_speaks_english(sqlite_parts: Parts) -> None:
     ],
 )
 async def test_page_says_what_is_missing(
-    sqlite_parts: Parts, fields: dict[str, str], fault: str
+    sqlite_api_services: ApiServices, fields: dict[str, str], fault: str
 ) -> None:
     """Each field that does not do is marked; nothing is tried."""
-    await somebody(sqlite_parts)
+    await somebody(sqlite_api_services)
 
-    answer = await page(sqlite_parts).post(
+    answer = await page(sqlite_api_services).post(
         "/revocar", form={**FORM, "pin": "ABCD-EFGH-JKMN", **fields}
     )
 
@@ -272,13 +287,15 @@ async def test_page_says_what_is_missing(
     assert f'id="{fault}-error"' in text
     assert f'href="#{fault}"' in text
     assert "ABCD-EFGH-JKMN" not in text
-    assert EventKind.REVOCATION_PIN_WRONG not in await kinds(sqlite_parts)
+    assert EventKind.REVOCATION_PIN_WRONG not in await kinds(sqlite_api_services)
 
 
-async def test_page_tells_known_and_unknown_alike(sqlite_parts: Parts) -> None:
+async def test_page_tells_known_and_unknown_alike(
+    sqlite_api_services: ApiServices,
+) -> None:
     """Byte for byte but for the CUIL that was typed."""
-    await somebody(sqlite_parts)
-    client = page(sqlite_parts)
+    await somebody(sqlite_api_services)
+    client = page(sqlite_api_services)
     texts = []
 
     for cuil in (CUIL, OTHER_CUIL):
@@ -293,8 +310,10 @@ async def test_page_tells_known_and_unknown_alike(sqlite_parts: Parts) -> None:
 
 async def test_page_too_many_tries(tmp_path: Path) -> None:
     """429 with the time to wait, in words."""
-    async with open_parts(tmp_path, auth={"login_per_minute_address": 1}) as parts:
-        client = page(parts)
+    async with open_api_services(
+        tmp_path, auth={"login_per_minute_address": 1}
+    ) as api_services:
+        client = page(api_services)
         form = {**FORM, "pin": "ABCD-EFGH-JKMN"}
         await client.post("/revocar", form=form)
 
@@ -316,10 +335,10 @@ async def test_page_too_many_tries(tmp_path: Path) -> None:
     ],
 )
 async def test_page_takes_nothing_but_its_form(
-    sqlite_parts: Parts, data: bytes, kind: str, status: int
+    sqlite_api_services: ApiServices, data: bytes, kind: str, status: int
 ) -> None:
     """Anything else is refused in words, and never a 500."""
-    answer = await page(sqlite_parts).post(
+    answer = await page(sqlite_api_services).post(
         "/revocar", data=data, headers={"Content-Type": kind}
     )
 

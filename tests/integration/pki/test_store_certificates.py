@@ -19,7 +19,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation_store import RevocationStore
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 
 pytestmark = pytest.mark.storage
 
@@ -28,7 +28,7 @@ DAY = timedelta(days=1)
 
 
 async def certified(
-    core: CoreParts, serial: str, days: float = 365
+    core: CoreFixture, serial: str, days: float = 365
 ) -> tuple[PersonId, CredentialId]:
     """A person with a credential and its certificate."""
     signer = await core.add_signer(credential=False)
@@ -41,7 +41,7 @@ async def certified(
 
 
 async def add(
-    core: CoreParts, serial: str, credential: CredentialId, days: float = 365
+    core: CoreFixture, serial: str, credential: CredentialId, days: float = 365
 ) -> None:
     """A certificate of a credential."""
     async with core.store.write() as transaction:
@@ -58,7 +58,7 @@ async def add(
         )
 
 
-async def revoke(core: CoreParts, credential: CredentialId) -> TaskId:
+async def revoke(core: CoreFixture, credential: CredentialId) -> TaskId:
     """Begin a credential's revocation."""
     task = TaskId(new_id())
     async with core.store.write() as transaction:
@@ -69,17 +69,17 @@ async def revoke(core: CoreParts, credential: CredentialId) -> TaskId:
     return task
 
 
-def answer(core: CoreParts, serial: str, state: CertificateState) -> OcspAnswer:
+def answer(core: CoreFixture, serial: str, state: CertificateState) -> OcspAnswer:
     """An answer that is good for a day."""
     return OcspAnswer(serial, state, b"answer", core.now, core.now + DAY)
 
 
-def crl(core: CoreParts, number: int) -> Crl:
+def crl(core: CoreFixture, number: int) -> Crl:
     """A CRL that is good for a day."""
     return Crl(ISSUER, number, bytes([number]), core.now, core.now + DAY)
 
 
-async def test_certificate_moves_from_valid_to_revoked(core: CoreParts) -> None:
+async def test_certificate_moves_from_valid_to_revoked(core: CoreFixture) -> None:
     """All certificates of a credential, and no other one's."""
     _, credential = await certified(core, "1")
     await certified(core, "2")
@@ -109,7 +109,7 @@ async def test_certificate_moves_from_valid_to_revoked(core: CoreParts) -> None:
     assert other.state is CertificateState.VALID
 
 
-async def test_lists_of_certificates(core: CoreParts) -> None:
+async def test_lists_of_certificates(core: CoreFixture) -> None:
     """Newest first, page by page; those that end soon, of who signs with them."""
     person, credential = await certified(core, "1", days=400)
     core.clock.forward(1)
@@ -141,7 +141,7 @@ async def test_lists_of_certificates(core: CoreParts) -> None:
 
 
 async def test_stalled_revocation_is_found_and_given_a_new_task(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """Only when its task was given up, and until it has another."""
     _, credential = await certified(core, "1")
@@ -161,7 +161,7 @@ async def test_stalled_revocation_is_found_and_given_a_new_task(
     assert found == [[], [credential], []]
 
 
-async def test_crl_is_replaced_by_the_next_number_alone(core: CoreParts) -> None:
+async def test_crl_is_replaced_by_the_next_number_alone(core: CoreFixture) -> None:
     """A worker that signed beside another one is refused."""
     async with core.store.write() as transaction:
         put = [
@@ -175,7 +175,7 @@ async def test_crl_is_replaced_by_the_next_number_alone(core: CoreParts) -> None
     assert (kept, none) == (crl(core, 2), None)
 
 
-async def test_answer_must_tell_the_state_that_is(core: CoreParts) -> None:
+async def test_answer_must_tell_the_state_that_is(core: CoreFixture) -> None:
     """A `valid` that was signed before a revocation does not undo it."""
     _, credential = await certified(core, "1")
     valid, revoked = CertificateState.VALID, CertificateState.REVOKED
@@ -200,7 +200,7 @@ async def test_answer_must_tell_the_state_that_is(core: CoreParts) -> None:
     assert kept == answer(core, "1", revoked)
 
 
-async def test_answers_fall_due(core: CoreParts) -> None:
+async def test_answers_fall_due(core: CoreFixture) -> None:
     """The never answered first, then by age; not what ended or is revoking."""
     for serial in ("1", "2", "3"):
         await certified(core, serial)

@@ -15,7 +15,7 @@ from appliance.domain.trust_store import AnchorPurpose, Expiring, ExpiringKind
 from appliance.domain.vocab import CredentialState, EventKind
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import ExpiryStore
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON
 from tests.support.pki.outside_ca import OutsideCa, bundle, der
 
@@ -26,7 +26,7 @@ SHA256 = CA.root.fingerprint(hashes.SHA256()).hex()
 SHA1 = CA.root.fingerprint(hashes.SHA1()).hex()  # noqa: S303 (as CAs print it)
 
 
-def trust(core: CoreParts) -> Trust:
+def trust(core: CoreFixture) -> Trust:
     """The trust store of an installation whose own root is `OWN`."""
     return Trust(core.store, core.clock, lambda: der(OWN))
 
@@ -37,12 +37,12 @@ async def no_own(transaction: Transaction) -> Sequence[tuple[ExpiringKind, bytes
     return ()
 
 
-async def audited(core: CoreParts, kind: EventKind) -> list[AuditEvent]:
+async def audited(core: CoreFixture, kind: EventKind) -> list[AuditEvent]:
     """What was recorded of a kind."""
     return [row.event for row in await core.audit() if row.event.event is kind]
 
 
-async def test_own_root_is_there_by_itself(core: CoreParts) -> None:
+async def test_own_root_is_there_by_itself(core: CoreFixture) -> None:
     """Before anything is added the installation trusts its own root, for all."""
     store = trust(core)
 
@@ -54,7 +54,7 @@ async def test_own_root_is_there_by_itself(core: CoreParts) -> None:
         assert await store.roots(purpose) == [der(OWN)]
 
 
-async def test_root_is_added_and_removed(core: CoreParts) -> None:
+async def test_root_is_added_and_removed(core: CoreFixture) -> None:
     """A root is trusted from its adding to its removal; both are recorded."""
     store = trust(core)
 
@@ -80,7 +80,7 @@ async def test_root_is_added_and_removed(core: CoreParts) -> None:
     )
 
 
-async def test_purposes_are_apart(core: CoreParts) -> None:
+async def test_purposes_are_apart(core: CoreFixture) -> None:
     """A root for timestamps vouches for no signer; one may serve both purposes."""
     store = trust(core)
     await store.add("operator", bundle(CA.root), AnchorPurpose.TIMESTAMPS, SHA256)
@@ -90,7 +90,7 @@ async def test_purposes_are_apart(core: CoreParts) -> None:
     assert len(await store.anchors()) == 4
 
 
-async def test_root_is_added_once_for_a_purpose(core: CoreParts) -> None:
+async def test_root_is_added_once_for_a_purpose(core: CoreFixture) -> None:
     """The same root again is refused, and leaves no trace."""
     store = trust(core)
     await store.add("operator", bundle(CA.root), SIGNERS, SHA256)
@@ -108,7 +108,7 @@ async def test_root_is_added_once_for_a_purpose(core: CoreParts) -> None:
     ids=["sha256", "upper case", "sha1", "spaces", "colons"],
 )
 async def test_fingerprint_as_cas_print_it(
-    sqlite_core: CoreParts, printed: str
+    sqlite_core: CoreFixture, printed: str
 ) -> None:
     """SHA-256 or SHA-1, in whatever groups."""
     added = await trust(sqlite_core).add("operator", der(CA.root), SIGNERS, printed)
@@ -129,7 +129,7 @@ async def test_fingerprint_as_cas_print_it(
     ids=["other sha256", "other sha1", "empty", "short", "no hex", "endless"],
 )
 async def test_another_fingerprint_is_refused(
-    sqlite_core: CoreParts, printed: str, code: ErrorCode
+    sqlite_core: CoreFixture, printed: str, code: ErrorCode
 ) -> None:
     """Nobody trusts a root by its file alone."""
     with pytest.raises(ApplianceError) as caught:
@@ -142,7 +142,7 @@ async def test_another_fingerprint_is_refused(
 @pytest.mark.parametrize(
     "unknown", ["", "nada", new_id()], ids=["empty", "word", "unknown"]
 )
-async def test_removal_of_what_is_not_there(core: CoreParts, unknown: str) -> None:
+async def test_removal_of_what_is_not_there(core: CoreFixture, unknown: str) -> None:
     """Nothing is removed, the installation's own root least of all."""
     with pytest.raises(ApplianceError) as caught:
         await trust(core).remove("operator", unknown)
@@ -153,7 +153,7 @@ async def test_removal_of_what_is_not_there(core: CoreParts, unknown: str) -> No
 # -- ends -----------------------------------------------------------------------
 
 
-async def holder(core: CoreParts, end: datetime, **changes: object) -> str:
+async def holder(core: CoreFixture, end: datetime, **changes: object) -> str:
     """Somebody whose certificate ends then; the credential's id."""
     signer = await core.add_signer(credential=False)
     return await core.add_credential(signer.person, not_after=end, **changes)
@@ -164,7 +164,7 @@ def short(told: list[tuple[Expiring, int]]) -> list[tuple[ExpiringKind, str, int
     return [(what.kind, what.id, days) for what, days in told]
 
 
-async def test_each_warning_is_given_once(core: CoreParts) -> None:
+async def test_each_warning_is_given_once(core: CoreFixture) -> None:
     """90, 30, 7 and 1 day before the end, and at the end; not twice, not between."""
     end = NOON + timedelta(days=200)
     credential = await holder(core, end)
@@ -183,7 +183,7 @@ async def test_each_warning_is_given_once(core: CoreParts) -> None:
     assert {event.detail["id"] for event in events} == {credential}
 
 
-async def test_warnings_that_were_missed_are_one(core: CoreParts) -> None:
+async def test_warnings_that_were_missed_are_one(core: CoreFixture) -> None:
     """An installation that was off for a month is told the tightest alone."""
     end = NOON + timedelta(days=200)
     credential = await holder(core, end)
@@ -194,7 +194,9 @@ async def test_warnings_that_were_missed_are_one(core: CoreParts) -> None:
     assert short(told) == [(ExpiringKind.SIGNER, credential, 7)]
 
 
-async def test_short_life_is_not_warned_of_from_its_first_day(core: CoreParts) -> None:
+async def test_short_life_is_not_warned_of_from_its_first_day(
+    core: CoreFixture,
+) -> None:
     """A certificate of twenty days is told 7 and 1 before its end, not 30 and 90."""
     end = NOON + timedelta(days=20)
     await holder(core, end, not_before=NOON)
@@ -205,7 +207,7 @@ async def test_short_life_is_not_warned_of_from_its_first_day(core: CoreParts) -
     assert [days for _, days in await expiry.warn()] == [7]
 
 
-async def test_renewed_certificate_is_warned_of_anew(core: CoreParts) -> None:
+async def test_renewed_certificate_is_warned_of_anew(core: CoreFixture) -> None:
     """A later end is another end."""
     expiry = Expiry(core.store, core.clock, no_own)
     first, second = NOON + timedelta(days=6), NOON + timedelta(days=400)
@@ -225,7 +227,7 @@ async def test_renewed_certificate_is_warned_of_anew(core: CoreParts) -> None:
         assert not await ExpiryStore(transaction).tell(later, 90, NOON)
 
 
-async def test_credentials_out_of_use_are_not_warned_of(core: CoreParts) -> None:
+async def test_credentials_out_of_use_are_not_warned_of(core: CoreFixture) -> None:
     """Revoked and superseded ones end unnoticed."""
     for state in (CredentialState.REVOKED, CredentialState.SUPERSEDED):
         await holder(core, NOON + timedelta(days=3), state=state)
@@ -233,7 +235,7 @@ async def test_credentials_out_of_use_are_not_warned_of(core: CoreParts) -> None
     assert await Expiry(core.store, core.clock, no_own).warn() == []
 
 
-async def test_roots_and_own_certificates_are_warned_of(core: CoreParts) -> None:
+async def test_roots_and_own_certificates_are_warned_of(core: CoreFixture) -> None:
     """The CA's own certificates and trusted roots are watched as people's are."""
     added = await trust(core).add("operator", bundle(CA.root), SIGNERS, SHA256)
 
@@ -256,7 +258,7 @@ async def test_roots_and_own_certificates_are_warned_of(core: CoreParts) -> None
     assert await expiry.warn() == []
 
 
-async def test_many_ends_are_all_told(core: CoreParts) -> None:
+async def test_many_ends_are_all_told(core: CoreFixture) -> None:
     """More than a batch, some of lives too short for the warning."""
     for number in range(205):
         await holder(
@@ -270,7 +272,7 @@ async def test_many_ends_are_all_told(core: CoreParts) -> None:
     assert [days for _, days in told] == [90, 90]
 
 
-async def test_list_of_ends_goes_on_page_by_page(core: CoreParts) -> None:
+async def test_list_of_ends_goes_on_page_by_page(core: CoreFixture) -> None:
     """Soonest first, each once."""
     made = [
         await holder(core, NOON + timedelta(days=1 + number % 40))

@@ -47,7 +47,7 @@ from hsm_config.provisioning import tsa_keys
 from hsm_config.provisioning.ca_certificates import key_identifier, read_ca, read_root
 from hsm_config.provisioning.ca_hierarchy import CA_VALIDITY
 from hsm_config.provisioning.init import provision
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.hsm.hsm_installation import HsmInstallation, earlier_trial
 from tests.support.pki.timestamps import Trusted, check_authority, imprint, info, signed
 from worker.hsm.connection import HsmConnection
@@ -61,10 +61,10 @@ DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class TsaWorker:
     """An authority over a record of its own."""
 
-    core: CoreParts
+    core: CoreFixture
     installation: HsmInstallation
     authority: Authority
     publishing: Publishing
@@ -91,16 +91,16 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
 
 
 @pytest.fixture
-async def desk(
-    installation: HsmInstallation, sqlite_core: CoreParts
-) -> AsyncIterator[Desk]:
+async def tsa_worker(
+    installation: HsmInstallation, sqlite_core: CoreFixture
+) -> AsyncIterator[TsaWorker]:
     """A worker with its HSM open."""
     settings, core = installation.settings, sqlite_core
     async with installation.session() as session:
         authority = Authority(session, read_ca(settings), settings)
         publishing = Publishing(core.store, core.clock, settings.pki, "signing/h/1")
         tsa = InternalTsa(session, authority, publishing, core.clock, 1)
-        yield Desk(core, installation, authority, publishing, tsa)
+        yield TsaWorker(core, installation, authority, publishing, tsa)
 
 
 def of_tsa(token: bytes) -> x509.Certificate:
@@ -114,12 +114,12 @@ def of_tsa(token: bytes) -> x509.Certificate:
     return x509.load_der_x509_certificate(found)
 
 
-async def judged(desk: Desk, token: bytes) -> TimestampSignatureStatus:
+async def judged(tsa_worker: TsaWorker, token: bytes) -> TimestampSignatureStatus:
     """What pyHanko says of a token, from the root alone."""
-    root = read_root(desk.installation.settings)
+    root = read_root(tsa_worker.installation.settings)
     context = ValidationContext(
         trust_roots=[asn1.Certificate.load(root.public_bytes(Encoding.DER))],
-        moment=desk.core.now + timedelta(seconds=1),
+        moment=tsa_worker.core.now + timedelta(seconds=1),
     )
     told = await validate_tst_signed_data(
         signed(token), context, lambda _name: imprint()
@@ -127,31 +127,33 @@ async def judged(desk: Desk, token: bytes) -> TimestampSignatureStatus:
     return TimestampSignatureStatus(**told)
 
 
-async def test_it_is_a_timestamp_authority(desk: Desk, tmp_path: Path) -> None:
+async def test_it_is_a_timestamp_authority(
+    tsa_worker: TsaWorker, tmp_path: Path
+) -> None:
     """As the port has it, and openssl."""
-    settings = desk.installation.settings
-    trusted = Trusted(read_root(settings), read_ca(settings), desk.core.now)
+    settings = tsa_worker.installation.settings
+    trusted = Trusted(read_root(settings), read_ca(settings), tsa_worker.core.now)
 
-    await check_authority(desk.tsa, trusted, tmp_path)
+    await check_authority(tsa_worker.tsa, trusted, tmp_path)
 
 
-async def test_pyhanko_takes_a_token(desk: Desk) -> None:
+async def test_pyhanko_takes_a_token(tsa_worker: TsaWorker) -> None:
     """With the time that the clock tells."""
-    token = await desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256)
+    token = await tsa_worker.tsa.stamp(imprint(), DigestAlgorithm.SHA256)
 
-    status = await judged(desk, token)
+    status = await judged(tsa_worker, token)
 
     assert (status.valid, status.intact, status.trusted) == (True, True, True)
-    assert status.timestamp == desk.core.now
+    assert status.timestamp == tsa_worker.core.now
 
 
-async def test_token_says_what_was_asked(desk: Desk) -> None:
+async def test_token_says_what_was_asked(tsa_worker: TsaWorker) -> None:
     """Nonce, policy, accuracy, imprint; no certificates where none are wanted."""
     question = TimestampQuestion(
         imprint(), DigestAlgorithm.SHA256, nonce=2**63, certificates=False
     )
 
-    made = await desk.tsa.answer(question)
+    made = await tsa_worker.tsa.answer(question)
 
     told = info(made.token)
     assert told["nonce"].native == 2**63
@@ -161,12 +163,12 @@ async def test_token_says_what_was_asked(desk: Desk) -> None:
     assert told["serial_number"].native == made.serial > 2**64
     assert len(signed(made.token)["certificates"]) == 0
     assert signed(made.token)["version"].native == "v3"
-    assert len(made.token) < len(await desk.tsa.stamp(imprint(), question.digest))
+    assert len(made.token) < len(await tsa_worker.tsa.stamp(imprint(), question.digest))
 
 
-async def test_certificate_is_for_stamping_alone(desk: Desk) -> None:
+async def test_certificate_is_for_stamping_alone(tsa_worker: TsaWorker) -> None:
     """Critical and sole purpose; P-256; where its status is told; years to go."""
-    certificate = of_tsa(await desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
+    certificate = of_tsa(await tsa_worker.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
 
     extensions = certificate.extensions
     purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage)
@@ -181,54 +183,56 @@ async def test_certificate_is_for_stamping_alone(desk: Desk) -> None:
     told_at = (x509.AuthorityInformationAccess, x509.CRLDistributionPoints)
     assert set(told_at) <= {type(one.value) for one in extensions}
     assert certificate.public_key().curve.name == "secp256r1"  # type: ignore[union-attr]
-    assert certificate.not_valid_after_utc - desk.core.now > TSA_LEAST
-    assert await desk.certificates() == [certificate.public_bytes(Encoding.DER)]
+    assert certificate.not_valid_after_utc - tsa_worker.core.now > TSA_LEAST
+    assert await tsa_worker.certificates() == [certificate.public_bytes(Encoding.DER)]
 
 
-async def test_certificate_is_renewed_while_years_are_left(desk: Desk) -> None:
+async def test_certificate_is_renewed_while_years_are_left(
+    tsa_worker: TsaWorker,
+) -> None:
     """The same one until then, in another process too; never again at the CA's end."""
-    first = of_tsa(await desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
+    first = of_tsa(await tsa_worker.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
 
-    again = of_tsa(await desk.again().stamp(imprint(), DigestAlgorithm.SHA256))
-    desk.core.clock.forward((TSA_VALIDITY - TSA_LEAST).total_seconds())
-    second = of_tsa(await desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
-    desk.core.clock.forward((CA_VALIDITY - TSA_VALIDITY).total_seconds())
-    third = of_tsa(await desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
-    desk.core.clock.forward(365 * DAY_S)
-    fourth = of_tsa(await desk.again().stamp(imprint(), DigestAlgorithm.SHA256))
+    again = of_tsa(await tsa_worker.again().stamp(imprint(), DigestAlgorithm.SHA256))
+    tsa_worker.core.clock.forward((TSA_VALIDITY - TSA_LEAST).total_seconds())
+    second = of_tsa(await tsa_worker.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
+    tsa_worker.core.clock.forward((CA_VALIDITY - TSA_VALIDITY).total_seconds())
+    third = of_tsa(await tsa_worker.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
+    tsa_worker.core.clock.forward(365 * DAY_S)
+    fourth = of_tsa(await tsa_worker.again().stamp(imprint(), DigestAlgorithm.SHA256))
 
     assert first == again
     assert second.not_valid_after_utc > first.not_valid_after_utc
     assert second.public_key() == first.public_key()
     assert (
         third.not_valid_after_utc
-        == read_ca(desk.installation.settings).not_valid_after_utc
+        == read_ca(tsa_worker.installation.settings).not_valid_after_utc
     )
     assert fourth == third
 
 
-async def test_many_tokens_at_once_have_one_certificate(desk: Desk) -> None:
+async def test_many_tokens_at_once_have_one_certificate(tsa_worker: TsaWorker) -> None:
     """And no serial number twice."""
     tokens = await asyncio.gather(
-        *(desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256) for _ in range(50))
+        *(tsa_worker.tsa.stamp(imprint(), DigestAlgorithm.SHA256) for _ in range(50))
     )
 
     assert len({info(token)["serial_number"].native for token in tokens}) == 50
-    assert len(await desk.certificates()) == 1
+    assert len(await tsa_worker.certificates()) == 1
 
 
-async def test_status_of_the_certificate_is_told(desk: Desk) -> None:
+async def test_status_of_the_certificate_is_told(tsa_worker: TsaWorker) -> None:
     """OCSP answers are due for it, as for a signer's."""
-    await desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256)
-    issuer = key_identifier(desk.authority.certificate)
+    await tsa_worker.tsa.stamp(imprint(), DigestAlgorithm.SHA256)
+    issuer = key_identifier(tsa_worker.authority.certificate)
 
-    due = await desk.publishing.due_answers(issuer, 10)
+    due = await tsa_worker.publishing.due_answers(issuer, 10)
 
     assert len(due) == 1
 
 
 async def test_without_its_key_nothing_is_stamped(
-    installation: HsmInstallation, sqlite_core: CoreParts, tmp_path: Path
+    installation: HsmInstallation, sqlite_core: CoreFixture, tmp_path: Path
 ) -> None:
     """An installation from before: all else works, and `hsm init` makes the key."""
     older = installation.copy(tmp_path)
@@ -258,7 +262,7 @@ async def test_without_its_key_nothing_is_stamped(
 
 
 async def test_key_that_changed_is_certified_anew(
-    installation: HsmInstallation, sqlite_core: CoreParts, tmp_path: Path
+    installation: HsmInstallation, sqlite_core: CoreFixture, tmp_path: Path
 ) -> None:
     """A token that its certificate does not verify never leaves."""
     other = installation.copy(tmp_path)
@@ -282,25 +286,28 @@ async def test_key_that_changed_is_certified_anew(
     assert second.public_key() != first.public_key()
 
 
-async def test_revoked_certificate_stamps_no_more(desk: Desk) -> None:
+async def test_revoked_certificate_stamps_no_more(tsa_worker: TsaWorker) -> None:
     """From the asking on, in every process; a lost key is not certified again."""
-    core, kept = desk.core, TsaCertificates(desk.core.store, desk.core.clock)
-    other, digest = desk.again(), DigestAlgorithm.SHA256
-    first = of_tsa(await desk.tsa.stamp(imprint(), digest))
+    core, kept = (
+        tsa_worker.core,
+        TsaCertificates(tsa_worker.core.store, tsa_worker.core.clock),
+    )
+    other, digest = tsa_worker.again(), DigestAlgorithm.SHA256
+    first = of_tsa(await tsa_worker.tsa.stamp(imprint(), digest))
     assert of_tsa(await other.stamp(imprint(), digest)) == first
     document = await signed_document(core)
     serial = serial_text(first.serial_number)
 
     await kept.revoke(serial, RevocationReason.SUPERSEDED, "operator")
     second = of_tsa(await other.stamp(imprint(), digest))
-    await published(desk)
+    await published(tsa_worker)
 
     assert second.serial_number != first.serial_number
-    assert of_tsa(await desk.tsa.stamp(imprint(), digest)) == second
+    assert of_tsa(await tsa_worker.tsa.stamp(imprint(), digest)) == second
     async with core.store.read() as transaction:
         answer = await PublicationStore(transaction).answer(serial)
         crl = await PublicationStore(transaction).crl(
-            key_identifier(desk.authority.certificate)
+            key_identifier(tsa_worker.authority.certificate)
         )
         upkeep = await LevelMaintenanceStore(transaction).of_request(document)
     assert answer is not None
@@ -381,7 +388,7 @@ def leave_second_key(link: HsmConnection) -> None:
     )
 
 
-async def signed_document(core: CoreParts) -> RequestId:
+async def signed_document(core: CoreFixture) -> RequestId:
     """A document that is stamped anew a year from now."""
     request = await core.add_request((await core.add_signer()).person)
     view = await core.view(request)
@@ -397,15 +404,17 @@ async def signed_document(core: CoreParts) -> RequestId:
     return request
 
 
-async def published(desk: Desk) -> None:
+async def published(tsa_worker: TsaWorker) -> None:
     """Do the task of a revocation, as a signing worker does."""
-    core, slot = desk.core, "signing/h/1"
-    session = desk.tsa._session
-    root = read_root(desk.installation.settings)
-    publisher = Publisher(session, desk.authority, root, desk.publishing, core.clock)
+    core, slot = tsa_worker.core, "signing/h/1"
+    session = tsa_worker.tsa._session
+    root = read_root(tsa_worker.installation.settings)
+    publisher = Publisher(
+        session, tsa_worker.authority, root, tsa_worker.publishing, core.clock
+    )
     renewal = Renewal(core.store, core.clock, slot)
     runner = CertificateTasks(
-        publisher, desk.publishing, renewal, desk.authority, core.clock
+        publisher, tsa_worker.publishing, renewal, tsa_worker.authority, core.clock
     )
     claim = await HsmTasks(core.store, core.clock, slot, "p").claim_next(
         [TaskKind.REVOKE]

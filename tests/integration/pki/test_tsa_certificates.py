@@ -16,13 +16,13 @@ from appliance.domain.vocab import (
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import MovingClock
 from tests.support.pki.long_term_pki import LongTermPki
 from tests.support.pki.outside_ca import ec_key
 
 
-async def record(core: CoreParts, der: bytes) -> str:
+async def record(core: CoreFixture, der: bytes) -> str:
     """A certificate of the TSA on the record: its serial."""
     made = x509.load_der_x509_certificate(der)
     serial = serial_text(made.serial_number)
@@ -36,7 +36,7 @@ async def record(core: CoreParts, der: bytes) -> str:
     return serial
 
 
-async def test_revocation_takes_every_certificate_of_the_key(core: CoreParts) -> None:
+async def test_revocation_takes_every_certificate_of_the_key(core: CoreFixture) -> None:
     """And none of another key; given up, it is asked for again."""
     pki = LongTermPki(MovingClock(core.now))
     key, other = ec_key().public_key(), ec_key().public_key()
@@ -67,7 +67,7 @@ async def test_revocation_takes_every_certificate_of_the_key(core: CoreParts) ->
 
 
 async def test_documents_of_a_certificate_are_told_page_by_page(
-    core: CoreParts, monkeypatch: pytest.MonkeyPatch
+    core: CoreFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All versions with a timestamp since its issue, none twice."""
     monkeypatch.setattr("appliance.pki.tsa.tsa_certificates._PAGE", 2)

@@ -33,7 +33,7 @@ from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.settings import SettingsError, TimestampSettings
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON, MovingClock
 from tests.support.pki.outside_ca import (
     OutsideCa,
@@ -85,7 +85,7 @@ BAD = {
 
 
 @dataclass
-class Desk:
+class TwoAuthorities:
     """Two authorities, and a client of both."""
 
     first: FakeTsa
@@ -109,17 +109,17 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def two_authorities() -> Iterator[TwoAuthorities]:
     """Both good."""
     clock = MovingClock()
     with FakeTsa(OUTSIDE, clock) as first, FakeTsa(OUTSIDE, clock) as second:
-        yield Desk(first, second, clock)
+        yield TwoAuthorities(first, second, clock)
 
 
 @pytest.fixture
-async def client(desk: Desk) -> AsyncIterator[TsaClient]:
+async def client(two_authorities: TwoAuthorities) -> AsyncIterator[TsaClient]:
     """A client of both, patient: the machine may have much to do."""
-    async with desk.client(timeout_s=60) as opened:
+    async with two_authorities.client(timeout_s=60) as opened:
         yield opened
 
 
@@ -134,37 +134,43 @@ def imprint_of(token: bytes) -> bytes:
 
 
 async def test_it_is_a_timestamp_authority(
-    desk: Desk, client: TsaClient, tmp_path: Path
+    two_authorities: TwoAuthorities, client: TsaClient, tmp_path: Path
 ) -> None:
     """As the port has it, and openssl; the first one alone is asked."""
     trusted = Trusted(OUTSIDE.ca.root, OUTSIDE.ca.issuing, NOON)
 
     await check_authority(client, trusted, tmp_path)
 
-    assert desk.counts() == (3, 0)
+    assert two_authorities.counts() == (3, 0)
 
 
 @pytest.mark.parametrize("mode", BAD, ids=lambda mode: mode.name.lower())
-async def test_bad_authority_is_passed_over(desk: Desk, mode: Mode) -> None:
+async def test_bad_authority_is_passed_over(
+    two_authorities: TwoAuthorities, mode: Mode
+) -> None:
     """The next one stamps, and the log says why; its address' query stays secret."""
-    desk.first.mode = mode
+    two_authorities.first.mode = mode
 
-    async with desk.client(timeout_s=patience(mode)) as client:
+    async with two_authorities.client(timeout_s=patience(mode)) as client:
         with capture_logs() as logs:
             token = await client.stamp(IMPRINT, SHA256)
 
     assert imprint_of(token) == IMPRINT
-    assert desk.counts() == (1, 1)
+    assert two_authorities.counts() == (1, 1)
     (told,) = [line for line in logs if line["event"] == "tsa.failed"]
     assert "not-for-logs" not in str(told)
 
 
 @pytest.mark.parametrize("mode", BAD, ids=lambda mode: mode.name.lower())
-async def test_bad_token_is_never_given_out(desk: Desk, mode: Mode) -> None:
+async def test_bad_token_is_never_given_out(
+    two_authorities: TwoAuthorities, mode: Mode
+) -> None:
     """With nobody else to ask there is none, and the reason is told."""
-    desk.first.mode = mode
+    two_authorities.first.mode = mode
     limit_s = patience(mode)
-    async with desk.client({"url": desk.first.url}, timeout_s=limit_s) as client:
+    async with two_authorities.client(
+        {"url": two_authorities.first.url}, timeout_s=limit_s
+    ) as client:
         with pytest.raises(TsaUnavailableError) as refused:
             await client.stamp(IMPRINT, SHA256)
 
@@ -172,29 +178,33 @@ async def test_bad_token_is_never_given_out(desk: Desk, mode: Mode) -> None:
     assert re.search(BAD[mode], refused.value.reason), refused.value.reason
 
 
-async def test_authority_that_failed_is_asked_last_for_a_while(desk: Desk) -> None:
+async def test_authority_that_failed_is_asked_last_for_a_while(
+    two_authorities: TwoAuthorities,
+) -> None:
     """Then it is first again; while it rests it is still better than none."""
-    desk.first.mode = Mode.REFUSAL
-    async with desk.client(rest_s=300) as client:
+    two_authorities.first.mode = Mode.REFUSAL
+    async with two_authorities.client(rest_s=300) as client:
         await client.stamp(IMPRINT, SHA256)
-        desk.first.mode = Mode.GOOD
+        two_authorities.first.mode = Mode.GOOD
         await client.stamp(IMPRINT, SHA256)
-        assert desk.counts() == (1, 2)
+        assert two_authorities.counts() == (1, 2)
 
-        desk.second.mode = Mode.OFF
+        two_authorities.second.mode = Mode.OFF
         await client.stamp(IMPRINT, SHA256)
-        assert desk.counts() == (2, 3)
+        assert two_authorities.counts() == (2, 3)
 
-        desk.second.mode = Mode.GOOD
-        desk.clock.forward(301)
+        two_authorities.second.mode = Mode.GOOD
+        two_authorities.clock.forward(301)
         await client.stamp(IMPRINT, SHA256)
-        assert desk.counts() == (3, 3)
+        assert two_authorities.counts() == (3, 3)
 
 
-async def test_slow_authority_costs_its_time_and_no_more(desk: Desk) -> None:
+async def test_slow_authority_costs_its_time_and_no_more(
+    two_authorities: TwoAuthorities,
+) -> None:
     """What trickles in ends at the limit, however many ask at once."""
-    desk.first.mode = Mode.SLOW
-    async with desk.client(timeout_s=6) as client:
+    two_authorities.first.mode = Mode.SLOW
+    async with two_authorities.client(timeout_s=6) as client:
         tokens = await asyncio.gather(
             *(client.stamp(IMPRINT, SHA256) for _ in range(5))
         )
@@ -202,28 +212,34 @@ async def test_slow_authority_costs_its_time_and_no_more(desk: Desk) -> None:
     assert {imprint_of(token) for token in tokens} == {IMPRINT}
 
 
-async def test_authority_that_is_not_there(desk: Desk) -> None:
+async def test_authority_that_is_not_there(two_authorities: TwoAuthorities) -> None:
     """A closed port is a failure as any other."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         gone = {"url": f"http://127.0.0.1:{free.getsockname()[1]}/"}
-        async with desk.client(gone, {"url": desk.second.url}) as client:
+        async with two_authorities.client(
+            gone, {"url": two_authorities.second.url}
+        ) as client:
             assert imprint_of(await client.stamp(IMPRINT, SHA256)) == IMPRINT
 
 
-async def test_root_is_read_for_each_stamp(desk: Desk, client: TsaClient) -> None:
+async def test_root_is_read_for_each_stamp(
+    two_authorities: TwoAuthorities, client: TsaClient
+) -> None:
     """A root that is removed from the trust store counts from then on."""
     await client.stamp(IMPRINT, SHA256)
-    desk.roots.clear()
+    two_authorities.roots.clear()
 
     with pytest.raises(TsaUnavailableError) as refused:
         await client.stamp(IMPRINT, SHA256)
     assert refused.value.reason.count("no root that is trusted") == 2
 
 
-async def test_each_authority_is_tried(desk: Desk, client: TsaClient) -> None:
+async def test_each_authority_is_tried(
+    two_authorities: TwoAuthorities, client: TsaClient
+) -> None:
     """What `rubrica timestamps try` shows: good, or why not."""
-    desk.second.mode = Mode.EXPIRED
+    two_authorities.second.mode = Mode.EXPIRED
 
     told = await client.try_each()
 
@@ -233,11 +249,13 @@ async def test_each_authority_is_tried(desk: Desk, client: TsaClient) -> None:
 
 
 async def test_trust_store_says_who_is_believed(
-    desk: Desk, sqlite_core: CoreParts
+    two_authorities: TwoAuthorities, sqlite_core: CoreFixture
 ) -> None:
     """A root for signers is none for timestamps."""
     core = cast("Core", sqlite_core)
-    outside = TimestampSettings.model_validate({"outside": [{"url": desk.first.url}]})
+    outside = TimestampSettings.model_validate(
+        {"outside": [{"url": two_authorities.first.url}]}
+    )
     sqlite_core.settings = core.settings.model_copy(update={"timestamps": outside})
     trust = open_trust(core)
     fingerprint = OUTSIDE.ca.root.fingerprint(hashes.SHA256()).hex()
@@ -251,40 +269,46 @@ async def test_trust_store_says_who_is_believed(
 
 
 @pytest.mark.parametrize(("policy", "good"), [(POLICY, True), ("1.2.3.4", False)])
-async def test_policy_that_was_asked_for(desk: Desk, policy: str, good: bool) -> None:
+async def test_policy_that_was_asked_for(
+    two_authorities: TwoAuthorities, policy: str, good: bool
+) -> None:
     """A token under another one is none."""
-    first = {"url": desk.first.url, "policy": policy}
-    async with desk.client(first, {"url": desk.second.url}) as client:
+    first = {"url": two_authorities.first.url, "policy": policy}
+    async with two_authorities.client(
+        first, {"url": two_authorities.second.url}
+    ) as client:
         await client.stamp(IMPRINT, SHA256)
 
-    assert desk.counts() == (1, 0 if good else 1)
+    assert two_authorities.counts() == (1, 0 if good else 1)
 
 
-async def test_proxy_is_asked_for_all_of_it(desk: Desk) -> None:
+async def test_proxy_is_asked_for_all_of_it(two_authorities: TwoAuthorities) -> None:
     """No name is looked up here: the proxy gets the whole address."""
-    proxy = desk.first.url.partition("/tsa")[0]
-    async with desk.client({"url": "http://tsa.invalid/"}, proxy=proxy) as client:
+    proxy = two_authorities.first.url.partition("/tsa")[0]
+    async with two_authorities.client(
+        {"url": "http://tsa.invalid/"}, proxy=proxy
+    ) as client:
         assert imprint_of(await client.stamp(IMPRINT, SHA256)) == IMPRINT
 
 
 async def test_password_goes_over_tls_that_was_checked(
-    desk: Desk, tmp_path: Path
+    two_authorities: TwoAuthorities, tmp_path: Path
 ) -> None:
     """By the certificates of the settings; a wrong password is a failure."""
     (tmp_path / "right").write_text("secreto\n")
     (tmp_path / "wrong").write_text("otro")
     tls = tls_of(tmp_path)
-    with FakeTsa(OUTSIDE, desk.clock, user="ana:secreto", tls=tls) as tsa:
+    with FakeTsa(OUTSIDE, two_authorities.clock, user="ana:secreto", tls=tls) as tsa:
         ours = {"url": tsa.url, "ca_file": tmp_path / "tls.pem", "username": "ana"}
         right = {**ours, "password_file": tmp_path / "right"}
         wrong = {**ours, "password_file": tmp_path / "wrong"}
-        async with desk.client(right) as client:
+        async with two_authorities.client(right) as client:
             assert imprint_of(await client.stamp(IMPRINT, SHA256)) == IMPRINT
         for outside, why in (
             (wrong, "HTTP 401"),
             ({**right, "ca_file": None}, "certificate verify failed"),
         ):
-            async with desk.client(outside) as client:
+            async with two_authorities.client(outside) as client:
                 with pytest.raises(TsaUnavailableError) as refused:
                     await client.stamp(IMPRINT, SHA256)
             assert why in refused.value.reason
@@ -292,14 +316,14 @@ async def test_password_goes_over_tls_that_was_checked(
 
 
 async def test_client_certificate_and_header_are_shown(
-    desk: Desk, tmp_path: Path
+    two_authorities: TwoAuthorities, tmp_path: Path
 ) -> None:
     """Both from files; without the certificate nobody answers."""
     (tmp_path / "header").write_text("clave-de-acceso\n")
     tls = tls_of(tmp_path)
     tls.verify_mode = ssl.CERT_REQUIRED
     tls.load_verify_locations(tmp_path / "tls.pem")
-    with FakeTsa(OUTSIDE, desk.clock, tls=tls) as tsa:
+    with FakeTsa(OUTSIDE, two_authorities.clock, tls=tls) as tsa:
         bare = {"url": tsa.url, "ca_file": tmp_path / "tls.pem"}
         shown = {
             **bare,
@@ -308,20 +332,22 @@ async def test_client_certificate_and_header_are_shown(
             "header": "X-Api-Key",
             "header_file": tmp_path / "header",
         }
-        async with desk.client(shown) as client:
+        async with two_authorities.client(shown) as client:
             assert imprint_of(await client.stamp(IMPRINT, SHA256)) == IMPRINT
             assert tsa.heard["X-Api-Key"] == "clave-de-acceso"
             assert "clave-de-acceso" not in repr(client._outside)
-        async with desk.client(bare) as client:
+        async with two_authorities.client(bare) as client:
             with pytest.raises(TsaUnavailableError):
                 await client.stamp(IMPRINT, SHA256)
 
 
-async def test_profile_names_who_is_asked_and_in_which_order(desk: Desk) -> None:
+async def test_profile_names_who_is_asked_and_in_which_order(
+    two_authorities: TwoAuthorities,
+) -> None:
     """Those it names, in its order, the own one where it stands among them."""
     outside = (
-        {"url": desk.first.url, "name": "first"},
-        {"url": desk.second.url, "name": "second"},
+        {"url": two_authorities.first.url, "name": "first"},
+        {"url": two_authorities.second.url, "name": "second"},
     )
 
     class Own:
@@ -332,15 +358,15 @@ async def test_profile_names_who_is_asked_and_in_which_order(desk: Desk) -> None
             del imprint, digest
             return b"own"
 
-    async with desk.client(*outside) as client:
+    async with two_authorities.client(*outside) as client:
         named_ones = NamedAuthorities(Own(), client)
         await named_ones(("second", "first")).stamp(IMPRINT, SHA256)
-        assert desk.counts() == (0, 1)
+        assert two_authorities.counts() == (0, 1)
         assert await named_ones(("internal", "first")).stamp(IMPRINT, SHA256) == b"own"
-        desk.first.mode = Mode.HTTP_ERROR
+        two_authorities.first.mode = Mode.HTTP_ERROR
         after = named_ones(("first", "internal", "second"))
         assert await after.stamp(IMPRINT, SHA256) == b"own"
-        assert desk.counts() == (1, 1)
+        assert two_authorities.counts() == (1, 1)
         with pytest.raises(TsaUnavailableError) as refused:
             await named_ones(("third",)).stamp(IMPRINT, SHA256)
         assert refused.value.reason == "no authority is set"
@@ -395,11 +421,13 @@ def test_settings_that_would_leak_or_mean_nothing(outside: dict[str, Any]) -> No
         TimestampSettings.model_validate({"outside": [outside]})
 
 
-async def test_password_file_that_is_missing(desk: Desk, tmp_path: Path) -> None:
+async def test_password_file_that_is_missing(
+    two_authorities: TwoAuthorities, tmp_path: Path
+) -> None:
     """Told at the start, by the authority's name."""
     password = {"username": "ana", "password_file": tmp_path / "none"}
     with pytest.raises(SettingsError, match=r"tsa\.example"):
-        desk.client({"url": "https://tsa.example/", **password})
+        two_authorities.client({"url": "https://tsa.example/", **password})
 
 
 def test_authority_of_openssl_is_taken(tmp_path: Path) -> None:
@@ -453,18 +481,18 @@ ess_cert_id_alg = sha256
 """
 
 
-def test_no_answer_whatever_fails_otherwise(desk: Desk) -> None:
+def test_no_answer_whatever_fails_otherwise(two_authorities: TwoAuthorities) -> None:
     """Octets of a good one changed or cut: it is good, or refused in words."""
     question = TimestampQuestion(IMPRINT, SHA256, nonce=7)
-    good = desk.first.answer(_encoded(question, None))
-    assert checked_token(good, question, None, desk.roots, NOON) in good
+    good = two_authorities.first.answer(_encoded(question, None))
+    assert checked_token(good, question, None, two_authorities.roots, NOON) in good
 
     refused = 0
     for at in range(0, len(good), 5):
         flipped = good[:at] + bytes([good[at] ^ 0x21]) + good[at + 1 :]
         for answer in (flipped, good[:at]):
             try:
-                checked_token(answer, question, None, desk.roots, NOON)
+                checked_token(answer, question, None, two_authorities.roots, NOON)
             except BadTimestampError:
                 refused += 1
 

@@ -30,7 +30,7 @@ from tests.support.documents.page_images import digest, pictures
 from tests.support.documents.pdf_samples import SoftwareSigner, make_plan, sign
 from tests.support.documents.pdf_validation import assert_valid
 from tests.support.documents.software_signer import signed
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 from tests.tools.damage import DAMAGED, ENCRYPTED, damaged_and_encrypted
@@ -206,14 +206,14 @@ def documents(tmp_path: Path) -> LocalBlobStore:
 
 @pytest.fixture
 def intake(
-    sqlite_core: CoreParts, documents: LocalBlobStore, sandbox: SandboxServer
+    sqlite_core: CoreFixture, documents: LocalBlobStore, sandbox: SandboxServer
 ) -> Intake:
     """Intake with everything real, and a limit of 20 MB."""
     return open_intake(sqlite_core, documents, sandbox)
 
 
 def open_intake(
-    core: CoreParts,
+    core: CoreFixture,
     documents: LocalBlobStore,
     sandbox: SandboxServer,
     refuse: tuple[FindingKind, ...] = (),
@@ -223,7 +223,7 @@ def open_intake(
     return Intake(core.store, documents, sandbox.client, core.clock, settings)
 
 
-async def keep(intake: Intake, core: CoreParts, pdf: bytes) -> StoredDocument:
+async def keep(intake: Intake, core: CoreFixture, pdf: bytes) -> StoredDocument:
     """Take a document in and record it."""
     kept = await intake.keep(await core.integrator(), pdf)
     async with core.store.write() as transaction:
@@ -232,7 +232,7 @@ async def keep(intake: Intake, core: CoreParts, pdf: bytes) -> StoredDocument:
 
 @pytest.mark.parametrize("kind", REFUSED)
 async def test_document_is_refused_by_its_code(
-    intake: Intake, sqlite_core: CoreParts, kind: str
+    intake: Intake, sqlite_core: CoreFixture, kind: str
 ) -> None:
     """The code, and the status it is answered with."""
     content, code, status = REFUSED[kind]
@@ -247,7 +247,7 @@ async def test_document_is_refused_by_its_code(
 @pytest.mark.parametrize("kind", TOLD)
 async def test_document_is_signed_as_it_is(
     intake: Intake,
-    sqlite_core: CoreParts,
+    sqlite_core: CoreFixture,
     signer: SoftwareSigner,
     fonts: StampFonts,
     tmp_path: Path,
@@ -271,7 +271,7 @@ async def test_document_is_signed_as_it_is(
 async def test_damaged_document_is_signed_as_its_repaired_copy(
     intake: Intake,
     documents: LocalBlobStore,
-    sqlite_core: CoreParts,
+    sqlite_core: CoreFixture,
     signer: SoftwareSigner,
     fonts: StampFonts,
     tmp_path: Path,
@@ -303,7 +303,7 @@ def looks(pdf: bytes) -> list[str]:
 
 
 async def test_same_damaged_file_gets_the_same_copy(
-    intake: Intake, sqlite_core: CoreParts
+    intake: Intake, sqlite_core: CoreFixture
 ) -> None:
     """One copy of each, also where a repair would differ each time."""
     for content in (REPAIRED["junk-after"], REPAIRED["encrypted"]):
@@ -314,7 +314,7 @@ async def test_same_damaged_file_gets_the_same_copy(
 
 
 async def test_copy_names_its_original(
-    intake: Intake, documents: LocalBlobStore, sqlite_core: CoreParts
+    intake: Intake, documents: LocalBlobStore, sqlite_core: CoreFixture
 ) -> None:
     """Two files that differ in their damage alone have a copy each."""
     copies = []
@@ -330,7 +330,7 @@ async def test_copy_names_its_original(
 
 
 async def test_repair_is_told_in_the_audit_and_of_the_request(
-    intake: Intake, sqlite_core: CoreParts
+    intake: Intake, sqlite_core: CoreFixture
 ) -> None:
     """Original, copy and damage stand with the request."""
     core, original = sqlite_core, REPAIRED["junk-before"]
@@ -376,7 +376,7 @@ async def test_repair_is_told_in_the_audit_and_of_the_request(
     ],
 )
 async def test_installation_refuses_what_it_does_not_want(
-    sqlite_core: CoreParts,
+    sqlite_core: CoreFixture,
     documents: LocalBlobStore,
     sandbox: SandboxServer,
     refuse: FindingKind,
@@ -394,7 +394,7 @@ async def test_installation_refuses_what_it_does_not_want(
 
 
 async def test_large_legal_document_is_taken_in(
-    intake: Intake, sqlite_core: CoreParts
+    intake: Intake, sqlite_core: CoreFixture
 ) -> None:
     """1,000 pages and 15 MB are no trouble (reliability F34)."""
     with pikepdf.open(io.BytesIO(pdfs.pages(1_000))) as opened:

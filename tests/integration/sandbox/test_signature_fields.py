@@ -59,7 +59,7 @@ def refusal(
     return None
 
 
-class Desk:
+class FieldSigner:
     """Signs as the front and the worker do together."""
 
     def __init__(self, signer: SoftwareSigner, fonts: StampFonts) -> None:
@@ -93,9 +93,9 @@ class Desk:
 
 
 @pytest.fixture
-def desk(signer: SoftwareSigner, fonts: StampFonts) -> Desk:
+def field_signer(signer: SoftwareSigner, fonts: StampFonts) -> FieldSigner:
     """Somebody who signs."""
-    return Desk(signer, fonts)
+    return FieldSigner(signer, fonts)
 
 
 @pytest.mark.parametrize("rotate", [0, 90, 180, 270])
@@ -110,7 +110,7 @@ def desk(signer: SoftwareSigner, fonts: StampFonts) -> Desk:
     ids=["merged", "nested", "kid", "two_widgets"],
 )
 def test_field_is_signed_in_its_own_box(
-    built: Field, rotate: int, desk: Desk, tmp_path: Path
+    built: Field, rotate: int, field_signer: FieldSigner, tmp_path: Path
 ) -> None:
     """Whatever its build and the page's rotation; no field is added."""
     other = Field("otro.campo", rects=((10, 10, 90, 40),))
@@ -119,11 +119,11 @@ def test_field_is_signed_in_its_own_box(
     assert [field.name for field in seen.empty] == [built.name, "otro.campo"]
     assert seen.find(built.name) == EmptyField(built.name, 1, BOX)
 
-    signed = desk.sign(pdf, field=built.name)
+    signed = field_signer.sign(pdf, field=built.name)
 
     # pdfsig looks for the value in the widget, and finds none in a widget apart.
     together = built.merged and len(built.rects) == 1
-    assert desk.all_valid(signed, tmp_path, pdfsig=together) == 1
+    assert field_signer.all_valid(signed, tmp_path, pdfsig=together) == 1
     assert looked_at(signed).signing.signed == (built.name,)
     field = read_pdf(signed).embedded_signatures[-1].sig_field
     widget = field["/Kids"][0] if "/Kids" in field else field
@@ -142,15 +142,15 @@ def test_field_is_signed_in_its_own_box(
     ids=["no_area", "on_no_page", "no_widget"],
 )
 def test_field_without_a_place_is_signed_invisibly(
-    built: Field, desk: Desk, tmp_path: Path
+    built: Field, field_signer: FieldSigner, tmp_path: Path
 ) -> None:
     """Nothing is drawn, and it is valid all the same."""
     pdf = with_fields(built)
     assert looked_at(pdf).signing.empty == (EmptyField(built.name),)
 
-    signed = desk.sign(pdf, field=built.name)
+    signed = field_signer.sign(pdf, field=built.name)
 
-    assert_valid(signed, desk.signer, tmp_path)
+    assert_valid(signed, field_signer.signer, tmp_path)
     assert "/AP" not in read_pdf(signed).embedded_signatures[-1].sig_field
 
 
@@ -176,26 +176,28 @@ def test_text_is_scaled_down_and_never_up() -> None:
     [(Restriction.FORM_FILLING, 2), (Restriction.FORM_FILLING_AND_ANNOTATIONS, 3)],
 )
 def test_certified_document_takes_its_own_fields_or_no_stamp(
-    restriction: Restriction, level: int, desk: Desk, tmp_path: Path
+    restriction: Restriction, level: int, field_signer: FieldSigner, tmp_path: Path
 ) -> None:
     """Both ways leave the certification valid; a new stamp would not."""
-    pdf = desk.sign(with_fields(Field()), visible=False, restriction=restriction)
+    pdf = field_signer.sign(
+        with_fields(Field()), visible=False, restriction=restriction
+    )
     seen = looked_at(pdf)
     assert (seen.docmdp, seen.signing.permitted) == (level, level)
     assert refusal(seen, SignParameters()) is C.PDF_CERTIFIED
     assert nearest_permitted(SignParameters(), seen).field == "Firma"
 
-    twice = desk.sign(desk.sign(pdf, field="Firma"), visible=False)
+    twice = field_signer.sign(field_signer.sign(pdf, field="Firma"), visible=False)
 
-    assert desk.all_valid(twice, tmp_path) == 3
+    assert field_signer.all_valid(twice, tmp_path) == 3
     assert not nearest_permitted(SignParameters(), looked_at(twice)).visible
     with_stamp = pdf_samples.sign(
         pdf,
-        desk.signer,
-        make_plan(desk.signer, lay_out(SignParameters(), WHO, SIGNED_AT, seen)),
-        desk.fonts,
+        field_signer.signer,
+        make_plan(field_signer.signer, lay_out(SignParameters(), WHO, SIGNED_AT, seen)),
+        field_signer.fonts,
     )
-    assert not validate(with_stamp, desk.signer)[0].bottom_line
+    assert not validate(with_stamp, field_signer.signer)[0].bottom_line
     assert FindingKind.SIGNATURE_BROKEN in looked_at(with_stamp).findings
 
 
@@ -225,13 +227,13 @@ def test_lock_of_an_earlier_signature_holds(
     own: ErrorCode | None,
     other: ErrorCode | None,
     new: ErrorCode | None,
-    desk: Desk,
+    field_signer: FieldSigner,
     tmp_path: Path,
 ) -> None:
     """What it forbids is refused; what it permits leaves it valid."""
     small = ((10, 10, 90, 40),)
     fields = (Field("a", lock=lock), Field("b.c", rects=small), Field("c", rects=small))
-    pdf = desk.sign(with_fields(*fields), field="a")
+    pdf = field_signer.sign(with_fields(*fields), field="a")
     seen = looked_at(pdf)
 
     assert refusal(seen, SignParameters(field="b.c")) is own
@@ -239,8 +241,8 @@ def test_lock_of_an_earlier_signature_holds(
     assert refusal(seen, SignParameters()) is new
     for refused, params in ((own, {"field": "b.c"}), (other, {"field": "c"})):
         if refused is None:
-            pdf = desk.sign(pdf, **params)
-    assert desk.all_valid(pdf, tmp_path) == 1 + (own, other).count(None)
+            pdf = field_signer.sign(pdf, **params)
+    assert field_signer.all_valid(pdf, tmp_path) == 1 + (own, other).count(None)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +274,7 @@ def test_binding_seed_values_are_met_or_refused_by_name(
     seeds: dict[str, Any],
     restriction: Restriction | None,
     needs: str,
-    desk: Desk,
+    field_signer: FieldSigner,
     tmp_path: Path,
 ) -> None:
     """What only recommends hinders nobody."""
@@ -286,15 +288,15 @@ def test_binding_seed_values_are_met_or_refused_by_name(
         assert caught.value.code is C.SIGNATURE_FIELD_DEMANDS
         assert caught.value.params == {"needs": needs}
     else:
-        signed = desk.sign(pdf, field="Firma", restriction=restriction)
-        assert desk.all_valid(signed, tmp_path) == 1
+        signed = field_signer.sign(pdf, field="Firma", restriction=restriction)
+        assert field_signer.all_valid(signed, tmp_path) == 1
 
 
 def test_digest_of_the_key_decides_at_last(fonts: StampFonts) -> None:
     """A field that takes SHA-384 alone is not signed by an RSA key."""
     pdf = with_fields(Field(seeds={"Ff": 64, "DigestMethod": ["SHA384"]}))
-    wide = Desk(make_signer(KeyAlgorithm.EC_P384), fonts)
-    plan = Desk(make_signer(), fonts).plan(pdf, SignParameters(field="Firma"))
+    wide = FieldSigner(make_signer(KeyAlgorithm.EC_P384), fonts)
+    plan = FieldSigner(make_signer(), fonts).plan(pdf, SignParameters(field="Firma"))
 
     wide.sign(pdf, field="Firma")
     with pytest.raises(DocumentRefusedError) as caught:
@@ -317,10 +319,10 @@ def test_lock_that_says_nothing_is_refused_before_the_password(
     assert refusal(seen, SignParameters(field="Firma")) is C.SIGNATURE_FIELD_DEMANDS
 
 
-def test_wrong_fields_are_refused(desk: Desk) -> None:
+def test_wrong_fields_are_refused(field_signer: FieldSigner) -> None:
     """Absent, signed, read-only: each by its name."""
     fields = (Field("a"), Field("b", read_only=True))
-    pdf = desk.sign(with_fields(*fields), field="a")
+    pdf = field_signer.sign(with_fields(*fields), field="a")
     seen = looked_at(pdf)
 
     assert refusal(seen, SignParameters(field="z")) is C.SIGNATURE_FIELD_NOT_FOUND
@@ -340,9 +342,9 @@ def test_nobody_locks_out_who_signs_after() -> None:
         assert refusal(locked, params) is None
 
 
-def test_broken_signature_is_told(desk: Desk) -> None:
+def test_broken_signature_is_told(field_signer: FieldSigner) -> None:
     """A byte that it covers was changed; the document can be signed all the same."""
-    pdf = desk.sign(with_fields(Field()), field="Firma")
+    pdf = field_signer.sign(with_fields(Field()), field="Firma")
     altered = pdf.replace(b"[ 0 0 595 842 ]", b"[ 0 0 595 841 ]", 1)
     assert altered != pdf
 

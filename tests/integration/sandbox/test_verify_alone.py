@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from tests.support.documents.pdfs import one_page
-from tests.support.processes.command_folder import CommandPlace, make_place
+from tests.support.processes.command_folder import CommandFolder, make_command_folder
 from tests.support.services.server_certificates import make_authority
 
 
 def test_file_is_checked_by_a_sandbox_of_its_own(tmp_path: Path) -> None:
     """It says what is so of the file, and leaves nothing behind."""
-    make_place(tmp_path)
-    place = CommandPlace(tmp_path)
+    make_command_folder(tmp_path)
+    place = CommandFolder(tmp_path)
     place.run("migrate")
     (tmp_path / "pki").mkdir()
     made = make_authority(tmp_path, "root")

@@ -33,7 +33,7 @@ from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.worker_identities import PinnedIdentities
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.settings import SettingsError
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.signing_host import INSTALLATION, SigningHost
 from worker.signing.activation_keys import (
     ActivationFolder,
@@ -84,7 +84,7 @@ def folder_in(path: Path) -> ActivationFolder:
 
 
 def keys_of(
-    core: CoreParts, host: SigningHost, identity: Identity, folder: ActivationFolder
+    core: CoreFixture, host: SigningHost, identity: Identity, folder: ActivationFolder
 ) -> ActivationKeys:
     """A worker's keys, with an HSM that does nothing but prove."""
     published = PublishedKeys(core.store)
@@ -98,7 +98,7 @@ def keys_of(
     )
 
 
-async def published(core: CoreParts) -> list[ActivationKey]:
+async def published(core: CoreFixture) -> list[ActivationKey]:
     """Every key on the record."""
     async with core.store.read() as transaction:
         return await ActivationKeyStore(transaction).published(0)
@@ -115,7 +115,7 @@ async def refused(hosts: SigningHosts) -> str:
 
 
 async def test_host_with_a_pinned_identity_is_sealed_to(
-    core: CoreParts, host: SigningHost
+    core: CoreFixture, host: SigningHost
 ) -> None:
     """Alive, with its HSM, and with a key that the pinned identity signed."""
     hosts = host.hosts(core.store, core.clock)
@@ -128,7 +128,7 @@ async def test_host_with_a_pinned_identity_is_sealed_to(
 
 
 async def test_host_is_silent_after_fifteen_seconds(
-    core: CoreParts, host: SigningHost
+    core: CoreFixture, host: SigningHost
 ) -> None:
     """Nobody seals to a host whose workers are dead."""
     hosts = host.hosts(core.store, core.clock)
@@ -140,7 +140,7 @@ async def test_host_is_silent_after_fifteen_seconds(
 
 
 async def test_host_without_its_hsm_is_not_sealed_to(
-    core: CoreParts, host: SigningHost
+    core: CoreFixture, host: SigningHost
 ) -> None:
     """It could open, but not sign."""
     await host.beat(core.store, core.now, hsm="unavailable")
@@ -149,7 +149,7 @@ async def test_host_without_its_hsm_is_not_sealed_to(
 
 
 async def test_key_of_a_stranger_is_not_sealed_to(
-    core: CoreParts, host: SigningHost
+    core: CoreFixture, host: SigningHost
 ) -> None:
     """Whoever writes to the database alone has no identity that is pinned.
 
@@ -177,7 +177,7 @@ async def test_key_of_a_stranger_is_not_sealed_to(
 
 
 async def test_newer_key_of_a_stranger_hides_no_good_one(
-    core: CoreParts, host: SigningHost
+    core: CoreFixture, host: SigningHost
 ) -> None:
     """A forged row for the next epoch does not keep anybody from signing."""
     await host.beat(core.store, core.now)
@@ -193,7 +193,7 @@ async def test_newer_key_of_a_stranger_hides_no_good_one(
     assert chosen.epoch == epoch_at(core.now)
 
 
-async def test_old_key_is_not_sealed_to(core: CoreParts, host: SigningHost) -> None:
+async def test_old_key_is_not_sealed_to(core: CoreFixture, host: SigningHost) -> None:
     """One of two epochs ago, put back by whoever has its private half by now."""
     old = host.key(core.now, epoch=epoch_at(core.now) - 2)
     await host.beat(core.store, core.now)
@@ -205,7 +205,7 @@ async def test_old_key_is_not_sealed_to(core: CoreParts, host: SigningHost) -> N
 
 
 async def test_nobody_is_believed_without_the_file_of_pins(
-    core: CoreParts, host: SigningHost
+    core: CoreFixture, host: SigningHost
 ) -> None:
     """And it is read again when it comes, without a new start."""
     hosts = host.hosts(core.store, core.clock)
@@ -252,7 +252,7 @@ def test_rsa_identity_is_pinned_beside_others(tmp_path: Path) -> None:
 
 
 async def test_key_is_made_published_and_opened_with(
-    core: CoreParts, host: SigningHost, tmp_path: Path
+    core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
     """Made once, believed by a front, and what is sealed to it opens here."""
     identity = Identity(host)
@@ -270,7 +270,7 @@ async def test_key_is_made_published_and_opened_with(
         keys.unlock(seal, b"other")
 
 
-async def host_alive(core: CoreParts) -> None:
+async def host_alive(core: CoreFixture) -> None:
     """A worker of host `h` beats."""
     async with core.store.write() as transaction:
         await WorkerStore(transaction).beat(
@@ -279,7 +279,7 @@ async def host_alive(core: CoreParts) -> None:
 
 
 async def test_workers_of_a_host_share_one_key(
-    core: CoreParts, host: SigningHost, tmp_path: Path
+    core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
     """Whoever comes second takes what is there, and publishes nothing anew."""
     identity = Identity(host)
@@ -293,7 +293,7 @@ async def test_workers_of_a_host_share_one_key(
 
 
 async def test_next_key_is_published_before_its_epoch(
-    core: CoreParts, host: SigningHost, tmp_path: Path
+    core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
     """No epoch begins without one, and two are kept."""
     identity, folder = Identity(host), folder_in(tmp_path)
@@ -323,7 +323,7 @@ async def test_next_key_is_published_before_its_epoch(
 
 
 async def test_seal_of_a_gone_epoch_has_expired(
-    core: CoreParts, host: SigningHost, tmp_path: Path
+    core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
     """Two epochs later, and after a reboot, nobody can open it any more."""
     keys = keys_of(core, host, Identity(host), folder_in(tmp_path))
@@ -344,7 +344,7 @@ async def test_seal_of_a_gone_epoch_has_expired(
 
 
 async def test_key_is_made_anew_after_a_reboot(
-    core: CoreParts, host: SigningHost, tmp_path: Path
+    core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
     """The memory is empty: another key takes the row's place, in the same epoch."""
     identity = Identity(host)
@@ -361,7 +361,7 @@ async def test_key_is_made_anew_after_a_reboot(
 
 
 async def test_key_waits_for_an_hsm_that_is_away(
-    core: CoreParts, host: SigningHost, tmp_path: Path
+    core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
     """Nothing is published that nobody signed for; it comes with the HSM."""
     identity = Identity(host)
@@ -378,7 +378,7 @@ async def test_key_waits_for_an_hsm_that_is_away(
 
 
 async def test_folder_that_is_gone_is_named(
-    sqlite_core: CoreParts, host: SigningHost, tmp_path: Path
+    sqlite_core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
     """The worker says so with its beat and finishes what it has; it does not die."""
     folder = folder_in(tmp_path)

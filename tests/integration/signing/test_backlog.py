@@ -8,18 +8,18 @@ from appliance.core.backlog_store import Backlog, BacklogStore
 from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore
 from tests.support.factories.claims import TERMS, claimed
-from tests.support.factories.core import DIGEST, MADE, CoreParts
+from tests.support.factories.core import DIGEST, MADE, CoreFixture
 
 ABROAD: Final = replace(TERMS, host="chores", outside=True)
 
 
-async def waiting(core: CoreParts, *, outside: bool) -> Backlog:
+async def waiting(core: CoreFixture, *, outside: bool) -> Backlog:
     """What the record says now."""
     async with core.store.read() as transaction:
         return await BacklogStore(transaction).activations(core.now, outside=outside)
 
 
-async def test_what_a_worker_has_in_hand_does_not_wait(core: CoreParts) -> None:
+async def test_what_a_worker_has_in_hand_does_not_wait(core: CoreFixture) -> None:
     """It waits again once its lease has ended, and only since then."""
     came = core.now
     await core.add_activation(await core.add_signer(), claim_s=3600)
@@ -36,7 +36,9 @@ async def test_what_a_worker_has_in_hand_does_not_wait(core: CoreParts) -> None:
     assert await waiting(core, outside=False) == Backlog(1, ends)
 
 
-async def test_what_waits_for_a_tsa_waits_while_it_is_put_off(core: CoreParts) -> None:
+async def test_what_waits_for_a_tsa_waits_while_it_is_put_off(
+    core: CoreFixture,
+) -> None:
     """Whoever looks at the queue between two tries sees it, with all of its age."""
     came = core.now
     await core.add_activation(await core.add_signer(), claim_s=3600)

@@ -35,7 +35,7 @@ from tests.support.factories.core import (
     A4,
     CERTIFICATE,
     PASSWORD,
-    CoreParts,
+    CoreFixture,
     cheap_password_secret,
     keyed,
     prepared,
@@ -66,10 +66,10 @@ class CountedSlots(HashSlots):
 
 
 @dataclass
-class Desk:
+class BatchFront:
     """A face's part of signing many, and a worker to be told what to do."""
 
-    core: CoreParts
+    core: CoreFixture
     signing: BatchSigning
     slots: CountedSlots
     signer: Signer
@@ -127,7 +127,7 @@ class Desk:
         return work.claim
 
 
-async def desk_of(core: CoreParts, **settings: float) -> Desk:
+async def batch_front_of(core: CoreFixture, **settings: float) -> BatchFront:
     """With a person who can sign and a worker alive."""
     slots = CountedSlots()
     passwords = SigningPasswords(KeyRing.of(b"p" * 32), slots)
@@ -139,21 +139,21 @@ async def desk_of(core: CoreParts, **settings: float) -> Desk:
     shielded = Shielded()
     asking = signing_front(core, host, passwords, limits, shielded)
     signing = BatchSigning(core.store, asking, core.clock, limits)
-    return Desk(core, signing, slots, signer, host, shielded)
+    return BatchFront(core, signing, slots, signer, host, shielded)
 
 
 @pytest.fixture
-async def desk(core: CoreParts) -> AsyncIterator[Desk]:
+async def batch_front(core: CoreFixture) -> AsyncIterator[BatchFront]:
     """On each database."""
-    made = await desk_of(core)
+    made = await batch_front_of(core)
     yield made
     await made.shielded.close()
 
 
 @pytest.fixture
-async def plain(sqlite_core: CoreParts) -> AsyncIterator[Desk]:
+async def plain(sqlite_core: CoreFixture) -> AsyncIterator[BatchFront]:
     """On SQLite."""
-    made = await desk_of(sqlite_core)
+    made = await batch_front_of(sqlite_core)
     yield made
     await made.shielded.close()
 
@@ -169,21 +169,21 @@ def told(outcome: BatchOutcome) -> list[tuple[int, str]]:
     return [(item.request, word(item)) for item in outcome.items]
 
 
-async def audited(desk: Desk, kind: str) -> list[int | None]:
+async def audited(batch_front: BatchFront, kind: str) -> list[int | None]:
     """The requests of all events of a kind."""
-    rows = await desk.core.audit()
+    rows = await batch_front.core.audit()
     return [row.event.request for row in rows if row.event.event.value == kind]
 
 
 @contextmanager
-def statements(desk: Desk) -> Iterator[list[str]]:
+def statements(batch_front: BatchFront) -> Iterator[list[str]]:
     """The SQL that is executed meanwhile."""
     seen: list[str] = []
 
     def note(_connection: object, _cursor: object, sql: str, *_rest: object) -> None:
         seen.append(sql)
 
-    engines = desk.core.store._engines
+    engines = batch_front.core.store._engines
     both: set[Engine] = {engines.reader.sync_engine, engines.writer.sync_engine}
     for engine in both:
         event.listen(engine, "before_cursor_execute", note)
@@ -195,22 +195,24 @@ def statements(desk: Desk) -> Iterator[list[str]]:
 # -- the straight way ----------------------------------------------------------------
 
 
-async def test_batch_is_one_password_and_one_activation(desk: Desk) -> None:
+async def test_batch_is_one_password_and_one_activation(
+    batch_front: BatchFront,
+) -> None:
     """In the caller's order, and each document has its whole story."""
-    requests = await desk.requests(5)
+    requests = await batch_front.requests(5)
     order = [requests[at] for at in (3, 0, 4, 1, 2)]
 
-    outcome = await desk.signed(desk.batch(order))
+    outcome = await batch_front.signed(batch_front.batch(order))
 
     assert told(outcome) == [(request, "signed") for request in order]
     assert outcome.is_over
-    assert desk.slots.computed == 1
-    assert len(desk.core.work_notifier.notified) == 1
+    assert batch_front.slots.computed == 1
+    assert len(batch_front.core.work_notifier.notified) == 1
     for kind in ("activation.created", "activation.claimed", "request.signed"):
-        assert await audited(desk, kind) == order
+        assert await audited(batch_front, kind) == order
 
 
-async def test_seal_is_bound_to_every_document(plain: Desk) -> None:
+async def test_seal_is_bound_to_every_document(plain: BatchFront) -> None:
     """The unlock key opens by the rows as they were, and by no other."""
     requests = await plain.requests(3)
     call = asyncio.create_task(plain.sign(plain.batch(requests)))
@@ -235,7 +237,9 @@ async def test_seal_is_bound_to_every_document(plain: Desk) -> None:
             open_seal(private, sealed, other)
 
 
-async def test_front_asks_no_more_of_the_record_for_more_requests(plain: Desk) -> None:
+async def test_front_asks_no_more_of_the_record_for_more_requests(
+    plain: BatchFront,
+) -> None:
     """Sets all along: a statement a request would show."""
     counts: list[int] = []
     for count in (2, 40):
@@ -255,21 +259,23 @@ async def test_front_asks_no_more_of_the_record_for_more_requests(plain: Desk) -
 # -- what does not go ----------------------------------------------------------------
 
 
-async def test_each_bad_one_has_its_name_and_harms_no_other(desk: Desk) -> None:
+async def test_each_bad_one_has_its_name_and_harms_no_other(
+    batch_front: BatchFront,
+) -> None:
     """Absent, of somebody else, refused before, past its time, past its end."""
-    other = await desk.core.add_signer()
-    strange = await desk.core.add_request(other.person)
-    good, fine = await desk.requests(2)
-    (rejected,) = await desk.requests(1)
-    (short,) = await desk.requests(1, pages=(A4,))
-    (late,) = await desk.requests(1, expires=desk.core.now)
-    (locked,) = await desk.requests(1, docmdp=1)
-    async with desk.core.store.write() as transaction:
+    other = await batch_front.core.add_signer()
+    strange = await batch_front.core.add_request(other.person)
+    good, fine = await batch_front.requests(2)
+    (rejected,) = await batch_front.requests(1)
+    (short,) = await batch_front.requests(1, pages=(A4,))
+    (late,) = await batch_front.requests(1, expires=batch_front.core.now)
+    (locked,) = await batch_front.requests(1, docmdp=1)
+    async with batch_front.core.store.write() as transaction:
         await RequestStore(transaction).move(rejected, R.PENDING, R.REJECTED, "no")
     absent = RequestId(2**53 - 1)
 
-    outcome = await desk.signed(
-        desk.batch(
+    outcome = await batch_front.signed(
+        batch_front.batch(
             [absent, good, strange, rejected, short, late, fine, locked], SECOND_PAGE
         )
     )
@@ -286,17 +292,19 @@ async def test_each_bad_one_has_its_name_and_harms_no_other(desk: Desk) -> None:
     ]
 
 
-async def test_one_that_stands_there_twice_is_signed_once(desk: Desk) -> None:
+async def test_one_that_stands_there_twice_is_signed_once(
+    batch_front: BatchFront,
+) -> None:
     """Both places tell of it."""
-    one, other = await desk.requests(2)
+    one, other = await batch_front.requests(2)
 
-    outcome = await desk.signed(desk.batch([one, other, one]))
+    outcome = await batch_front.signed(batch_front.batch([one, other, one]))
 
     assert told(outcome) == [(one, "signed"), (other, "signed"), (one, "signed")]
-    assert await audited(desk, "activation.created") == [one, other]
+    assert await audited(batch_front, "activation.created") == [one, other]
 
 
-async def test_none_that_can_be_signed_asks_for_no_password(plain: Desk) -> None:
+async def test_none_that_can_be_signed_asks_for_no_password(plain: BatchFront) -> None:
     """Nothing is begun, and a wrong password is not even looked at."""
     (short,) = await plain.requests(1, pages=(A4,))
 
@@ -306,23 +314,27 @@ async def test_none_that_can_be_signed_asks_for_no_password(plain: Desk) -> None
     assert plain.slots.computed == 0
 
 
-async def test_wrong_password_refuses_the_call_and_counts_once(desk: Desk) -> None:
+async def test_wrong_password_refuses_the_call_and_counts_once(
+    batch_front: BatchFront,
+) -> None:
     """Nothing is begun; the same mistake again is the same mistake."""
-    batch = desk.batch(await desk.requests(3), password=b"otra palabra")
+    batch = batch_front.batch(await batch_front.requests(3), password=b"otra palabra")
 
-    codes = [await error_code(desk.sign(batch)) for _ in range(2)]
+    codes = [await error_code(batch_front.sign(batch)) for _ in range(2)]
 
     assert codes == [C.SIGN_PASSWORD_WRONG] * 2
-    assert {(await desk.core.view(each)).state for each in batch.requests} == {
+    assert {(await batch_front.core.view(each)).state for each in batch.requests} == {
         R.PENDING
     }
-    async with desk.core.store.read() as transaction:
-        secret = await PersonStore(transaction).signing_secret(desk.signer.person)
+    async with batch_front.core.store.read() as transaction:
+        secret = await PersonStore(transaction).signing_secret(
+            batch_front.signer.person
+        )
     assert secret is not None
     assert secret.counted == 1
 
 
-async def test_no_worker_refuses_before_the_password(plain: Desk) -> None:
+async def test_no_worker_refuses_before_the_password(plain: BatchFront) -> None:
     """As for one document."""
     plain.core.clock.forward(60)
 
@@ -334,24 +346,24 @@ async def test_no_worker_refuses_before_the_password(plain: Desk) -> None:
 # -- repeating -------------------------------------------------------------------------
 
 
-async def test_repeat_gives_the_stored_answer(desk: Desk) -> None:
+async def test_repeat_gives_the_stored_answer(batch_front: BatchFront) -> None:
     """No password, no activation, the same results."""
-    batch = desk.batch(await desk.requests(3))
-    first = await desk.signed(batch)
+    batch = batch_front.batch(await batch_front.requests(3))
+    first = await batch_front.signed(batch)
 
-    again = await desk.sign(replace(batch, password=b"otra palabra"))
+    again = await batch_front.sign(replace(batch, password=b"otra palabra"))
 
     assert again == first
-    assert desk.slots.computed == 1
-    assert len(desk.core.work_notifier.notified) == 1
+    assert batch_front.slots.computed == 1
+    assert len(batch_front.core.work_notifier.notified) == 1
 
 
-async def test_repeat_signs_only_what_failed(desk: Desk) -> None:
+async def test_repeat_signs_only_what_failed(batch_front: BatchFront) -> None:
     """What was given back is tried again; what is signed stays as it is."""
-    requests = await desk.requests(3)
-    first = await desk.signed(desk.batch(requests), refuse=1)
+    requests = await batch_front.requests(3)
+    first = await batch_front.signed(batch_front.batch(requests), refuse=1)
 
-    again = await desk.signed(desk.batch(requests))
+    again = await batch_front.signed(batch_front.batch(requests))
 
     assert told(first) == [
         (requests[0], "signed"),
@@ -359,18 +371,20 @@ async def test_repeat_signs_only_what_failed(desk: Desk) -> None:
         (requests[2], "signed"),
     ]
     assert told(again) == [(request, "signed") for request in requests]
-    assert await audited(desk, "activation.created") == [*requests, requests[1]]
+    assert await audited(batch_front, "activation.created") == [*requests, requests[1]]
 
 
-async def test_other_parameters_are_told_by_request(desk: Desk) -> None:
+async def test_other_parameters_are_told_by_request(batch_front: BatchFront) -> None:
     """Signed or going on in another way: that one's result."""
-    one, two, three = await desk.requests(3)
-    await desk.signed(desk.batch([one]))
-    going_on = await desk.core.begin(desk.signer, [two])
+    one, two, three = await batch_front.requests(3)
+    await batch_front.signed(batch_front.batch([one]))
+    going_on = await batch_front.core.begin(batch_front.signer, [two])
 
-    outcome = asyncio.create_task(desk.sign(desk.batch([one, two, three], SECOND_PAGE)))
-    await desk.core.work_notifier.heard(2)
-    claims = {(await desk.work_off()).id for _ in range(2)}
+    outcome = asyncio.create_task(
+        batch_front.sign(batch_front.batch([one, two, three], SECOND_PAGE))
+    )
+    await batch_front.core.work_notifier.heard(2)
+    claims = {(await batch_front.work_off()).id for _ in range(2)}
 
     assert going_on in claims
     assert told(await outcome) == [
@@ -381,29 +395,33 @@ async def test_other_parameters_are_told_by_request(desk: Desk) -> None:
     ]
 
 
-async def test_two_equal_calls_at_once_make_one_activation(desk: Desk) -> None:
+async def test_two_equal_calls_at_once_make_one_activation(
+    batch_front: BatchFront,
+) -> None:
     """One begins; the other waits for it, whichever comes first."""
-    batch = desk.batch(await desk.requests(4))
-    calls = [asyncio.create_task(desk.sign(batch)) for _ in range(2)]
+    batch = batch_front.batch(await batch_front.requests(4))
+    calls = [asyncio.create_task(batch_front.sign(batch)) for _ in range(2)]
     async with asyncio.timeout(10):
-        await desk.core.work_notifier.heard(1)
-    await desk.work_off()
+        await batch_front.core.work_notifier.heard(1)
+    await batch_front.work_off()
 
     first, second = await asyncio.gather(*calls)
 
     assert first == second
     assert first.is_over
-    assert await audited(desk, "activation.created") == list(batch.requests)
+    assert await audited(batch_front, "activation.created") == list(batch.requests)
 
 
-async def test_idempotency_key_stands_for_one_command(desk: Desk) -> None:
+async def test_idempotency_key_stands_for_one_command(batch_front: BatchFront) -> None:
     """Another set of requests under it is refused, the same one is not."""
-    one, other = await desk.requests(2)
-    batch = desk.batch([one], key="clave-1")
-    await desk.signed(batch)
+    one, other = await batch_front.requests(2)
+    batch = batch_front.batch([one], key="clave-1")
+    await batch_front.signed(batch)
 
-    again = await desk.sign(batch)
-    code = await error_code(desk.sign(desk.batch([one, other], key="clave-1")))
+    again = await batch_front.sign(batch)
+    code = await error_code(
+        batch_front.sign(batch_front.batch([one, other], key="clave-1"))
+    )
 
     assert told(again) == [(one, "signed")]
     assert code is C.IDEMKEY_CONFLICT
@@ -412,18 +430,18 @@ async def test_idempotency_key_stands_for_one_command(desk: Desk) -> None:
 # -- longer than a call waits --------------------------------------------------------
 
 
-async def test_progress_is_told_to_its_signer_alone(core: CoreParts) -> None:
+async def test_progress_is_told_to_its_signer_alone(core: CoreFixture) -> None:
     """What is over and what is not, what was refused, and at last all of it."""
-    desk = await desk_of(core, wait_s=0.05)
-    good = await desk.requests(2)
-    (short,) = await desk.requests(1, pages=(A4,))
+    services = await batch_front_of(core, wait_s=0.05)
+    good = await services.requests(2)
+    (short,) = await services.requests(1, pages=(A4,))
     other = await core.add_signer()
     requests = [good[0], short, good[1]]
 
-    left = await desk.sign(desk.batch(requests, SECOND_PAGE))
-    going = await desk.signing.progress(desk.signer.person, left.id)
-    await desk.work_off()
-    over = await desk.signing.progress(desk.signer.person, left.id)
+    left = await services.sign(services.batch(requests, SECOND_PAGE))
+    going = await services.signing.progress(services.signer.person, left.id)
+    await services.work_off()
+    over = await services.signing.progress(services.signer.person, left.id)
 
     assert told(left) == [
         (good[0], "going on"),
@@ -432,16 +450,16 @@ async def test_progress_is_told_to_its_signer_alone(core: CoreParts) -> None:
     ]
     assert told(going) == told(left)
     assert [word for _, word in told(over)] == ["signed", "PAGE_OUT_OF_RANGE", "signed"]
-    strange = desk.signing.progress(other.person, left.id)
+    strange = services.signing.progress(other.person, left.id)
     assert await error_code(strange) is C.LOTE_NOT_FOUND
 
 
-async def test_progress_is_forgotten_after_a_week(sqlite_core: CoreParts) -> None:
+async def test_progress_is_forgotten_after_a_week(sqlite_core: CoreFixture) -> None:
     """The requests are not."""
-    desk = await desk_of(sqlite_core, wait_s=0.05)
-    requests = await desk.requests(2)
-    left = await desk.sign(desk.batch(requests))
-    await desk.work_off()
+    services = await batch_front_of(sqlite_core, wait_s=0.05)
+    requests = await services.requests(2)
+    left = await services.sign(services.batch(requests))
+    await services.work_off()
     sweeping = ExpiryJob(
         sqlite_core.store, sqlite_core.completion_notifier, sqlite_core.clock
     )
@@ -451,34 +469,38 @@ async def test_progress_is_forgotten_after_a_week(sqlite_core: CoreParts) -> Non
         sqlite_core.clock.forward(timedelta(days=4).total_seconds())
         await sweeping.forget()
         codes.append(
-            await error_code(desk.signing.progress(desk.signer.person, left.id))
+            await error_code(services.signing.progress(services.signer.person, left.id))
         )
 
     assert codes == [None, C.LOTE_NOT_FOUND]
-    again = await desk.sign(desk.batch(requests))
+    again = await services.sign(services.batch(requests))
     assert [word for _, word in told(again)] == ["signed", "signed"]
 
 
-async def test_expired_batch_goes_back_but_what_is_signed(desk: Desk) -> None:
+async def test_expired_batch_goes_back_but_what_is_signed(
+    batch_front: BatchFront,
+) -> None:
     """A second for each document beside the minute; then the rest is given back."""
-    requests = await desk.requests(3)
-    call = asyncio.create_task(desk.sign(desk.batch(requests)))
-    await desk.core.work_notifier.heard(1)
-    worker = desk.core.claiming()
+    requests = await batch_front.requests(3)
+    call = asyncio.create_task(batch_front.sign(batch_front.batch(requests)))
+    await batch_front.core.work_notifier.heard(1)
+    worker = batch_front.core.claiming()
     work = await worker.claim_next()
     assert work is not None
     first = work.claim.documents[0]
     await worker.intend(work.claim, [prepared(first)], CERTIFICATE)
     await worker.record_signatures(work.claim, [keyed(first)])
-    view = await desk.core.view(first.request)
+    view = await batch_front.core.view(first.request)
     await worker.publish(work.claim, [Publication(first, signed_view(view))])
     sweeping = ExpiryJob(
-        desk.core.store, desk.core.completion_notifier, desk.core.clock
+        batch_front.core.store,
+        batch_front.core.completion_notifier,
+        batch_front.core.clock,
     )
 
-    desk.core.clock.forward(62)
+    batch_front.core.clock.forward(62)
     early = await sweeping.expire_activations()
-    desk.core.clock.forward(1)
+    batch_front.core.clock.forward(1)
     late = await sweeping.expire_activations()
 
     assert (early, late) == (0, 1)

@@ -37,7 +37,7 @@ from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from appliance.settings import DocumentSettings
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON, FixedDocumentKeys
 from tests.support.factories.held_credential import hold
 
@@ -50,14 +50,14 @@ WORKERS = 4
 Chore = Callable[[Database], Awaitable[object]]
 
 
-async def all_at_once(core: CoreParts, chore: Chore) -> None:
+async def all_at_once(core: CoreFixture, chore: Chore) -> None:
     """Have every worker do it, twice."""
     stores = [core.store, *(core.other_store() for _ in range(WORKERS - 1))]
     for _ in range(2):
         await asyncio.gather(*(chore(store) for store in stores))
 
 
-async def told(core: CoreParts, kind: EventKind, *about: str) -> Counter[object]:
+async def told(core: CoreFixture, kind: EventKind, *about: str) -> Counter[object]:
     """How often the audit tells something, by what it is about."""
     return Counter(
         tuple(row.event.detail[name] for name in about) or row.event.request
@@ -66,7 +66,7 @@ async def told(core: CoreParts, kind: EventKind, *about: str) -> Counter[object]
     )
 
 
-async def test_requests_expire_once(core: CoreParts) -> None:
+async def test_requests_expire_once(core: CoreFixture) -> None:
     """Those of a process of several signers among them."""
     soon = core.now + timedelta(seconds=1)
     signers = [(await core.add_signer()).person for _ in range(3)]
@@ -87,7 +87,7 @@ async def test_requests_expire_once(core: CoreParts) -> None:
     assert set(expired.values()) == {1}
 
 
-async def test_activations_expire_once(core: CoreParts) -> None:
+async def test_activations_expire_once(core: CoreFixture) -> None:
     """Each request goes back to its signer by one row of the audit."""
     begun = [await core.add_activation(await core.add_signer()) for _ in range(MANY)]
     core.clock.forward(61)
@@ -104,7 +104,7 @@ async def test_activations_expire_once(core: CoreParts) -> None:
     assert (len(returned), set(returned.values())) == (MANY, {1})
 
 
-async def test_tasks_are_given_up_once(core: CoreParts) -> None:
+async def test_tasks_are_given_up_once(core: CoreFixture) -> None:
     """Whose attempts are used up: failed by one row of the audit."""
     for _ in range(MANY):
         async with core.store.write() as transaction:
@@ -130,7 +130,7 @@ async def test_tasks_are_given_up_once(core: CoreParts) -> None:
     assert (len(failed), set(failed.values())) == (MANY, {1})
 
 
-async def ending(core: CoreParts, days: int) -> CredentialId:
+async def ending(core: CoreFixture, days: int) -> CredentialId:
     """A credential whose certificate ends in so many days."""
     signer = await core.add_signer(credential=False)
     held = await hold(
@@ -144,7 +144,7 @@ async def ending(core: CoreParts, days: int) -> CredentialId:
     return held.id
 
 
-async def test_ends_are_warned_of_once(core: CoreParts) -> None:
+async def test_ends_are_warned_of_once(core: CoreFixture) -> None:
     """One warning for each certificate, from whichever worker."""
     ends = [await ending(core, 20) for _ in range(MANY)]
     warned: list[str] = []
@@ -164,7 +164,7 @@ async def test_ends_are_warned_of_once(core: CoreParts) -> None:
     assert (len(noted), set(noted.values())) == (MANY, {1})
 
 
-async def test_certificates_are_renewed_once(core: CoreParts) -> None:
+async def test_certificates_are_renewed_once(core: CoreFixture) -> None:
     """One task for each, though all found them due before the first was asked for."""
     for _ in range(MANY):
         await ending(core, 20)
@@ -181,7 +181,7 @@ async def test_certificates_are_renewed_once(core: CoreParts) -> None:
     assert (len(asked), set(asked.values())) == (MANY, {1})
 
 
-async def give_up(core: CoreParts, *tasks: TaskId) -> None:
+async def give_up(core: CoreFixture, *tasks: TaskId) -> None:
     """Have all tasks fail."""
     for _ in range(TASK_ATTEMPTS):
         for _ in tasks:
@@ -198,7 +198,7 @@ async def give_up(core: CoreParts, *tasks: TaskId) -> None:
             assert status.state is TaskState.FAILED
 
 
-async def test_revocations_go_on_once(core: CoreParts) -> None:
+async def test_revocations_go_on_once(core: CoreFixture) -> None:
     """What was given up has one new task."""
     revocations = Revocations(core.store, core.clock)
     given_up = []
@@ -219,7 +219,7 @@ async def test_revocations_go_on_once(core: CoreParts) -> None:
     assert sum((after - before).values()) == MANY
 
 
-async def test_revocation_of_the_tsa_goes_on_once(core: CoreParts) -> None:
+async def test_revocation_of_the_tsa_goes_on_once(core: CoreFixture) -> None:
     """The same for a certificate of the appliance's own."""
     async with core.store.write() as transaction:
         await CertificateStore(transaction).add(
@@ -242,7 +242,7 @@ async def test_revocation_of_the_tsa_goes_on_once(core: CoreParts) -> None:
     assert sum((await told(core, EventKind.TASK_CREATED, "task")).values()) == 1
 
 
-async def test_unused_documents_are_removed_once(core: CoreParts) -> None:
+async def test_unused_documents_are_removed_once(core: CoreFixture) -> None:
     """And told once; a file that another has just removed is no fault."""
     folder: Path = core.settings.documents_dir
     documents = LocalBlobStore(folder, FixedDocumentKeys())

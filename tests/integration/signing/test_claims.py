@@ -16,7 +16,7 @@ from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import CertificateChangedError
 from tests.support.factories.claims import TERMS, claim, claimed, ended
-from tests.support.factories.core import DIGEST, MADE, CoreParts, prepared
+from tests.support.factories.core import DIGEST, MADE, CoreFixture, prepared
 
 pytestmark = pytest.mark.storage
 
@@ -26,7 +26,7 @@ A, S = ActivationState, IntentState
 # -- taking ------------------------------------------------------------------------
 
 
-async def test_claim_gives_what_was_recorded(core: CoreParts) -> None:
+async def test_claim_gives_what_was_recorded(core: CoreFixture) -> None:
     """A claim carries the items in order, with their exact parameters."""
     signer = await core.add_signer()
     activation = await core.add_activation(signer, items=3)
@@ -44,7 +44,7 @@ async def test_claim_gives_what_was_recorded(core: CoreParts) -> None:
         assert item.params.sha256(item.request) == item.params_sha256
 
 
-async def test_what_goes_out_is_of_the_role_with_a_network(core: CoreParts) -> None:
+async def test_what_goes_out_is_of_the_role_with_a_network(core: CoreFixture) -> None:
     """It takes nothing else; a signing worker only what it neglects."""
     abroad = replace(TERMS, host="chores", outside=True)
 
@@ -78,7 +78,7 @@ async def test_what_goes_out_is_of_the_role_with_a_network(core: CoreParts) -> N
     assert (again.outside, again.fence) == (True, taken.fence + 1)
 
 
-async def test_claim_takes_the_oldest(core: CoreParts) -> None:
+async def test_claim_takes_the_oldest(core: CoreFixture) -> None:
     """First come, first served; then nothing is left."""
     signer = await core.add_signer()
     made = []
@@ -92,7 +92,7 @@ async def test_claim_takes_the_oldest(core: CoreParts) -> None:
 
 
 async def test_what_is_put_off_goes_behind_what_came_meanwhile(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """However much of it there is, what is new has its turn."""
     signer = await core.add_signer()
@@ -110,7 +110,7 @@ async def test_what_is_put_off_goes_behind_what_came_meanwhile(
     assert [(await claimed(core)).id for _ in range(2)] == [younger, older]
 
 
-async def test_claim_has_one_winner_of_thirty(core: CoreParts) -> None:
+async def test_claim_has_one_winner_of_thirty(core: CoreFixture) -> None:
     """Thirty claimants, five activations, two processes: each is taken once."""
     signer = await core.add_signer()
     made = {await core.add_activation(signer) for _ in range(5)}
@@ -131,7 +131,7 @@ async def test_claim_has_one_winner_of_thirty(core: CoreParts) -> None:
     assert {each.fence for each in won} == {1}
 
 
-async def test_claim_refused_after_claim_by(core: CoreParts) -> None:
+async def test_claim_refused_after_claim_by(core: CoreFixture) -> None:
     """What was not claimed in time is not claimed any more."""
     await core.add_activation(await core.add_signer(), claim_s=60)
 
@@ -140,7 +140,7 @@ async def test_claim_refused_after_claim_by(core: CoreParts) -> None:
     assert await claim(core) is None
 
 
-async def test_claim_taken_in_the_last_moment(core: CoreParts) -> None:
+async def test_claim_taken_in_the_last_moment(core: CoreFixture) -> None:
     """Up to the end of `claim_by` it may be claimed."""
     await core.add_activation(await core.add_signer(), claim_s=60)
 
@@ -149,7 +149,7 @@ async def test_claim_taken_in_the_last_moment(core: CoreParts) -> None:
     assert await claim(core) is not None
 
 
-async def test_claim_held_by_its_lease(core: CoreParts) -> None:
+async def test_claim_held_by_its_lease(core: CoreFixture) -> None:
     """While the lease lasts nobody else gets it; renewing makes it last."""
     await core.add_activation(await core.add_signer())
     first = await claimed(core)
@@ -170,7 +170,7 @@ async def test_claim_held_by_its_lease(core: CoreParts) -> None:
     assert (after.fence, after.key_until) == (2, first.key_until)
 
 
-async def test_claim_dropped_is_free_at_once(core: CoreParts) -> None:
+async def test_claim_dropped_is_free_at_once(core: CoreFixture) -> None:
     """What is given back need not wait for the end of its lease."""
     await core.add_activation(await core.add_signer())
     first = await claimed(core)
@@ -181,7 +181,7 @@ async def test_claim_dropped_is_free_at_once(core: CoreParts) -> None:
     assert (await claimed(core)).fence == 2
 
 
-async def test_let_go_in_good_order_is_no_try(core: CoreParts) -> None:
+async def test_let_go_in_good_order_is_no_try(core: CoreFixture) -> None:
     """Nobody died of it; with the role that has a network, rests grow by tries."""
     await core.add_activation(await core.add_signer())
     tries = []
@@ -199,7 +199,7 @@ async def test_let_go_in_good_order_is_no_try(core: CoreParts) -> None:
     assert tries == [1, 1, 1, 2, 1]
 
 
-async def test_suspect_is_taken_first(core: CoreParts) -> None:
+async def test_suspect_is_taken_first(core: CoreFixture) -> None:
     """Or what made way for it, being older, would be taken up again before it."""
     signer = await core.add_signer()
     older = await core.add_activation(signer)
@@ -221,7 +221,7 @@ async def test_suspect_is_taken_first(core: CoreParts) -> None:
     assert taken == [younger, older]
 
 
-async def test_claim_refused_after_key_until(core: CoreParts) -> None:
+async def test_claim_refused_after_key_until(core: CoreFixture) -> None:
     """The key phase of one item ends 61 s after the first claim."""
     await core.add_activation(await core.add_signer())
     await claimed(core)
@@ -231,7 +231,7 @@ async def test_claim_refused_after_key_until(core: CoreParts) -> None:
     assert await claim(core) is None
 
 
-async def test_renewing_ends_with_the_key_phase(core: CoreParts) -> None:
+async def test_renewing_ends_with_the_key_phase(core: CoreFixture) -> None:
     """A worker that hangs and renews on does not hold it past its phase."""
     await core.add_activation(await core.add_signer())
     first = await claimed(core)
@@ -249,7 +249,7 @@ async def test_renewing_ends_with_the_key_phase(core: CoreParts) -> None:
         ] == [first.id]
 
 
-async def test_renewing_leaves_what_has_ended_free(core: CoreParts) -> None:
+async def test_renewing_leaves_what_has_ended_free(core: CoreFixture) -> None:
     """A renewal that waited for the database while the end was written."""
     await core.add_activation(await core.add_signer())
     first = await claimed(core)
@@ -267,7 +267,7 @@ async def test_renewing_leaves_what_has_ended_free(core: CoreParts) -> None:
     assert (renewed, leased) == (True, 0)
 
 
-async def test_finishing_has_its_own_limit(core: CoreParts) -> None:
+async def test_finishing_has_its_own_limit(core: CoreFixture) -> None:
     """What is keyed may be claimed long after the key phase, up to `finish_until`."""
     await core.add_activation(await core.add_signer())
     first = await claimed(core)
@@ -284,7 +284,7 @@ async def test_finishing_has_its_own_limit(core: CoreParts) -> None:
     assert (again.state, again.fence, late) == (A.FINISHING, 2, None)
 
 
-async def test_claim_capped_by_attempts(core: CoreParts) -> None:
+async def test_claim_capped_by_attempts(core: CoreFixture) -> None:
     """What kills its workers is not taken again."""
     await core.add_activation(await core.add_signer())
     few = replace(TERMS, attempts=3)
@@ -299,7 +299,7 @@ async def test_claim_capped_by_attempts(core: CoreParts) -> None:
     assert fences == [1, 2, 3, None]
 
 
-async def test_finishing_rests_after_many_attempts(core: CoreParts) -> None:
+async def test_finishing_rests_after_many_attempts(core: CoreFixture) -> None:
     """Tried on until its time is over, but after two vain tries never at once."""
     few = dataclasses.replace(TERMS, attempts=2)
     await core.add_activation(await core.add_signer())
@@ -322,7 +322,7 @@ async def test_finishing_rests_after_many_attempts(core: CoreParts) -> None:
     assert fences == [2, 3, None, 4, None]
 
 
-async def test_attempts_are_counted_since_the_last_result(core: CoreParts) -> None:
+async def test_attempts_are_counted_since_the_last_result(core: CoreFixture) -> None:
     """A batch that gets on may lose any number of workers; one that does not, few."""
     await core.add_activation(await core.add_signer(), items=4)
     few = replace(TERMS, attempts=2)
@@ -342,7 +342,7 @@ async def test_attempts_are_counted_since_the_last_result(core: CoreParts) -> No
     assert tries == [1, 1, 1, 1, 2, None]
 
 
-async def test_intent_of_another_certificate_is_refused(core: CoreParts) -> None:
+async def test_intent_of_another_certificate_is_refused(core: CoreFixture) -> None:
     """A credential that was certified anew meanwhile: nothing is written."""
     activation = await core.add_activation(await core.add_signer())
     worker = core.claiming()
@@ -357,7 +357,7 @@ async def test_intent_of_another_certificate_is_refused(core: CoreParts) -> None
     assert "key.intended" not in await core.audited()
 
 
-async def test_single_claim_passes_over_batches(core: CoreParts) -> None:
+async def test_single_claim_passes_over_batches(core: CoreFixture) -> None:
     """Whose hands are full of batches takes the next document that is alone."""
     signer = await core.add_signer()
     batch = await core.add_activation(signer, items=2)
@@ -378,7 +378,7 @@ async def test_single_claim_passes_over_batches(core: CoreParts) -> None:
     assert ids == [0, alone, None, None, batch]
 
 
-async def test_claim_passes_over_who_has_enough(core: CoreParts) -> None:
+async def test_claim_passes_over_who_has_enough(core: CoreFixture) -> None:
     """Whose hands are full of somebody's documents takes the next one's."""
     busy, other = await core.add_signer(), await core.add_signer()
     first = await core.add_activation(busy)
@@ -403,7 +403,7 @@ async def test_claim_passes_over_who_has_enough(core: CoreParts) -> None:
 # -- fencing -----------------------------------------------------------------------
 
 
-async def test_stale_fence_changes_nothing(core: CoreParts) -> None:
+async def test_stale_fence_changes_nothing(core: CoreFixture) -> None:
     """Every write of a worker that was overtaken touches no row."""
     activation = await core.add_activation(await core.add_signer(), items=2)
     stale = await claimed(core, "signing/h/1/old")
@@ -438,7 +438,7 @@ async def test_stale_fence_changes_nothing(core: CoreParts) -> None:
     assert again.documents[0].signature is None
 
 
-async def test_stale_settle_does_not_end_an_activation(core: CoreParts) -> None:
+async def test_stale_settle_does_not_end_an_activation(core: CoreFixture) -> None:
     """Also where the items' states would have it end."""
     activation = await core.add_activation(await core.add_signer())
     stale = await claimed(core)
@@ -451,7 +451,7 @@ async def test_stale_settle_does_not_end_an_activation(core: CoreParts) -> None:
     assert await core.activation_state(activation) == (A.KEYING, "")
 
 
-async def test_intents_closed_are_those_of_earlier_attempts(core: CoreParts) -> None:
+async def test_intents_closed_are_those_of_earlier_attempts(core: CoreFixture) -> None:
     """Who claims again closes what the dead one left, and nothing of its own."""
     activation = await core.add_activation(await core.add_signer(), items=2)
     first = await claimed(core)
@@ -473,7 +473,7 @@ async def test_intents_closed_are_those_of_earlier_attempts(core: CoreParts) -> 
     ]
 
 
-async def test_item_given_up_closes_its_intents_alone(core: CoreParts) -> None:
+async def test_item_given_up_closes_its_intents_alone(core: CoreFixture) -> None:
     """Of two open intents the one of the item that is given up is closed."""
     activation = await core.add_activation(await core.add_signer(), items=2)
     found = await claimed(core)
@@ -491,7 +491,7 @@ async def test_item_given_up_closes_its_intents_alone(core: CoreParts) -> None:
     ]
 
 
-async def test_release_ends_leases_of_its_own_slot(core: CoreParts) -> None:
+async def test_release_ends_leases_of_its_own_slot(core: CoreFixture) -> None:
     """`signing/h/1` lets go of what its dead start had, and not of number 10's."""
     signer = await core.add_signer()
     for owner in ("signing/h/10/p", "signing/h/1/p", "signing/hh/1/p", "signing/h_1/p"):

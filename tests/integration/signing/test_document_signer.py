@@ -10,12 +10,12 @@ from appliance.core.database.tables import activation_item
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.signing.activations.activation_store import ActivationStore
 from tests.support.factories.claims import claimed
-from tests.support.factories.core import DIGEST, MADE, CoreParts
+from tests.support.factories.core import DIGEST, MADE, CoreFixture
 
 A = ActivationState
 
 
-async def test_settle_follows_the_items(core: CoreParts) -> None:
+async def test_settle_follows_the_items(core: CoreFixture) -> None:
     """Keyed one by one, finished one by one: the state follows the last."""
     activation = await core.add_activation(await core.add_signer(), items=3)
     found = await claimed(core)
@@ -50,7 +50,7 @@ async def test_settle_follows_the_items(core: CoreParts) -> None:
     ],
 )
 async def test_settle_ends_when_every_item_did(
-    sqlite_core: CoreParts, ends: str, state: ActivationState, reason: str
+    sqlite_core: CoreFixture, ends: str, state: ActivationState, reason: str
 ) -> None:
     """`done` with one signed, `failed` with none, and not before all have ended."""
     core = sqlite_core
@@ -79,7 +79,7 @@ async def test_settle_ends_when_every_item_did(
         assert (await core.activation_state(activation))[1] == reason
 
 
-async def test_resume_starts_at_the_first_unsigned_item(core: CoreParts) -> None:
+async def test_resume_starts_at_the_first_unsigned_item(core: CoreFixture) -> None:
     """Who claims again gets what was keyed, ready to be finished."""
     await core.add_activation(await core.add_signer(), items=3)
     first = await claimed(core)

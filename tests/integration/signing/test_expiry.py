@@ -23,7 +23,7 @@ from appliance.signing.claims import ClaimedActivation, Publication
 from appliance.signing.expiry import ExpiryJob
 from tests.support.factories.core import (
     CERTIFICATE,
-    CoreParts,
+    CoreFixture,
     keyed,
     prepared,
     signed_view,
@@ -33,13 +33,13 @@ A, R = ActivationState, RequestState
 EXPIRED = "ACTIVATION_EXPIRED"
 
 
-def sweeping(core: CoreParts, *, other: bool = False) -> ExpiryJob:
+def sweeping(core: CoreFixture, *, other: bool = False) -> ExpiryJob:
     """The reconciler, of this process or of another one."""
     store = core.other_store() if other else core.store
     return ExpiryJob(store, core.completion_notifier, core.clock)
 
 
-async def claimed(core: CoreParts, items: int = 1) -> ClaimedActivation:
+async def claimed(core: CoreFixture, items: int = 1) -> ClaimedActivation:
     """A worker has an activation of that many items in hand."""
     await core.add_activation(await core.add_signer(), items)
     work = await core.claiming().claim_next()
@@ -52,7 +52,7 @@ def requests_of(work: ClaimedActivation) -> list[RequestId]:
     return [item.request for item in work.claim.documents]
 
 
-async def test_unclaimed_activation_expires(core: CoreParts) -> None:
+async def test_unclaimed_activation_expires(core: CoreFixture) -> None:
     """Nobody claims within 60 s: `pendiente` again, and the caller is told."""
     signer = await core.add_signer()
     request = await core.add_request(signer.person)
@@ -70,7 +70,7 @@ async def test_unclaimed_activation_expires(core: CoreParts) -> None:
     assert (await core.audited())[-2:] == ["request.returned", "activation.expired"]
 
 
-async def test_expired_request_may_be_signed_again(core: CoreParts) -> None:
+async def test_expired_request_may_be_signed_again(core: CoreFixture) -> None:
     """A new activation takes the request as if nothing had been."""
     signer = await core.add_signer()
     request = await core.add_request(signer.person)
@@ -84,7 +84,7 @@ async def test_expired_request_may_be_signed_again(core: CoreParts) -> None:
     assert (view.state, view.reason, view.activation) == (R.IN_PROGRESS, "", again)
 
 
-async def test_living_lease_is_waited_for(core: CoreParts) -> None:
+async def test_living_lease_is_waited_for(core: CoreFixture) -> None:
     """Past its time, but in the hands of a worker: not ended under it."""
     await claimed(core)
     core.clock.forward(55)
@@ -99,7 +99,7 @@ async def test_living_lease_is_waited_for(core: CoreParts) -> None:
     assert (during, after) == (0, 1)
 
 
-async def test_key_phase_ends_and_its_intent_with_it(core: CoreParts) -> None:
+async def test_key_phase_ends_and_its_intent_with_it(core: CoreFixture) -> None:
     """A dead worker's intent is closed when the activation expires."""
     work = await claimed(core)
     await core.claiming().intend(
@@ -115,7 +115,7 @@ async def test_key_phase_ends_and_its_intent_with_it(core: CoreParts) -> None:
     assert "key.interrupted" in await core.audited()
 
 
-async def test_late_worker_is_refused_after_expiry(core: CoreParts) -> None:
+async def test_late_worker_is_refused_after_expiry(core: CoreFixture) -> None:
     """A worker that wakes after the end can store nothing."""
     work = await claimed(core)
     worker = core.claiming()
@@ -132,7 +132,7 @@ async def test_late_worker_is_refused_after_expiry(core: CoreParts) -> None:
     assert await core.request_states(requests_of(work)) == [(R.PENDING, EXPIRED)]
 
 
-async def test_signatures_made_are_kept_for_finishing(core: CoreParts) -> None:
+async def test_signatures_made_are_kept_for_finishing(core: CoreFixture) -> None:
     """Of three items one is published, one keyed, one not: only that goes back."""
     work = await claimed(core, items=3)
     worker = core.claiming()
@@ -174,7 +174,7 @@ async def test_signatures_made_are_kept_for_finishing(core: CoreParts) -> None:
 
 @pytest.mark.parametrize("place", [0, 1], ids=["first", "second"])
 async def test_document_that_kills_its_workers_is_given_up(
-    core: CoreParts, place: int
+    core: CoreFixture, place: int
 ) -> None:
     """Five died on it: it is `fallida`, what came after it goes back."""
     work = await claimed(core, items=3)
@@ -213,7 +213,7 @@ async def test_document_that_kills_its_workers_is_given_up(
     }
 
 
-async def test_finish_phase_that_takes_too_long_fails(core: CoreParts) -> None:
+async def test_finish_phase_that_takes_too_long_fails(core: CoreFixture) -> None:
     """Ten minutes after the key phase what could not be published is `fallida`."""
     work = await claimed(core)
     worker = core.claiming()
@@ -236,7 +236,7 @@ async def test_finish_phase_that_takes_too_long_fails(core: CoreParts) -> None:
         assert await DocumentStore(transaction).signed(item.request) is None
 
 
-async def test_finish_phase_that_waits_in_vain_says_for_what(core: CoreParts) -> None:
+async def test_finish_phase_that_waits_in_vain_says_for_what(core: CoreFixture) -> None:
     """What was put off is taken again, and told why when its time is over (F22)."""
     work = await claimed(core)
     worker = core.claiming()
@@ -259,7 +259,7 @@ async def test_finish_phase_that_waits_in_vain_says_for_what(core: CoreParts) ->
 
 @pytest.mark.parametrize("found", [None, ErrorCode.REVOCATION_UNAVAILABLE])
 async def test_what_the_role_with_a_network_never_finishes_says_for_what(
-    core: CoreParts, found: ErrorCode | None
+    core: CoreFixture, found: ErrorCode | None
 ) -> None:
     """With it away, as with it trying in vain: nobody is told of a faulty document."""
     work = await claimed(core)
@@ -287,7 +287,7 @@ async def test_what_the_role_with_a_network_never_finishes_says_for_what(
     assert failed.detail["reason"] == told
 
 
-async def test_every_intent_ends_one_way_or_the_other(core: CoreParts) -> None:
+async def test_every_intent_ends_one_way_or_the_other(core: CoreFixture) -> None:
     """Whatever became of them, no intent is left open."""
     for fate in ("keyed", "given back", "dies"):
         work = await claimed(core)
@@ -314,7 +314,7 @@ async def test_every_intent_ends_one_way_or_the_other(core: CoreParts) -> None:
 
 
 async def test_two_reconcilers_at_once_end_each_activation_once(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """Ten overdue activations, four sweeps of two processes side by side."""
     signer = await core.add_signer()
@@ -332,7 +332,7 @@ async def test_two_reconcilers_at_once_end_each_activation_once(
     assert (await core.audited()).count("request.returned") == 10
 
 
-async def test_request_expires_when_its_time_is_over(core: CoreParts) -> None:
+async def test_request_expires_when_its_time_is_over(core: CoreFixture) -> None:
     """`pendiente` past its date is `vencida`; what is being signed is not."""
     signer = await core.add_signer()
     soon = core.now + timedelta(hours=1)
@@ -361,7 +361,7 @@ async def test_request_expires_when_its_time_is_over(core: CoreParts) -> None:
 
 
 async def test_two_reconcilers_at_once_expire_each_request_once(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """Thirty due requests, four sweeps side by side, none failing."""
     signer = await core.add_signer()
@@ -377,7 +377,7 @@ async def test_two_reconcilers_at_once_expire_each_request_once(
     assert (await core.audited()).count("request.expired") == 30
 
 
-async def test_slots_forgotten_after_a_day(core: CoreParts) -> None:
+async def test_slots_forgotten_after_a_day(core: CoreFixture) -> None:
     """Checks of passwords are kept a day, and no longer."""
     signer = await core.add_signer()
     request = await core.add_request(signer.person)
@@ -406,7 +406,7 @@ async def test_slots_forgotten_after_a_day(core: CoreParts) -> None:
     "sweep", ["expire_activations", "expire_requests", "fail_tasks", "forget"]
 )
 async def test_sweep_of_nothing_does_nothing(
-    sqlite_core: CoreParts, sweep: str
+    sqlite_core: CoreFixture, sweep: str
 ) -> None:
     """An empty record stays empty, and nothing is audited."""
     assert await getattr(sweeping(sqlite_core), sweep)() == 0

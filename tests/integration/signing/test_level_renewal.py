@@ -16,7 +16,7 @@ from appliance.pki.validation.validation_material import ValidationSource
 from tests.support.documents.pdf_samples import make_pdf, make_plan, make_signer
 from tests.support.documents.pdf_validation import openssl_accepts
 from tests.support.documents.validators import pyhanko_verdicts
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.level_scenario import (
     DAY,
     YEAR,
@@ -31,7 +31,7 @@ from worker.pades.appearance.fonts import StampFonts
 
 
 async def test_renewal_outlives_the_signers_revocation(
-    sqlite_core: CoreParts, fonts: StampFonts, monkeypatch: pytest.MonkeyPatch
+    sqlite_core: CoreFixture, fonts: StampFonts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was revoked since leaves an archived document as good as it was."""
     scene = await make_scene(sqlite_core, fonts, a_moment_ago() - 2 * DAY)
@@ -60,7 +60,7 @@ async def test_renewal_outlives_the_signers_revocation(
 
 
 async def test_renewal_that_gains_nothing_is_put_off(
-    sqlite_core: CoreParts, fonts: StampFonts
+    sqlite_core: CoreFixture, fonts: StampFonts
 ) -> None:
     """As towards a CA's end: not a revision a day by the same certificate."""
     scene = await make_scene(sqlite_core, fonts, a_moment_ago() - 400 * DAY, 200)
@@ -106,7 +106,7 @@ def without_a_signature_value(pdf: bytes) -> bytes:
     "harm", [bytes, with_an_impossible_certificate, without_a_signature_value]
 )
 async def test_stranger_in_the_file_keeps_nobody_from_renewing_it(
-    sqlite_core: CoreParts, fonts: StampFonts, harm: Callable[[bytes], bytes]
+    sqlite_core: CoreFixture, fonts: StampFonts, harm: Callable[[bytes], bytes]
 ) -> None:
     """A signature that came along, be it of an unknown CA or no signature at all."""
     brought = harm(signed_by_a_stranger(fonts))
@@ -125,7 +125,7 @@ async def test_stranger_in_the_file_keeps_nobody_from_renewing_it(
 
 
 async def test_document_is_kept_through_ten_certificates_of_the_tsa(
-    sqlite_core: CoreParts, fonts: StampFonts, tmp_path: Path
+    sqlite_core: CoreFixture, fonts: StampFonts, tmp_path: Path
 ) -> None:
     """Thirty years of looks: stamped anew in time, every version the next's start."""
     start = SystemClock().now() - 30 * YEAR

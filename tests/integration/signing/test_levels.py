@@ -29,7 +29,7 @@ from appliance.signing.level_maintenance import UpkeepWork, upkeep_counts
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.support.documents.pdf_samples import make_signer
 from tests.support.documents.pdf_validation import lt_failures, openssl_accepts
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import MovingClock
 from tests.support.factories.level_scenario import (
     DAY,
@@ -46,7 +46,7 @@ from worker.signing.level_extension import ExtensionResult
 
 @pytest.mark.parametrize("level", [L.B_T, L.B_LT, L.B_LTA])
 async def test_preferred_level_comes_later_while_the_tsa_is_away(
-    core: CoreParts, fonts: StampFonts, tmp_path: Path, level: SignatureLevel
+    core: CoreFixture, fonts: StampFonts, tmp_path: Path, level: SignatureLevel
 ) -> None:
     """B-B at once, raised by appended revisions when it is back (F22)."""
     scene = await make_scene(core, fonts, a_moment_ago() - 2 * DAY)
@@ -87,7 +87,7 @@ async def test_preferred_level_comes_later_while_the_tsa_is_away(
 
 @pytest.mark.parametrize("level", [L.B_T, L.B_LT, L.B_LTA])
 async def test_required_level_is_waited_for(
-    sqlite_core: CoreParts, fonts: StampFonts, level: SignatureLevel
+    sqlite_core: CoreFixture, fonts: StampFonts, level: SignatureLevel
 ) -> None:
     """Nothing is handed out below it (F22)."""
     scene = await make_scene(sqlite_core, fonts, a_moment_ago())
@@ -101,7 +101,7 @@ async def test_required_level_is_waited_for(
 
 @pytest.mark.parametrize("policy", list(P))
 async def test_stale_revocation_data_counts_for_nothing(
-    sqlite_core: CoreParts, fonts: StampFonts, policy: TimestampPolicy
+    sqlite_core: CoreFixture, fonts: StampFonts, policy: TimestampPolicy
 ) -> None:
     """Past nextUpdate: B-T now and B-LT later, or a wait, by policy (F24)."""
     scene = await make_scene(sqlite_core, fonts, a_moment_ago() - 8 * DAY)
@@ -124,7 +124,7 @@ async def test_stale_revocation_data_counts_for_nothing(
 
 
 async def test_missing_answer_is_asked_for_until_it_is_there(
-    sqlite_core: CoreParts, fonts: StampFonts
+    sqlite_core: CoreFixture, fonts: StampFonts
 ) -> None:
     """A task that ran already may have looked for what is due a moment too early."""
     scene = await make_scene(sqlite_core, fonts, a_moment_ago() - 8 * DAY)
@@ -156,7 +156,7 @@ async def test_missing_answer_is_asked_for_until_it_is_there(
 
 
 async def test_two_workers_raise_a_document_once(
-    core: CoreParts, fonts: StampFonts
+    core: CoreFixture, fonts: StampFonts
 ) -> None:
     """A worker that was frozen publishes nothing when another came since."""
     scene = await make_scene(core, fonts, a_moment_ago())
@@ -181,7 +181,7 @@ async def test_two_workers_raise_a_document_once(
 
 
 async def test_document_in_hand_is_nobody_elses_however_long_it_takes(
-    core: CoreParts, fonts: StampFonts
+    core: CoreFixture, fonts: StampFonts
 ) -> None:
     """The lease is renewed at work: of two workers one makes the revision."""
     scene = await make_scene(core, fonts, a_moment_ago())
@@ -207,7 +207,7 @@ async def test_document_in_hand_is_nobody_elses_however_long_it_takes(
 
 
 async def test_one_document_that_breaks_stops_no_other(
-    sqlite_core: CoreParts, fonts: StampFonts, monkeypatch: pytest.MonkeyPatch
+    sqlite_core: CoreFixture, fonts: StampFonts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is put off with a reason; what comes after it is raised."""
     scene = await make_scene(sqlite_core, fonts, a_moment_ago())
@@ -251,7 +251,7 @@ class Asked:
 
 
 async def test_nobody_is_asked_about_a_chain_to_no_trusted_root(
-    sqlite_core: CoreParts,
+    sqlite_core: CoreFixture,
 ) -> None:
     """Addresses that a document brings along are not called."""
     trusted, stranger = make_signer(), make_signer()
@@ -276,7 +276,7 @@ async def test_nobody_is_asked_about_a_chain_to_no_trusted_root(
 
 
 async def test_timestamp_of_an_earlier_signature_is_not_ones_own(
-    sqlite_core: CoreParts, fonts: StampFonts, tmp_path: Path
+    sqlite_core: CoreFixture, fonts: StampFonts, tmp_path: Path
 ) -> None:
     """Whoever signs second while the TSA is away is stamped as well, later."""
     scene = await make_scene(sqlite_core, fonts, a_moment_ago())
@@ -297,7 +297,7 @@ async def test_timestamp_of_an_earlier_signature_is_not_ones_own(
 
 
 async def test_tokens_that_got_longer_find_room(
-    sqlite_core: CoreParts, fonts: StampFonts, tmp_path: Path
+    sqlite_core: CoreFixture, fonts: StampFonts, tmp_path: Path
 ) -> None:
     """A TSA with a new, longer certificate stops nobody from signing."""
     scene = await make_scene(sqlite_core, fonts, a_moment_ago())
@@ -315,7 +315,7 @@ async def test_tokens_that_got_longer_find_room(
     assert b"/DocTimeStamp" not in again
 
 
-async def test_narrower_profile_wins(sqlite_core: CoreParts) -> None:
+async def test_narrower_profile_wins(sqlite_core: CoreFixture) -> None:
     """Of the request, else of its integrator, else of the installation."""
     core = sqlite_core
     signer = await core.add_signer()

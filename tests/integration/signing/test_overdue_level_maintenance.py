@@ -20,9 +20,9 @@ from appliance.signing.level_maintenance import (
     upkeep_overdue,
 )
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from tests.support.faces.console import Site
-from tests.support.faces.console_forms import ANA, open_acme_site
-from tests.support.factories.core import CoreParts
+from tests.support.faces.console import Console
+from tests.support.faces.console_forms import ANA, open_acme_console
+from tests.support.factories.core import CoreFixture
 from worker.signing.level_maintenance import OverdueUpkeep
 
 L = SignatureLevel
@@ -30,9 +30,9 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console with the integrator `acme`, signed in."""
-    async with open_acme_site(tmp_path) as made:
+    async with open_acme_console(tmp_path) as made:
         yield made
 
 
@@ -59,7 +59,7 @@ async def fail(store: Database, clock: Clock, rest: timedelta) -> None:
     assert await work.failed(claim, ErrorCode.TSA_UNAVAILABLE, rest)
 
 
-async def test_what_was_put_off_is_due_since_it_fell_due(core: CoreParts) -> None:
+async def test_what_was_put_off_is_due_since_it_fell_due(core: CoreFixture) -> None:
     """The next try is later; the document has waited all the same, until it is had."""
     signer = await core.add_signer()
     request = await core.add_request(signer.person)
@@ -85,7 +85,7 @@ async def test_what_was_put_off_is_due_since_it_fell_due(core: CoreParts) -> Non
     assert (later.overdue, later.oldest, later.reason) == (0, following.due, "")
 
 
-async def test_log_tells_of_it_every_hour(sqlite_core: CoreParts) -> None:
+async def test_log_tells_of_it_every_hour(sqlite_core: CoreFixture) -> None:
     """With a code, also where no worker has tried; and not before an hour."""
     core = sqlite_core
     signer = await core.add_signer()
@@ -117,14 +117,14 @@ async def test_log_tells_of_it_every_hour(sqlite_core: CoreParts) -> None:
     assert {entry["since"] for entry in told} == {since}
 
 
-async def test_console_tells_of_it(site: Site) -> None:
+async def test_console_tells_of_it(console: Console) -> None:
     """A number on the home page, and why on the page of health."""
     waiting = "Firmas que esperan su nivel"
-    assert waiting not in (await site.get("/admin/health")).text
-    await site.person()
-    store, clock = site.desk.store, site.clock
+    assert waiting not in (await console.get("/admin/health")).text
+    await console.person()
+    store, clock = console.services.store, console.clock
     for wanted in (L.B_LT, L.B_LT, L.B_LTA):
-        request = RequestId(await site.request(ANA.replace("-", "")))
+        request = RequestId(await console.request(ANA.replace("-", "")))
         async with store.read() as transaction:
             view = await RequestStore(transaction).get(request)
         assert view is not None
@@ -132,10 +132,10 @@ async def test_console_tells_of_it(site: Site) -> None:
     for _ in range(2):
         await fail(store, clock, 6 * HOUR)
     clock.forward(3700)
-    await site.sign_in()
+    await console.sign_in()
 
-    home = (await site.get("/admin/")).text
-    health = (await site.get("/admin/health")).text
+    home = (await console.get("/admin/")).text
+    health = (await console.get("/admin/health")).text
 
     assert "<b>3</b> <span>documentos firmados que esperan su nivel" in home
     assert waiting in health

@@ -26,11 +26,16 @@ from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
-from tests.support.factories.core import PASSWORD, CoreParts, core_settings, signed_view
+from tests.support.factories.core import (
+    PASSWORD,
+    CoreFixture,
+    core_settings,
+    signed_view,
+)
 from tests.support.factories.signing_front import (
     RED,
     WRONG,
-    ServiceRegistry,
+    SigningFront,
     open_front,
 )
 from tests.support.factories.signing_host import INSTALLATION, SigningHost
@@ -41,7 +46,7 @@ C, R = ErrorCode, RequestState
 # -- the straight way ----------------------------------------------------------------
 
 
-async def test_sign_gives_the_signed_document(front: ServiceRegistry) -> None:
+async def test_sign_gives_the_signed_document(front: SigningFront) -> None:
     """Listened for before it was committed, notified once, answered when it is done."""
     request = await front.new_request()
 
@@ -55,7 +60,7 @@ async def test_sign_gives_the_signed_document(front: ServiceRegistry) -> None:
 
 
 async def test_consent_is_audited_with_document_and_parameters(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """Who consented to exactly what, by which factors."""
     request = await front.new_request()
@@ -73,7 +78,7 @@ async def test_consent_is_audited_with_document_and_parameters(
     assert consent.detail["documentSha256"] == (await front.core.view(request)).sha256
 
 
-async def test_sign_answers_open_after_the_wait(sqlite_core: CoreParts) -> None:
+async def test_sign_answers_open_after_the_wait(sqlite_core: CoreFixture) -> None:
     """The work outlasts `wait_s`: no document yet, and the work goes on."""
     async with open_front(sqlite_core, wait_s=0.05) as front:
         request = await front.new_request()
@@ -88,7 +93,7 @@ async def test_sign_answers_open_after_the_wait(sqlite_core: CoreParts) -> None:
 
 
 async def test_sign_sees_the_end_though_its_news_is_lost(
-    sqlite_front: ServiceRegistry,
+    sqlite_front: SigningFront,
 ) -> None:
     """A lost message costs a look at the record half a second later."""
     sqlite_front.core.completion_notifier.deaf = True
@@ -104,7 +109,7 @@ async def test_sign_sees_the_end_though_its_news_is_lost(
 
 
 async def test_wrong_password_leaves_the_request_pending(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """403 with what is left; nothing is made, nobody is notified."""
     request = await front.new_request()
@@ -119,7 +124,7 @@ async def test_wrong_password_leaves_the_request_pending(
     assert front.core.work_notifier.notified == []
 
 
-async def test_right_password_after_wrong_ones_signs(front: ServiceRegistry) -> None:
+async def test_right_password_after_wrong_ones_signs(front: SigningFront) -> None:
     """And the count starts anew."""
     request = await front.new_request()
     for number in range(3):
@@ -131,7 +136,7 @@ async def test_right_password_after_wrong_ones_signs(front: ServiceRegistry) -> 
     assert await front.counted() == 0
 
 
-async def test_locked_person_cannot_sign(sqlite_front: ServiceRegistry) -> None:
+async def test_locked_person_cannot_sign(sqlite_front: SigningFront) -> None:
     """423, also with the right password and on another request."""
     async with sqlite_front.core.store.write() as transaction:
         await PersonStore(transaction).set_counted(
@@ -148,7 +153,7 @@ async def test_locked_person_cannot_sign(sqlite_front: ServiceRegistry) -> None:
 
 
 async def test_caller_who_leaves_during_the_check_has_signed(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """Cancelled while Argon2 runs: committed exactly once, notified once."""
     request = await front.new_request()
@@ -175,7 +180,7 @@ async def test_caller_who_leaves_during_the_check_has_signed(
 
 
 async def test_caller_who_leaves_during_a_wrong_check_is_counted(
-    sqlite_front: ServiceRegistry,
+    sqlite_front: SigningFront,
 ) -> None:
     """Hanging up does not save an attempt."""
     request = await sqlite_front.new_request()
@@ -196,7 +201,7 @@ async def test_caller_who_leaves_during_a_wrong_check_is_counted(
 
 
 async def test_caller_who_leaves_while_it_waits_changes_nothing(
-    sqlite_front: ServiceRegistry,
+    sqlite_front: SigningFront,
 ) -> None:
     """The work goes on without anybody to tell."""
     request = await sqlite_front.new_request()
@@ -217,7 +222,7 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
     """The database is away: 503, and nobody is notified."""
     url = f"postgresql://rubrica@/none?host={tmp_path}&port=5432"
     store = Database(open_engines(core_settings(tmp_path, url)), SystemClock(), "test")
-    core = CoreParts(core_settings(tmp_path), clock=None, store=store)  # type: ignore[arg-type]  # never asked
+    core = CoreFixture(core_settings(tmp_path), clock=None, store=store)  # type: ignore[arg-type]  # never asked
     limits = SigningSettings()
     attempts = PasswordAttempts(
         store,

@@ -34,7 +34,7 @@ from appliance.signing.signing_order import PROCESS_ENDED, SigningOrder
 from tests.support.factories.core import (
     A4,
     CERTIFICATE,
-    CoreParts,
+    CoreFixture,
     keyed,
     prepared,
     signed_view,
@@ -63,7 +63,7 @@ class OwnSandbox(PlayedSandbox):
         return TWICE_SIGNED
 
 
-def one_document(core: CoreParts) -> LocalBlobStore:
+def one_document(core: CoreFixture) -> LocalBlobStore:
     """A store whose one file is given out under every name."""
 
     class OneDocument(LocalBlobStore):
@@ -77,7 +77,7 @@ def one_document(core: CoreParts) -> LocalBlobStore:
     return OneDocument(core.settings.documents_dir, FixedDocumentKeys())
 
 
-def inspections_of(core: CoreParts, sandbox: OwnSandbox) -> Inspections:
+def inspections_of(core: CoreFixture, sandbox: OwnSandbox) -> Inspections:
     """Of that one file, by that sandbox."""
     return Inspections(core.store, one_document(core), sandbox, core.clock)
 
@@ -86,7 +86,7 @@ def inspections_of(core: CoreParts, sandbox: OwnSandbox) -> Inspections:
 class Scene:
     """Three people and the document that they sign in turn."""
 
-    core: CoreParts
+    core: CoreFixture
     people: list[Signer]
     requests: list[RequestId]
     sandbox: OwnSandbox = field(default_factory=OwnSandbox)
@@ -98,7 +98,7 @@ class Scene:
         return SigningOrder(self.core.store, inspections, self.core.clock)
 
     @property
-    def desk(self) -> Requests:
+    def services(self) -> Requests:
         """What signers and operators do."""
         core = self.core
         stamping = Stamping(core.settings.stamp, core.settings.verify_url)
@@ -132,10 +132,10 @@ class Scene:
         told = []
         for person in (self.people[at].person, None):
             with pytest.raises(ApplianceError) as refused:
-                await self.desk.signed(person, self.requests[at])
+                await self.services.signed(person, self.requests[at])
             told.append((refused.value.code, refused.value.params.get("estado")))
         with pytest.raises(ApplianceError) as refused:
-            await self.desk.download("operator", self.requests[at], signed=True)
+            await self.services.download("operator", self.requests[at], signed=True)
         told.append((refused.value.code, refused.value.params.get("estado")))
         assert len(set(told)) == 1
         return told[0]
@@ -151,7 +151,7 @@ class Scene:
 
 
 @pytest.fixture
-async def scene(core: CoreParts) -> Scene:
+async def scene(core: CoreFixture) -> Scene:
     """Nobody has signed yet."""
     people = [await core.add_signer() for _ in range(3)]
     expires = core.now + timedelta(days=1)
@@ -216,7 +216,7 @@ async def test_who_waits_is_neither_listed_nor_signable(scene: Scene) -> None:
     assert listed == []
     assert not begun
     with pytest.raises(ApplianceError, match="STATE"):
-        await scene.desk.reject(scene.people[1], waits, "no")
+        await scene.services.reject(scene.people[1], waits, "no")
 
 
 async def test_turn_left_behind_is_given_on_later(scene: Scene) -> None:
@@ -288,9 +288,9 @@ async def test_end_of_one_ends_the_rest(
     core = scene.core
     await scene.sign(0)
     if how == "reject":
-        await scene.desk.reject(scene.people[1], scene.requests[1], "no es mío")
+        await scene.services.reject(scene.people[1], scene.requests[1], "no es mío")
     elif how == "cancel":
-        await scene.desk.cancel(scene.requests[1], "operator")
+        await scene.services.cancel(scene.requests[1], "operator")
     elif how == "fail":
         await scene.fail(1)
     else:
@@ -330,10 +330,10 @@ async def test_signed_document_has_no_other_version(scene: Scene) -> None:
     await scene.sign(0)
 
     with pytest.raises(ApplianceError, match="NOT_FOUND"):
-        await scene.desk.signed(scene.people[0].person, scene.requests[0], "0" * 64)
+        await scene.services.signed(scene.people[0].person, scene.requests[0], "0" * 64)
 
 
-async def test_order_names_each_signer_once(core: CoreParts) -> None:
+async def test_order_names_each_signer_once(core: CoreFixture) -> None:
     """The same person twice, nobody known, too many: refused before the sandbox."""
     sandbox = OwnSandbox()
     intake = Intake(
@@ -359,7 +359,9 @@ async def test_order_names_each_signer_once(core: CoreParts) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 5])
-async def test_outdated_inspection_is_made_again(core: CoreParts, version: int) -> None:
+async def test_outdated_inspection_is_made_again(
+    core: CoreFixture, version: int
+) -> None:
     """At the chores' start, or at the signer's look; until then nothing is signed.
 
     Version 5 made no trial signature of the whole way.
@@ -372,8 +374,8 @@ async def test_outdated_inspection_is_made_again(core: CoreParts, version: int) 
     with pytest.raises(ApplianceError, match="SANDBOX_UNAVAILABLE"):
         check_permitted(view, SignParameters())
 
-    desk = Scene(core, [], [], sandbox).desk
-    seen = await desk.get(signer.person, requests[0])
+    services = Scene(core, [], [], sandbox).services
+    seen = await services.get(signer.person, requests[0])
     inspections = inspections_of(core, sandbox)
     renewed = await inspections.renew()
 
@@ -383,7 +385,7 @@ async def test_outdated_inspection_is_made_again(core: CoreParts, version: int) 
     assert await inspections.renew() == 0
 
 
-async def test_repaired_copy_is_still_told_as_one(core: CoreParts) -> None:
+async def test_repaired_copy_is_still_told_as_one(core: CoreFixture) -> None:
     """Whoever inspects it anew sees a sound file: what it was is on the record."""
     signer = await core.add_signer()
     old = replace(
@@ -395,7 +397,7 @@ async def test_repaired_copy_is_still_told_as_one(core: CoreParts) -> None:
     repair = Repair("a" * 64, (Damage.CROSS_REFERENCES,))
     request = await core.add_request(signer.person, inspection=old, repair=repair)
 
-    seen = await Scene(core, [], [], OwnSandbox()).desk.get(signer.person, request)
+    seen = await Scene(core, [], [], OwnSandbox()).services.get(signer.person, request)
 
     assert seen.inspection.findings == (FindingKind.REPAIRED,)
     assert await core.view(request) == seen

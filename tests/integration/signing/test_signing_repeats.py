@@ -14,13 +14,13 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.signing_front import RED, WRONG, ServiceRegistry
+from tests.support.factories.signing_front import RED, WRONG, SigningFront
 
 C, R = ErrorCode, RequestState
 
 
 async def test_repeat_after_signed_gives_the_stored_answer(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """Same parameters: the same document, and no password is looked at."""
     request = await front.new_request()
@@ -34,7 +34,7 @@ async def test_repeat_after_signed_gives_the_stored_answer(
 
 
 async def test_repeat_after_signed_with_other_parameters_is_refused(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """409 `ALREADY_SIGNED`."""
     request = await front.new_request()
@@ -44,7 +44,7 @@ async def test_repeat_after_signed_with_other_parameters_is_refused(
 
 
 async def test_repeat_in_progress_waits_for_the_same_result(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """No second activation, no password, one document for both."""
     request = await front.new_request()
@@ -61,7 +61,7 @@ async def test_repeat_in_progress_waits_for_the_same_result(
 
 
 async def test_repeat_in_progress_with_other_parameters_is_refused(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """409 `IN_PROGRESS`, and the first goes on."""
     request = await front.new_request()
@@ -76,7 +76,7 @@ async def test_repeat_in_progress_with_other_parameters_is_refused(
 
 
 async def test_ten_equal_calls_at_once_make_one_signature(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """All of them get the one document."""
     request = await front.new_request()
@@ -93,7 +93,7 @@ async def test_ten_equal_calls_at_once_make_one_signature(
 
 
 async def test_two_different_calls_at_once_have_one_winner(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """One is signed; the other learns that it is in progress, or signed."""
     request = await front.new_request()
@@ -114,7 +114,7 @@ async def test_two_different_calls_at_once_have_one_winner(
     assert len(await front.activations()) == 1
 
 
-async def test_failure_is_told_and_may_be_tried_again(front: ServiceRegistry) -> None:
+async def test_failure_is_told_and_may_be_tried_again(front: SigningFront) -> None:
     """The HSM went away: 503 to the caller, the request is `pendiente`."""
     request = await front.new_request()
     call = front.start(front.command(request))
@@ -129,7 +129,7 @@ async def test_failure_is_told_and_may_be_tried_again(front: ServiceRegistry) ->
     assert again.document is not None
 
 
-async def test_expired_activation_is_told(front: ServiceRegistry) -> None:
+async def test_expired_activation_is_told(front: SigningFront) -> None:
     """Nobody claimed it in time."""
     request = await front.new_request()
     call = front.start(front.command(request))
@@ -151,7 +151,7 @@ async def test_expired_activation_is_told(front: ServiceRegistry) -> None:
     ("params", "code"), [(SignParameters(), None), (RED, C.ALREADY_SIGNED)]
 )
 async def test_caller_who_looks_late_meets_what_was_begun_anew(
-    sqlite_front: ServiceRegistry,
+    sqlite_front: SigningFront,
     params: SignParameters,
     code: ErrorCode | None,
     monkeypatch: pytest.MonkeyPatch,
@@ -183,7 +183,7 @@ async def test_caller_who_looks_late_meets_what_was_begun_anew(
 
 
 async def test_idempotency_key_with_other_content_is_refused(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """The same key for other parameters, or for another request: 409."""
     request, other = await front.new_request(), await front.new_request()
@@ -198,7 +198,7 @@ async def test_idempotency_key_with_other_content_is_refused(
 
 
 async def test_idempotency_key_repeated_gives_the_same_answer(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """Same key, same content: the stored answer."""
     request = await front.new_request()
@@ -208,7 +208,7 @@ async def test_idempotency_key_repeated_gives_the_same_answer(
 
 
 async def test_idempotency_key_for_two_requests_at_once_has_one_winner(
-    front: ServiceRegistry,
+    front: SigningFront,
 ) -> None:
     """The one that comes second is refused, and its request stays `pendiente`."""
     requests = [await front.new_request() for _ in range(2)]

@@ -29,7 +29,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.keys.health import signing_workers
 from appliance.settings import SigningSettings
 from appliance.signing.claims import ClaimedActivation, Claims, Publication
-from tests.support.factories.core import CoreParts, keyed, prepared, signed_view
+from tests.support.factories.core import CoreFixture, keyed, prepared, signed_view
 from tests.support.factories.fakes import AlwaysServed, FixedDocumentKeys
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import GenerationCheck
@@ -45,7 +45,7 @@ from worker.signing_role import SigningWorker
 class PlayedSigner:
     """Signs one document at a time, when it is let; remembers the order."""
 
-    core: CoreParts
+    core: CoreFixture
     claims: Claims
     begun: list[RequestId] = field(default_factory=list)
     certificates: list[bytes] = field(default_factory=list)
@@ -166,7 +166,7 @@ async def redis_away() -> Any:
 class Scene:
     """A worker of some hands, and somebody who signs."""
 
-    core: CoreParts
+    core: CoreFixture
     worker: SigningWorker
     signer: PlayedSigner
     person: Signer
@@ -241,7 +241,7 @@ async def no_time() -> None:
 
 
 async def scene_of(
-    core: CoreParts, hands: int, clock_check: ClockCheck | None = None
+    core: CoreFixture, hands: int, clock_check: ClockCheck | None = None
 ) -> Scene:
     """A worker with that many hands for single documents."""
     signing = SigningSettings(concurrency=hands, poll_s=0.05)
@@ -277,7 +277,7 @@ async def scene_of(
     return Scene(core, worker, signer, await core.add_signer(), asyncio.Event())
 
 
-async def test_nothing_is_signed_by_a_wrong_clock(core: CoreParts) -> None:
+async def test_nothing_is_signed_by_a_wrong_clock(core: CoreFixture) -> None:
     """Neither document nor task is taken, and fronts are told; until it is right."""
     apart = timedelta(seconds=5.1)
 
@@ -308,7 +308,7 @@ async def test_nothing_is_signed_by_a_wrong_clock(core: CoreParts) -> None:
     assert task.gate.is_set()
 
 
-async def test_single_document_is_not_held_up_by_a_batch(core: CoreParts) -> None:
+async def test_single_document_is_not_held_up_by_a_batch(core: CoreFixture) -> None:
     """It is the next one after the document that is in work as it comes."""
     scene = await scene_of(core, hands=1)
     batch, documents = await scene.activation(12)
@@ -323,7 +323,7 @@ async def test_single_document_is_not_held_up_by_a_batch(core: CoreParts) -> Non
     assert set(await scene.states([*documents, single])) == {RequestState.SIGNED}
 
 
-async def test_task_is_run_beside_documents_that_wait_for_it(core: CoreParts) -> None:
+async def test_task_is_run_beside_documents_that_wait_for_it(core: CoreFixture) -> None:
     """However many wait: as for the OCSP answer of the certificate they signed by."""
     scene = await scene_of(core, hands=1)
     scene.give(AwaitedTask(scene.signer.gate))
@@ -336,7 +336,7 @@ async def test_task_is_run_beside_documents_that_wait_for_it(core: CoreParts) ->
 
 
 async def test_task_is_run_for_a_document_that_is_in_hand_at_the_stop(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """It is finished as any other, not given up a level lower."""
     scene = await scene_of(core, hands=1)
@@ -350,7 +350,7 @@ async def test_task_is_run_for_a_document_that_is_in_hand_at_the_stop(
         await scene.until(waiting, ActivationState.DONE)
 
 
-async def test_batch_makes_way_for_what_is_signed_alone(core: CoreParts) -> None:
+async def test_batch_makes_way_for_what_is_signed_alone(core: CoreFixture) -> None:
     """And so do all who come meanwhile; none of them waits for the batch's end."""
     scene = await scene_of(core, hands=1)
     suspect, (feared,) = await scene.suspect(1)
@@ -368,7 +368,7 @@ async def test_batch_makes_way_for_what_is_signed_alone(core: CoreParts) -> None
     assert len(scene.signer.begun) == 14
 
 
-async def test_task_is_run_beside_what_is_signed_alone(core: CoreParts) -> None:
+async def test_task_is_run_beside_what_is_signed_alone(core: CoreFixture) -> None:
     """It may wait for it like any other document."""
     scene = await scene_of(core, hands=1)
     suspect, _ = await scene.suspect(1)
@@ -378,7 +378,7 @@ async def test_task_is_run_beside_what_is_signed_alone(core: CoreParts) -> None:
         await scene.until(suspect, ActivationState.DONE)
 
 
-async def test_batch_is_alone_no_longer_than_feared(core: CoreParts) -> None:
+async def test_batch_is_alone_no_longer_than_feared(core: CoreFixture) -> None:
     """Its worker came through a document of it: others are taken beside the rest."""
     scene = await scene_of(core, hands=1)
     suspect, _ = await scene.suspect(3)
@@ -393,7 +393,9 @@ async def test_batch_is_alone_no_longer_than_feared(core: CoreParts) -> None:
         await scene.until(suspect, ActivationState.DONE)
 
 
-async def test_batches_leave_hands_to_single_documents(sqlite_core: CoreParts) -> None:
+async def test_batches_leave_hands_to_single_documents(
+    sqlite_core: CoreFixture,
+) -> None:
     """However many batches wait: a later one is not even begun before it."""
     scene = await scene_of(sqlite_core, hands=2)
     batches = [await scene.activation(3) for _ in range(4)]
@@ -415,7 +417,7 @@ async def test_batches_leave_hands_to_single_documents(sqlite_core: CoreParts) -
         assert places == sorted(places)
 
 
-async def test_two_batches_take_turns(sqlite_core: CoreParts) -> None:
+async def test_two_batches_take_turns(sqlite_core: CoreFixture) -> None:
     """Not two documents in a row while the other waits, with one hand even."""
     scene = await scene_of(sqlite_core, hands=1)
     one, ones = await scene.activation(3)
@@ -431,7 +433,7 @@ async def test_two_batches_take_turns(sqlite_core: CoreParts) -> None:
     assert scene.signer.begun == turns
 
 
-async def test_stopped_worker_leaves_the_rest_of_a_batch(core: CoreParts) -> None:
+async def test_stopped_worker_leaves_the_rest_of_a_batch(core: CoreFixture) -> None:
     """It ends the document in work; the next worker goes on after it at once."""
     scene = await scene_of(core, hands=1)
     batch, documents = await scene.activation(4)
@@ -449,7 +451,7 @@ async def test_stopped_worker_leaves_the_rest_of_a_batch(core: CoreParts) -> Non
 
 @pytest.mark.parametrize("items", [1, 2])
 async def test_item_is_prepared_anew_for_a_new_certificate(
-    sqlite_core: CoreParts, items: int
+    sqlite_core: CoreFixture, items: int
 ) -> None:
     """Certified again between the worker's look and its intent: signed all the same."""
     scene = await scene_of(sqlite_core, hands=1)
@@ -472,7 +474,7 @@ async def test_item_is_prepared_anew_for_a_new_certificate(
 
 @pytest.mark.parametrize("state", [ItemState.WAITING, ItemState.KEYED])
 async def test_documents_that_are_away_cost_no_try(
-    sqlite_core: CoreParts, state: ItemState
+    sqlite_core: CoreFixture, state: ItemState
 ) -> None:
     """Before a key was used, and after it: what waits is claimed as if anew."""
     scene = await scene_of(sqlite_core, hands=1)

@@ -21,7 +21,7 @@ from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import LEGAL_MOVES, LISTED
 from appliance.domain.vocab import RequestState
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.core import A4, CoreParts, signed_view
+from tests.support.factories.core import A4, CoreFixture, signed_view
 
 pytestmark = pytest.mark.storage
 
@@ -40,13 +40,13 @@ def document(integrator: IntegratorId, sha256: str = SHA256) -> StoredDocument:
     return StoredDocument(DocumentId(new_id()), integrator, sha256, INSPECTION)
 
 
-async def add(core: CoreParts, new: StoredDocument) -> StoredDocument:
+async def add(core: CoreFixture, new: StoredDocument) -> StoredDocument:
     """Record a document in a transaction of its own."""
     async with core.store.write() as transaction:
         return await DocumentStore(transaction).add(new, core.now)
 
 
-async def test_document_kept_once_an_integrator(core: CoreParts) -> None:
+async def test_document_kept_once_an_integrator(core: CoreFixture) -> None:
     """The same bytes again give the row that is there."""
     integrator = await core.integrator()
 
@@ -56,7 +56,7 @@ async def test_document_kept_once_an_integrator(core: CoreParts) -> None:
     assert again.id == first.id
 
 
-async def test_document_not_shared_between_integrators(core: CoreParts) -> None:
+async def test_document_not_shared_between_integrators(core: CoreFixture) -> None:
     """The same bytes of another integrator are another document."""
     first = await add(core, document(await core.integrator()))
     other = await add(core, document(await core.add_integrator("other")))
@@ -65,7 +65,7 @@ async def test_document_not_shared_between_integrators(core: CoreParts) -> None:
 
 
 async def test_document_kept_once_when_it_comes_ten_times_at_once(
-    core: CoreParts,
+    core: CoreFixture,
 ) -> None:
     """Calls that run side by side find one row, and none of them fails."""
     integrator = await core.integrator()
@@ -77,7 +77,7 @@ async def test_document_kept_once_when_it_comes_ten_times_at_once(
     assert len({each.id for each in kept}) == 1
 
 
-async def test_document_inspected_anew_is_described_anew(core: CoreParts) -> None:
+async def test_document_inspected_anew_is_described_anew(core: CoreFixture) -> None:
     """A later inspection replaces the stored one; the row keeps its id."""
     integrator = await core.integrator()
     signer = await core.add_signer()
@@ -88,7 +88,7 @@ async def test_document_inspected_anew_is_described_anew(core: CoreParts) -> Non
     assert (await core.view(request)).inspection == INSPECTION
 
 
-async def test_request_reads_back_as_recorded(core: CoreParts) -> None:
+async def test_request_reads_back_as_recorded(core: CoreFixture) -> None:
     """A new request is `pendiente`, with all that was said of it."""
     signer = await core.add_signer()
     expires = core.now + timedelta(days=1)
@@ -106,7 +106,7 @@ async def test_request_reads_back_as_recorded(core: CoreParts) -> None:
     assert (view.document_name, view.integrator_name) == ("contrato.pdf", "Demo")
 
 
-async def test_request_numbers_grow(core: CoreParts) -> None:
+async def test_request_numbers_grow(core: CoreFixture) -> None:
     """Each request has a number above the ones before."""
     signer = await core.add_signer()
 
@@ -116,7 +116,7 @@ async def test_request_numbers_grow(core: CoreParts) -> None:
     assert numbers[0] > 0
 
 
-async def listed(core: CoreParts, person: PersonId, **options: int) -> list[int]:
+async def listed(core: CoreFixture, person: PersonId, **options: int) -> list[int]:
     """What `GET /solicitudes` would list."""
     async with core.store.read() as transaction:
         views = await RequestStore(transaction).of_person(
@@ -128,7 +128,7 @@ async def listed(core: CoreParts, person: PersonId, **options: int) -> list[int]
     return [view.id for view in views]
 
 
-async def test_list_is_newest_first_and_own(core: CoreParts) -> None:
+async def test_list_is_newest_first_and_own(core: CoreFixture) -> None:
     """A person sees their own open requests, the newest first."""
     signer, other = await core.add_signer(), await core.add_signer()
     numbers = [await core.add_request(signer.person) for _ in range(4)]
@@ -144,7 +144,7 @@ async def test_list_is_newest_first_and_own(core: CoreParts) -> None:
     assert seen == [numbers[3], numbers[2], numbers[0]]
 
 
-async def test_list_pages_meet_without_overlap(core: CoreParts) -> None:
+async def test_list_pages_meet_without_overlap(core: CoreFixture) -> None:
     """Pages by `before` give every request once."""
     signer = await core.add_signer()
     numbers = [await core.add_request(signer.person) for _ in range(5)]
@@ -157,7 +157,7 @@ async def test_list_pages_meet_without_overlap(core: CoreParts) -> None:
     assert await listed(core, signer.person, limit=2, before=third[-1]) == []
 
 
-async def test_all_gives_the_newest_of_anybody(core: CoreParts) -> None:
+async def test_all_gives_the_newest_of_anybody(core: CoreFixture) -> None:
     """An operator sees the newest requests, whoever they are of."""
     numbers = [
         await core.add_request((await core.add_signer()).person) for _ in range(3)
@@ -169,7 +169,7 @@ async def test_all_gives_the_newest_of_anybody(core: CoreParts) -> None:
     assert [view.id for view in views] == [numbers[2], numbers[1]]
 
 
-async def test_begin_moves_pending_once(core: CoreParts) -> None:
+async def test_begin_moves_pending_once(core: CoreFixture) -> None:
     """Of two beginnings one moves the request."""
     signer = await core.add_signer()
     request = await core.add_request(signer.person)
@@ -185,7 +185,7 @@ async def test_begin_moves_pending_once(core: CoreParts) -> None:
     assert (view.state, view.activation) == (RequestState.IN_PROGRESS, "first")
 
 
-async def test_move_needs_the_state_it_names(core: CoreParts) -> None:
+async def test_move_needs_the_state_it_names(core: CoreFixture) -> None:
     """A legal move from a state that the request is not in changes nothing."""
     signer = await core.add_signer()
     request = await core.add_request(signer.person)
@@ -199,7 +199,7 @@ async def test_move_needs_the_state_it_names(core: CoreParts) -> None:
     assert (await core.view(request)).state is RequestState.PENDING
 
 
-async def test_move_refused_when_illegal(sqlite_core: CoreParts) -> None:
+async def test_move_refused_when_illegal(sqlite_core: CoreFixture) -> None:
     """Storage takes no move that the state machine does not know."""
     signer = await sqlite_core.add_signer()
     request = await sqlite_core.add_request(signer.person)
@@ -217,7 +217,7 @@ async def test_move_refused_when_illegal(sqlite_core: CoreParts) -> None:
     assert refused == [ErrorCode.STATE] * (len(every) - len(legal))
 
 
-async def test_move_to_in_progress_only_by_begin(sqlite_core: CoreParts) -> None:
+async def test_move_to_in_progress_only_by_begin(sqlite_core: CoreFixture) -> None:
     """Nothing is `en_proceso` without an activation and its parameters."""
     signer = await sqlite_core.add_signer()
     request = await sqlite_core.add_request(signer.person)
@@ -231,7 +231,7 @@ async def test_move_to_in_progress_only_by_begin(sqlite_core: CoreParts) -> None
     assert (await sqlite_core.view(request)).state is RequestState.PENDING
 
 
-async def test_one_of_many_movers_wins(core: CoreParts) -> None:
+async def test_one_of_many_movers_wins(core: CoreFixture) -> None:
     """Ten that would reject the same request: one does."""
     signer = await core.add_signer()
     request = await core.add_request(signer.person)
@@ -248,7 +248,7 @@ async def test_one_of_many_movers_wins(core: CoreParts) -> None:
     assert (await core.view(request)).reason == str(moved.index(True))
 
 
-async def test_signed_document_at_most_one(core: CoreParts) -> None:
+async def test_signed_document_at_most_one(core: CoreFixture) -> None:
     """A second signed document of a request is refused by the tables."""
     signer = await core.add_signer()
     view = await core.view(await core.add_request(signer.person))
@@ -265,7 +265,7 @@ async def test_signed_document_at_most_one(core: CoreParts) -> None:
         assert await DocumentStore(transaction).signed(view.id) == signed_view(view)
 
 
-async def remember(core: CoreParts, scope: str, fingerprint: str) -> ErrorCode | None:
+async def remember(core: CoreFixture, scope: str, fingerprint: str) -> ErrorCode | None:
     """Bind the key `k` in a transaction of its own; the refusal, if any."""
     try:
         async with core.store.write() as transaction:
@@ -277,7 +277,7 @@ async def remember(core: CoreParts, scope: str, fingerprint: str) -> ErrorCode |
     return None
 
 
-async def test_idempotency_key_is_bound_to_its_first_use(core: CoreParts) -> None:
+async def test_idempotency_key_is_bound_to_its_first_use(core: CoreFixture) -> None:
     """The same again is fine, other content is a conflict, another scope is free."""
     assert await remember(core, "ana", "f1") is None
     assert await remember(core, "ana", "f1") is None
@@ -289,7 +289,7 @@ async def test_idempotency_key_is_bound_to_its_first_use(core: CoreParts) -> Non
         assert await IdempotencyStore(transaction).remembered("ana", "other") is None
 
 
-async def test_idempotency_key_has_one_winner_of_ten(core: CoreParts) -> None:
+async def test_idempotency_key_has_one_winner_of_ten(core: CoreFixture) -> None:
     """Of ten different uses at once one is bound and nine are told so."""
     told = await asyncio.gather(
         *(remember(core, "ana", f"f{number}") for number in range(10))

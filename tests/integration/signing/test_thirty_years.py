@@ -46,7 +46,7 @@ from tests.support.documents.pdf_validation import (
     openssl_accepts,
     run_pdfsig,
 )
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys, MovingClock
 from tests.support.hsm.hsm_installation import HsmInstallation
 from worker.hsm.session import HsmSession
@@ -90,10 +90,10 @@ class PublishingNow(Publishing):
 
 
 @dataclass
-class Desk:
+class LastingWorker:
     """A worker with its HSM open, over a record of its own."""
 
-    core: CoreParts
+    core: CoreFixture
     installation: HsmInstallation
     session: HsmSession
     authority: Authority
@@ -204,12 +204,12 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def desk(
-    sqlite_core: CoreParts,
+async def lasting_worker(
+    sqlite_core: CoreFixture,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     no_network: None,
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[LastingWorker]:
     """A trial of thirty years ago, whose CA lasts for longer than that."""
     del no_network
     for name in ("ROOT_VALIDITY", "CA_VALIDITY"):
@@ -234,37 +234,37 @@ async def desk(
         )
         levels = Levels(tsa, source, core.clock, settles=DAY, renewal=INTERVAL)
         documents = LocalBlobStore(tmp_path / "signed", FixedDocumentKeys())
-        yield Desk(
+        yield LastingWorker(
             core, installation, session, authority, publishing, levels,
             documents,
         )  # fmt: skip
 
 
 async def test_three_signatures_are_valid_for_thirty_years(
-    desk: Desk, tmp_path: Path
+    lasting_worker: LastingWorker, tmp_path: Path
 ) -> None:
     """Three signers in turn, then B-LTA, then ten renewals: by stored trust alone."""
-    core, pdf = desk.core, make_pdf()
+    core, pdf = lasting_worker.core, make_pdf()
     at = core.now
     for number in range(3):
         core.clock.forward(60)
-        pdf = await desk.sign(number, pdf, L.B_LTA if number == 2 else L.B_LT)
+        pdf = await lasting_worker.sign(number, pdf, L.B_LTA if number == 2 else L.B_LT)
     work = UpkeepWork(core.store, core.clock, "signing/h/1")
-    upkeep = LevelUpkeep(work, desk.documents, desk.levels)
+    upkeep = LevelUpkeep(work, lasting_worker.documents, lasting_worker.levels)
     versions = [pdf]
 
     # Once for data that is younger than the signatures, then ten times.
     for _ in range(1 + RENEWALS):
-        core.clock.at = await desk.due()
-        await desk.publishing.submit()
+        core.clock.at = await lasting_worker.due()
+        await lasting_worker.publishing.submit()
         assert await upkeep.run() == 1
-        versions.append(await desk.newest())
+        versions.append(await lasting_worker.newest())
 
     assert core.now - at >= RENEWALS * INTERVAL - DAY
     assert all(later.startswith(former) for former, later in pairwise(versions))
     chain = (
-        read_ca(desk.installation.settings).public_bytes(Encoding.DER),
-        desk.root,
+        read_ca(lasting_worker.installation.settings).public_bytes(Encoding.DER),
+        lasting_worker.root,
     )
     stamps = 0
     for version in (versions[0], versions[-1]):
@@ -272,12 +272,15 @@ async def test_three_signatures_are_valid_for_thirty_years(
         assert said == ["Verification: OK"] * len(said)
         stamps = len(said)
         assert run_pdfsig(version, tmp_path).count("Signature is Valid.") == 3
-        assert lt_failures(version, desk.root, at + dt.timedelta(minutes=4)) == []
+        assert (
+            lt_failures(version, lasting_worker.root, at + dt.timedelta(minutes=4))
+            == []
+        )
     assert stamps == len(versions)
     soon = dt.timedelta(hours=1)
-    assert lta_failures(versions[0], desk.root, at + soon) == []
+    assert lta_failures(versions[0], lasting_worker.root, at + soon) == []
     newest = versions[-1]
-    assert lta_failures(newest, desk.root, core.now + soon) == []
-    told = await asyncio.to_thread(verify, newest, [desk.root])
+    assert lta_failures(newest, lasting_worker.root, core.now + soon) == []
+    told = await asyncio.to_thread(verify, newest, [lasting_worker.root])
     assert [one.level for one in told.signatures] == ["B-LTA"] * 3
     assert told.valid

@@ -14,7 +14,7 @@ from tests.support.factories.claims import ended
 from tests.support.factories.core import (
     CERTIFICATE,
     DIGEST,
-    CoreParts,
+    CoreFixture,
     keyed,
     prepared,
     signed_view,
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.storage
 A, S = ActivationState, IntentState
 
 
-async def test_work_comes_with_its_rows(core: CoreParts) -> None:
+async def test_work_comes_with_its_rows(core: CoreFixture) -> None:
     """A claim brings person, credential and requests as they are now."""
     signer = await core.add_signer()
     await core.add_activation(signer, items=2)
@@ -41,7 +41,7 @@ async def test_work_comes_with_its_rows(core: CoreParts) -> None:
     ]
 
 
-async def test_worker_signs_a_batch_item_by_item(core: CoreParts) -> None:
+async def test_worker_signs_a_batch_item_by_item(core: CoreFixture) -> None:
     """Three items, each published as it is ready; the audit says every step."""
     activation = await core.add_activation(await core.add_signer(), items=3)
     worker = core.claiming()
@@ -68,7 +68,7 @@ async def test_worker_signs_a_batch_item_by_item(core: CoreParts) -> None:
     ]
 
 
-async def test_worker_gives_one_item_of_a_batch_back(core: CoreParts) -> None:
+async def test_worker_gives_one_item_of_a_batch_back(core: CoreFixture) -> None:
     """A failed item harms no other, and its intent is closed."""
     activation = await core.add_activation(await core.add_signer(), items=2)
     worker = core.claiming()
@@ -95,7 +95,7 @@ async def test_worker_gives_one_item_of_a_batch_back(core: CoreParts) -> None:
     assert (await core.activation_state(activation))[0] is A.DONE
 
 
-async def test_worker_gives_up_for_good(core: CoreParts) -> None:
+async def test_worker_gives_up_for_good(core: CoreFixture) -> None:
     """What can never be signed is `fallida`, its intent closed and audited."""
     activation = await core.add_activation(await core.add_signer())
     worker = core.claiming()
@@ -119,7 +119,7 @@ async def test_worker_gives_up_for_good(core: CoreParts) -> None:
     assert core.completion_notifier.published == [activation]
 
 
-async def test_successor_closes_the_intent_of_a_dead_worker(core: CoreParts) -> None:
+async def test_successor_closes_the_intent_of_a_dead_worker(core: CoreFixture) -> None:
     """A claim after a crash closes what the dead one intended, and audits it."""
     activation = await core.add_activation(await core.add_signer())
     dead, heir = core.claiming("signing/h/1"), core.claiming("signing/h/2")
@@ -141,7 +141,7 @@ async def test_successor_closes_the_intent_of_a_dead_worker(core: CoreParts) -> 
     assert (rows[-2].event.attempt, rows[-1].event.attempt) == (1, 2)
 
 
-async def test_overtaken_worker_publishes_nothing(core: CoreParts) -> None:
+async def test_overtaken_worker_publishes_nothing(core: CoreFixture) -> None:
     """A worker that was frozen and thawed is refused at every step."""
     activation = await core.add_activation(await core.add_signer())
     frozen, heir = core.claiming("signing/h/1"), core.claiming("signing/h/2")
@@ -170,7 +170,7 @@ async def test_overtaken_worker_publishes_nothing(core: CoreParts) -> None:
     assert core.completion_notifier.published == []
 
 
-async def test_nothing_published_when_the_request_moved_on(core: CoreParts) -> None:
+async def test_nothing_published_when_the_request_moved_on(core: CoreFixture) -> None:
     """A request that is not `en_proceso` gets no document, not even half of one."""
     await core.add_activation(await core.add_signer())
     worker = core.claiming()
@@ -195,7 +195,7 @@ async def test_nothing_published_when_the_request_moved_on(core: CoreParts) -> N
     assert again.claim.documents[0].state is ItemState.KEYED
 
 
-async def test_restarted_worker_gets_its_work_back_at_once(core: CoreParts) -> None:
+async def test_restarted_worker_gets_its_work_back_at_once(core: CoreFixture) -> None:
     """A new start of the same slot ends the leases of the one before."""
     await core.add_activation(await core.add_signer())
     assert await core.claiming("signing/h/1").claim_next() is not None
@@ -207,7 +207,7 @@ async def test_restarted_worker_gets_its_work_back_at_once(core: CoreParts) -> N
     assert await core.claiming("signing/h/2").claim_next() is not None
 
 
-async def test_several_documents_in_one_transaction(core: CoreParts) -> None:
+async def test_several_documents_in_one_transaction(core: CoreFixture) -> None:
     """Each step takes all of them: every one audited, none without the others."""
     activation = await core.add_activation(await core.add_signer(), items=3)
     worker = core.claiming()

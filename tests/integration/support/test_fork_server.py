@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.processes.command_folder import make_place
+from tests.support.processes.command_folder import make_command_folder
 from tests.support.processes.forked_process import Running, Started
 from tests.support.processes.rubrica import run_rubrica, start_rubrica
 from tests.support.processes.scratch import free_port
@@ -51,7 +51,9 @@ sys.stdin.read()
 def place(tmp_path: Path) -> Path:
     """A settings file whose database is away."""
     port = free_port()
-    make_place(tmp_path, f"postgresql://rubrica@/none?host={tmp_path}&port={port}")
+    make_command_folder(
+        tmp_path, f"postgresql://rubrica@/none?host={tmp_path}&port={port}"
+    )
     return tmp_path / "settings.toml"
 
 
@@ -152,7 +154,7 @@ def test_standard_streams_environment_folder_and_umask_are_its_own(
 ) -> None:
     """As those of a process that is executed."""
     monkeypatch.chdir(tmp_path)
-    make_place(tmp_path)
+    make_command_folder(tmp_path)
     variables = {**os.environ, "RUBRICA_SETTINGS": "settings.toml"}
 
     done = run_rubrica("migrate", environment=variables)

@@ -14,16 +14,16 @@ from appliance.web.app import create_app
 from appliance.web.auth import public
 from appliance.web.body import Budget, Held, read_object
 from appliance.web.server.exchange import ArrivingBody
-from tests.support.faces.api_services import Parts, make_settings
+from tests.support.faces.api_services import ApiServices, make_settings
 
 JSON = {"Content-Type": "application/json"}
 BIG = 48 * 1024 * 1024
 
 
 @pytest.fixture
-def app(parts: Parts) -> Quart:
+def app(api_services: ApiServices) -> Quart:
     """The REST API."""
-    return create_api(parts)
+    return create_api(api_services)
 
 
 @pytest.fixture
@@ -145,11 +145,13 @@ async def test_who_asks_holds_it(tmp_path: Path) -> None:
     assert app.extensions["rubrica.budget"].held == 0
 
 
-async def test_body_slower_than_the_slowest_line(parts: Parts, client: Client) -> None:
+async def test_body_slower_than_the_slowest_line(
+    api_services: ApiServices, client: Client
+) -> None:
     """What comes must come at a rate: a trickle is not waited for by its length."""
-    person, _ = await parts.add_person()
+    person, _ = await api_services.add_person()
     headers = {
-        **await parts.bearer(person),
+        **await api_services.bearer(person),
         "Content-Type": "multipart/form-data; boundary=x",
         "Content-Length": "8000",
     }

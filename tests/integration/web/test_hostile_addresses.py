@@ -16,9 +16,9 @@ from appliance.domain.text.urls import read_address
 from appliance.settings import RevocationSettings
 from appliance.settings.pki import ExternalTsaSettings
 from appliance.settings.web import WebSettings
-from tests.support.browsers.demo_site import demo_site
-from tests.support.faces.api_services import Parts
-from tests.support.faces.console import NAME, PASSWORD, Site, open_site
+from tests.support.browsers.demo_site import running_demo_site
+from tests.support.faces.api_services import ApiServices
+from tests.support.faces.console import NAME, PASSWORD, Console, open_console
 from tests.support.faces.frame_role import Frame
 from worker.network.guarded_http import GuardedHttp, host_of
 from worker.network.http_client import BadAnswerError
@@ -57,9 +57,9 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console on a fresh database."""
-    async with open_site(tmp_path) as made:
+    async with open_console(tmp_path) as made:
         yield made
 
 
@@ -71,34 +71,38 @@ def test_helper_reads_or_gives_nothing(text: str) -> None:
     assert parts is None or (parts.hostname, parts.port) is not None
 
 
-async def test_sign_in_ends_well_wherever_it_was_to_lead(site: Site) -> None:
+async def test_sign_in_ends_well_wherever_it_was_to_lead(console: Console) -> None:
     """A right sign-in opens its session and leads into the console."""
     for text in HOSTILE:
-        site.cookies.clear()
-        shown = await site.get(f"/admin/login?{urlencode({'next': text})}")
-        fields = {"name": NAME, "password": PASSWORD, "code": site.code()}
-        answer = await site.send_form("/admin/login", {**fields, "next": text})
+        console.cookies.clear()
+        shown = await console.get(f"/admin/login?{urlencode({'next': text})}")
+        fields = {"name": NAME, "password": PASSWORD, "code": console.code()}
+        answer = await console.send_form("/admin/login", {**fields, "next": text})
 
         assert (shown.status, answer.status) == (200, 303), text
         assert answer.location.startswith("/admin/"), text
         assert answer.location.isascii(), text
-        assert COOKIE in site.cookies, text
-        assert (await site.get(answer.location)).status in {200, 303, 404}, text
+        assert COOKIE in console.cookies, text
+        assert (await console.get(answer.location)).status in {200, 303, 404}, text
 
 
-async def test_choice_of_language_leads_into_the_console(site: Site) -> None:
+async def test_choice_of_language_leads_into_the_console(console: Console) -> None:
     """Where the form says to go back to is nobody's word."""
     for text in HOSTILE:
-        answer = await site.send_form("/admin/language", {"lang": "en", "back": text})
+        answer = await console.send_form(
+            "/admin/language", {"lang": "en", "back": text}
+        )
 
         assert answer.status == 303, text
         assert answer.location.startswith("/admin/"), text
         assert answer.location.isascii(), text
 
 
-async def test_code_that_is_no_address_is_told_kindly(parts: Parts) -> None:
+async def test_code_that_is_no_address_is_told_kindly(
+    api_services: ApiServices,
+) -> None:
     """The public form takes addresses, for people copy them."""
-    client = create_api(parts).test_client()
+    client = create_api(api_services).test_client()
     for text in HOSTILE:
         answer = await client.get(
             "/verificar", query_string={"codigo": text}, headers=BROWSER
@@ -109,7 +113,7 @@ async def test_code_that_is_no_address_is_told_kindly(parts: Parts) -> None:
 
 async def test_page_of_the_frame_comes_whatever_frames_it(frame: Frame) -> None:
     """The Referer is noted where it says something, and nothing else hangs on it."""
-    token = await frame.desk.token()
+    token = await frame.services.token()
     for text in IN_HEADERS:
         headers = {"Referer": text, "Sec-Fetch-Dest": "iframe", "Origin": text}
         answer = await frame.page(token, **headers)
@@ -119,13 +123,13 @@ async def test_page_of_the_frame_comes_whatever_frames_it(frame: Frame) -> None:
 
 @pytest.mark.parametrize("name", HEADERS)
 async def test_headers_with_an_address_make_no_fault_of_ours(
-    parts: Parts, frame: Frame, site: Site, name: str
+    api_services: ApiServices, frame: Frame, console: Console, name: str
 ) -> None:
     """Host, Origin, Referer and what proxies say, on every face."""
     faces: list[tuple[Quart, tuple[str, ...]]] = [
-        (create_api(parts), ("/", "/verificar", "/solicitudes", "/no")),
+        (create_api(api_services), ("/", "/verificar", "/solicitudes", "/no")),
         (frame.app, ("/embed/", "/embed/api/init", "/no")),
-        (site.app, ("/admin/", "/admin/login", "/admin/language", "/no")),
+        (console.app, ("/admin/", "/admin/login", "/admin/language", "/no")),
     ]
     for app, paths in faces:
         client = app.test_client(use_cookies=False)
@@ -138,7 +142,7 @@ async def test_headers_with_an_address_make_no_fault_of_ours(
 @pytest.mark.parametrize("text", ["http://[", "//[", "http://a]b/"])
 def test_demo_site_answers_a_strange_target(tmp_path: Path, text: str) -> None:
     """The whole target of a call is somebody's word, as are Host and Origin."""
-    with demo_site(tmp_path) as running:
+    with running_demo_site(tmp_path) as running:
         where = urlsplit(running.url)
         own = f"{where.hostname}:{where.port}"
         for method, host in (("GET", own), ("POST", own), ("GET", text)):

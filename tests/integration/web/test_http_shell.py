@@ -14,7 +14,12 @@ from structlog.testing import capture_logs
 
 from appliance.api.app import create_api
 from appliance.web import auth, request_log
-from tests.support.faces.api_services import CUIL, ORIGIN, Parts, open_parts
+from tests.support.faces.api_services import (
+    CUIL,
+    ORIGIN,
+    ApiServices,
+    open_api_services,
+)
 from tests.support.factories.fakes import request_view
 
 PUBLIC = {
@@ -45,9 +50,9 @@ LOGIN = {"usuario": CUIL, "password": "no es"}
 
 
 @pytest.fixture
-def app(parts: Parts) -> Quart:
+def app(api_services: ApiServices) -> Quart:
     """The REST API."""
-    return create_api(parts)
+    return create_api(api_services)
 
 
 @pytest.fixture
@@ -140,11 +145,11 @@ async def test_bearer_invalid(client: Client, token: str) -> None:
     await problem(response, 401, "TOKEN_INVALID")
 
 
-async def test_expired_bearer_told(parts: Parts, client: Client) -> None:
+async def test_expired_bearer_told(api_services: ApiServices, client: Client) -> None:
     """An expired bearer has a code of its own."""
-    person, _ = await parts.add_person()
-    headers = await parts.bearer(person)
-    parts.clock.forward(900)
+    person, _ = await api_services.add_person()
+    headers = await api_services.bearer(person)
+    api_services.clock.forward(900)
 
     response = await client.get("/solicitudes", headers=headers)
 
@@ -154,12 +159,14 @@ async def test_expired_bearer_told(parts: Parts, client: Client) -> None:
 @pytest.mark.parametrize(
     "name", ["Authorization", "Content-Type", "If-Match", "Idempotency-Key"]
 )
-async def test_repeated_header_refused(parts: Parts, client: Client, name: str) -> None:
+async def test_repeated_header_refused(
+    api_services: ApiServices, client: Client, name: str
+) -> None:
     """Two headers of one kind are two meanings."""
     from werkzeug.datastructures import Headers  # noqa: PLC0415 (only here)
 
-    person, _ = await parts.add_person()
-    headers = Headers(list((await parts.bearer(person)).items()))
+    person, _ = await api_services.add_person()
+    headers = Headers(list((await api_services.bearer(person)).items()))
     headers.add(name, "a")
     if name != "Authorization":
         headers.add(name, "b")
@@ -328,13 +335,17 @@ async def test_error_told_in_language_asked_for(
     assert (await problem(response, 404, "NOT_FOUND"))["detail"] == said
 
 
-async def test_unknown_error_is_silent(parts: Parts, client: Client) -> None:
+async def test_unknown_error_is_silent(
+    api_services: ApiServices, client: Client
+) -> None:
     """An unknown error says nothing but the id under which the log knows it."""
-    person, _ = await parts.add_person()
-    parts.requests.failure = RuntimeError("secreto")
+    person, _ = await api_services.add_person()
+    api_services.requests.failure = RuntimeError("secreto")
 
     with capture_logs() as logs:
-        response = await client.get("/solicitudes", headers=await parts.bearer(person))
+        response = await client.get(
+            "/solicitudes", headers=await api_services.bearer(person)
+        )
 
     members = await problem(response, 500, "INTERNAL")
     assert "secreto" not in json.dumps(members)
@@ -346,12 +357,12 @@ async def test_unknown_error_is_silent(parts: Parts, client: Client) -> None:
 
 
 async def test_one_event_a_request_of_listed_fields(
-    parts: Parts, client: Client
+    api_services: ApiServices, client: Client
 ) -> None:
     """One wide event, without query string, path or token."""
-    person, _ = await parts.add_person()
-    parts.requests.views = [request_view(7, person)]
-    headers = await parts.bearer(person)
+    person, _ = await api_services.add_person()
+    api_services.requests.views = [request_view(7, person)]
+    headers = await api_services.bearer(person)
 
     with capture_logs() as logs:
         await client.get("/solicitudes/7/documento?clave=SECRETO", headers=headers)
@@ -445,8 +456,10 @@ async def test_no_cors_outside_its_paths(client: Client) -> None:
 
 async def test_plain_http_tells_no_hsts(tmp_path: Path) -> None:
     """A trial over http must not pin https."""
-    async with open_parts(tmp_path, web={"base_url": "http://127.0.0.1:8080"}) as parts:
-        response = await create_api(parts).test_client().get("/healthz")
+    async with open_api_services(
+        tmp_path, web={"base_url": "http://127.0.0.1:8080"}
+    ) as api_services:
+        response = await create_api(api_services).test_client().get("/healthz")
 
     assert "Strict-Transport-Security" not in response.headers
 

@@ -12,7 +12,7 @@ import pytest
 from appliance.core.system.port_holders import holder_of
 from appliance.runtime.processes import bind
 from appliance.settings import SettingsError
-from tests.support.processes.command_folder import CommandPlace, make_place
+from tests.support.processes.command_folder import CommandFolder, make_command_folder
 
 
 class _Ready(BaseHTTPRequestHandler):
@@ -40,9 +40,9 @@ def other() -> Iterator[int]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, other: int) -> CommandPlace:
+def command_folder(tmp_path: Path, other: int) -> CommandFolder:
     """An installation whose API has the other one's port."""
-    make_place(tmp_path)
+    make_command_folder(tmp_path)
     settings = tmp_path / "settings.toml"
     web = "\n".join(
         (
@@ -54,7 +54,7 @@ def place(tmp_path: Path, other: int) -> CommandPlace:
         )
     )
     settings.write_text(f"{settings.read_text()}\n{web}\n")
-    return CommandPlace(tmp_path)
+    return CommandFolder(tmp_path)
 
 
 def _free() -> int:
@@ -75,9 +75,11 @@ def test_listener_says_who_has_its_port(other: int) -> None:
         bind(f"127.0.0.1:{other}", 1)
 
 
-def test_command_says_who_and_what_to_do(place: CommandPlace, other: int) -> None:
+def test_command_says_who_and_what_to_do(
+    command_folder: CommandFolder, other: int
+) -> None:
     """Each taken port with its holder and the keys that choose it; else nothing."""
-    said = place.run("check-ports", status=1)
+    said = command_folder.run("check-ports", status=1)
 
     assert said.startswith(
         f"127.0.0.1:{other}: cannot be listened on (it is in use by "
@@ -85,27 +87,29 @@ def test_command_says_who_and_what_to_do(place: CommandPlace, other: int) -> Non
     assert f"process {os.getpid()}" in said
     assert "web.listen_api and web.base_url in " in said
     assert "listen_embed" not in said
-    settings = place.folder / "settings.toml"
+    settings = command_folder.folder / "settings.toml"
     settings.write_text(settings.read_text().replace(str(other), str(_free())))
-    assert place.run("check-ports") == ""
+    assert command_folder.run("check-ports") == ""
 
 
-def test_demo_site_is_looked_at_too(place: CommandPlace, other: int) -> None:
+def test_demo_site_is_looked_at_too(command_folder: CommandFolder, other: int) -> None:
     """Its port is kept in a file of its own."""
-    settings = place.folder / "settings.toml"
+    settings = command_folder.folder / "settings.toml"
     settings.write_text(settings.read_text().replace(str(other), str(_free())))
-    site = place.folder / "demo-host.json"
+    site = command_folder.folder / "demo-host.json"
     site.write_text(f'{{"listen": "127.0.0.1:{other}"}}')
 
-    assert f"listen in {site}" in place.run("check-ports", status=1)
+    assert f"listen in {site}" in command_folder.run("check-ports", status=1)
 
 
-def test_another_ones_readiness_is_not_ours(place: CommandPlace) -> None:
+def test_another_ones_readiness_is_not_ours(command_folder: CommandFolder) -> None:
     """A process that ended is not ready, whoever answers at its address."""
-    ended = place.begin("check-config")
+    ended = command_folder.begin("check-config")
     ended.communicate(timeout=60)
 
-    said = place.run("ready", "--wait", "30", "--pid", str(ended.pid), status=1)
+    said = command_folder.run(
+        "ready", "--wait", "30", "--pid", str(ended.pid), status=1
+    )
 
     assert said == f"process {ended.pid}, which was to get ready, has ended\n"
-    assert place.run("ready", "--pid", str(os.getpid())) == "Ready.\n"
+    assert command_folder.run("ready", "--pid", str(os.getpid())) == "Ready.\n"

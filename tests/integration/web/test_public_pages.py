@@ -8,7 +8,7 @@ from quart.typing import TestClientProtocol as HttpClient
 
 from appliance.api.app import create_api
 from appliance.domain.vocab import VouchedBy
-from tests.support.faces.api_services import CUIL, EMAIL, Parts, open_parts
+from tests.support.faces.api_services import CUIL, EMAIL, ApiServices, open_api_services
 
 BROWSER = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
@@ -21,16 +21,16 @@ DOCS = "https://docs.example/rubrica"
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """The core of a face whose documentation is somewhere."""
-    async with open_parts(tmp_path, web={"documentation_url": DOCS}) as made:
+    async with open_api_services(tmp_path, web={"documentation_url": DOCS}) as made:
         yield made
 
 
 @pytest.fixture
-def client(parts: Parts) -> HttpClient:
+def client(api_services: ApiServices) -> HttpClient:
     """A browser's calls."""
-    return create_api(parts).test_client()
+    return create_api(api_services).test_client()
 
 
 async def test_home_says_what_this_is(client: HttpClient) -> None:
@@ -112,8 +112,10 @@ async def test_unknown_code_can_be_corrected(client: HttpClient) -> None:
 
 async def test_address_that_looks_too_often_waits(tmp_path: Path) -> None:
     """Whatever the codes; a browser is told on a page."""
-    async with open_parts(tmp_path, stamp={"looks_per_minute_address": 3}) as parts:
-        client = create_api(parts).test_client()
+    async with open_api_services(
+        tmp_path, stamp={"looks_per_minute_address": 3}
+    ) as api_services:
+        client = create_api(api_services).test_client()
         answers = [
             await client.get(f"/verificar/{CODE[:-1]}{last}", headers=BROWSER)
             for last in "ABCD"
@@ -159,10 +161,10 @@ async def test_errors_are_pages_for_people(
 
 
 async def test_page_speaks_the_language_of_its_link(
-    parts: Parts, client: HttpClient
+    api_services: ApiServices, client: HttpClient
 ) -> None:
     """`?lang=` is stronger than the browser's wish, and stays while one looks."""
-    link = await parts.invitations.invite(
+    link = await api_services.invitations.invite(
         "console:c1", CUIL, "Ana Núñez", EMAIL, VouchedBy.OFFICER
     )
     for path in ("/", "/verificar", "/revocar", f"/alta/{link.code}"):
@@ -174,10 +176,10 @@ async def test_page_speaks_the_language_of_its_link(
 
 
 async def test_enrolment_tells_every_fault_at_once(
-    parts: Parts, client: HttpClient
+    api_services: ApiServices, client: HttpClient
 ) -> None:
     """Each field says its own, and nothing secret comes back."""
-    link = await parts.invitations.invite(
+    link = await api_services.invitations.invite(
         "console:c1", CUIL, "Ana Núñez", EMAIL, VouchedBy.OFFICER
     )
     form = {

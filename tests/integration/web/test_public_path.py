@@ -10,7 +10,12 @@ import pytest
 from appliance.domain.vocab import RequestState, VouchedBy
 from appliance.web.server.public_path import paths_of, without
 from tests.support.faces.api_caller import SIGN, Caller
-from tests.support.faces.api_services import EMAIL, Parts, make_settings, open_parts
+from tests.support.faces.api_services import (
+    EMAIL,
+    ApiServices,
+    make_settings,
+    open_api_services,
+)
 from tests.support.factories.fakes import request_view
 
 BASE = "https://firma.example/firma-api"
@@ -18,15 +23,15 @@ CUIL = "20055361682"
 
 
 @pytest.fixture
-async def under_path(tmp_path: Path) -> AsyncIterator[Parts]:
+async def under_path(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """The core of a face whose public address has a path."""
     web = {"base_url": BASE, "web_url": "https://firma.example/sesiones"}
-    async with open_parts(tmp_path, web=web) as opened:
+    async with open_api_services(tmp_path, web=web) as opened:
         yield opened
 
 
 @pytest.fixture
-async def caller(under_path: Parts) -> Caller:
+async def caller(under_path: ApiServices) -> Caller:
     """A signer with two requests that wait, and a signed one."""
     person, _ = await under_path.add_person()
     await under_path.add_requests(person, 7, 9)
@@ -69,7 +74,7 @@ async def test_web_server_may_keep_or_strip_it(caller: Caller, prefix: str) -> N
         assert (await caller.get(f"{prefix}{path}")).status_code == status
 
 
-async def test_links_carry_it(under_path: Parts, caller: Caller) -> None:
+async def test_links_carry_it(under_path: ApiServices, caller: Caller) -> None:
     """The signed document's, the next page's, and the one of work going on."""
     signed = await caller.post(
         "/firma-api/solicitudes/firmar", {**SIGN, "solicitudId": 9}
@@ -86,7 +91,9 @@ async def test_links_carry_it(under_path: Parts, caller: Caller) -> None:
     assert (await caller.client.get(path)).status_code == 200
 
 
-async def test_people_and_tokens_carry_it(under_path: Parts, caller: Caller) -> None:
+async def test_people_and_tokens_carry_it(
+    under_path: ApiServices, caller: Caller
+) -> None:
     """Links that people get, the code of a stamp, `iss` and `aud`."""
     invited = await under_path.invitations.invite(
         "operator", CUIL, "Ana", f"b{EMAIL}", VouchedBy.OFFICER

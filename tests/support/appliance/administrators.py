@@ -159,23 +159,23 @@ def build_town(appliance: Appliance) -> Town:
     signer = appliance.new_person("Joaquín Ibáñez")
 
     async def integrators(front: ServiceRegistry) -> tuple[tuple[str, str], str]:
-        desk = front.integrators
-        await desk.create(ACTOR, code, "Estudio Contable Sur")
-        used = await desk.create_key(ACTOR, code, "Backend de facturación", None)
+        services = front.integrators
+        await services.create(ACTOR, code, "Estudio Contable Sur")
+        used = await services.create_key(ACTOR, code, "Backend de facturación", None)
         until = front.clock.now() + timedelta(days=90)
-        old = await desk.create_key(ACTOR, code, "Portal de clientes", until)
-        await desk.rotate_key(ACTOR, old.key.id, 86_400)
-        gone = await desk.create_key(ACTOR, code, "Prueba", None)
+        old = await services.create_key(ACTOR, code, "Portal de clientes", until)
+        await services.rotate_key(ACTOR, old.key.id, 86_400)
+        gone = await services.create_key(ACTOR, code, "Prueba", None)
         await front.sessions.open(code, used.secret)
         async with front.core.store.write() as transaction:
             await IntegratorStore(transaction).flag_key(
                 old.key.id, FlagReason.BROWSER, front.clock.now()
             )
-        await desk.revoke_key(ACTOR, gone.key.id)
-        domain = await desk.add_domain(
+        await services.revoke_key(ACTOR, gone.key.id)
+        domain = await services.add_domain(
             ACTOR, code, "https://clientes.estudiosur.example"
         )
-        await desk.add_domain(ACTOR, code, "http://localhost:3000")
+        await services.add_domain(ACTOR, code, "http://localhost:3000")
         await front.sessions.note_seen(code, domain.origin)
         for origin in _BLOCKED:
             for _ in range(3):

@@ -1,9 +1,9 @@
 """An appliance that is backed up, lost and made anew.
 
-with site_with_backups(folder, "sqlite") as site:
-    site.back_up_all()
-    lost = site.lose()
-    site.restore_all()
+with appliance_with_backups(folder, "sqlite") as restorable_appliance:
+    restorable_appliance.back_up_all()
+    lost = restorable_appliance.lose()
+    restorable_appliance.restore_all()
 """
 
 import shutil
@@ -22,7 +22,7 @@ from tests.support.processes.setup_cache import copy_installation
 
 
 @dataclass
-class Site:
+class RestorableAppliance:
     """An appliance with somebody who signs, and two places for its backups."""
 
     appliance: Appliance
@@ -100,7 +100,9 @@ class Site:
 
 
 @contextmanager
-def site_with_backups(places: Path, database: str) -> Iterator[Site]:
+def appliance_with_backups(
+    places: Path, database: str
+) -> Iterator[RestorableAppliance]:
     """A running one, with a key of age's for its backups.
 
     Args:
@@ -116,7 +118,7 @@ def site_with_backups(places: Path, database: str) -> Iterator[Site]:
 
 
 @contextmanager
-def backed_up(appliance: Appliance, places: Path) -> Iterator[Site]:
+def backed_up(appliance: Appliance, places: Path) -> Iterator[RestorableAppliance]:
     """The same, of one that runs already.
 
     Args:
@@ -133,30 +135,37 @@ def backed_up(appliance: Appliance, places: Path) -> Iterator[Site]:
     recipient = made.stderr.rpartition(" ")[2].strip()
     folder = appliance.folder
     try:
-        yield Site(appliance, appliance.new_person(), places, recipient)
+        yield RestorableAppliance(appliance, appliance.new_person(), places, recipient)
     finally:
         appliance.configure()
         shutil.rmtree(_lost(folder), ignore_errors=True)
 
 
 @contextmanager
-def copied(site: Site, places: Path, database: str) -> Iterator[Site]:
+def copied(
+    restorable_appliance: RestorableAppliance, places: Path, database: str
+) -> Iterator[RestorableAppliance]:
     """A copy of one that was stopped, with the same people; it is not started.
 
     Args:
-        site: it.
+        restorable_appliance: it.
         places: an empty folder for the copy's backups.
         database: `sqlite`, or the URL of a copy of its database.
     """
     _make_places(places)
-    shutil.copy2(site.places / "key", places / "key")
-    source = site.appliance.folder
+    shutil.copy2(restorable_appliance.places / "key", places / "key")
+    source = restorable_appliance.appliance.folder
     with short_folder() as folder:
         appliance = Appliance(folder, database=database)
         try:
             record = [path.name for path in source.glob("rubrica.db*")]
             copy_installation(source, folder, (*MADE, "documents", *record))
-            yield Site(appliance, site.person, places, site.recipient)
+            yield RestorableAppliance(
+                appliance,
+                restorable_appliance.person,
+                places,
+                restorable_appliance.recipient,
+            )
         finally:
             # What was not brought back is to be closed as well.
             folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,7 +1,7 @@
 """An appliance whose documents are in a bucket, by a link that can be cut.
 
-with bucket_site() as site:
-    with site.link.cut():
+with running_bucket_appliance() as bucket_appliance:
+    with bucket_appliance.link.cut():
         …
 """
 
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.appliance.appliance import Appliance
-from tests.support.factories.document_storage import BucketPlace
+from tests.support.factories.document_storage import BucketStorage
 from tests.support.processes.scratch import short_folder
 from tests.support.services.s3 import S3Server, lines
 from tests.support.services.tcp_links import Link
 
 
 @dataclass(frozen=True)
-class BucketSite:
+class BucketAppliance:
     """All of it."""
 
     appliance: Appliance
     server: S3Server
     link: Link
-    place: BucketPlace
+    place: BucketStorage
     """The bucket, asked without the link."""
 
     def copy_to_folder(self) -> None:
@@ -40,7 +40,9 @@ class BucketSite:
 
 
 @contextmanager
-def bucket_site(*, in_bucket: bool = True, signing: str = "") -> Iterator[BucketSite]:
+def running_bucket_appliance(
+    *, in_bucket: bool = True, signing: str = ""
+) -> Iterator[BucketAppliance]:
     """Set one up, and start it.
 
     Args:
@@ -58,7 +60,7 @@ def bucket_site(*, in_bucket: bool = True, signing: str = "") -> Iterator[Bucket
         appliance = Appliance(
             folder, signing=signing, more=documents if in_bucket else ""
         )
-        place = BucketPlace(server.settings(bucket))
+        place = BucketStorage(server.settings(bucket))
         try:
             appliance.set_up()
             if in_bucket:
@@ -66,6 +68,6 @@ def bucket_site(*, in_bucket: bool = True, signing: str = "") -> Iterator[Bucket
                 marked = appliance.rubrica("migrate")
                 assert marked.returncode == 0, marked.stderr
             appliance.start()
-            yield BucketSite(appliance, server, link, place)
+            yield BucketAppliance(appliance, server, link, place)
         finally:
             appliance.close()

@@ -29,7 +29,7 @@ class DemoSite:
 
 
 @contextmanager
-def demo_site(folder: Path, **play: Any) -> Iterator[DemoSite]:
+def running_demo_site(folder: Path, **play: Any) -> Iterator[DemoSite]:
     """Run the demo site on 127.0.0.1 and a played service on localhost.
 
     Args:

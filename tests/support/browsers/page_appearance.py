@@ -1,6 +1,6 @@
 """A page in every size and scheme: pictures, accessibility, nothing cut off.
 
-    look = Look(await open_page(LOADED_AT), open_page, "console")
+    look = PageAppearance(await open_page(LOADED_AT), open_page, "console")
     await page.goto(url)
     await look.at("home")
     assert look.faults == []
@@ -33,7 +33,7 @@ EACH_FITS: Final = """() => [...document.querySelectorAll("body *")]
 
 
 @dataclass
-class Look:
+class PageAppearance:
     """Looks at what one page shows, and keeps what is wrong.
 
     Args:

@@ -1,6 +1,6 @@
 """Who calls the REST API as one person, over fakes where workers stand.
 
-caller = Caller(parts, await parts.bearer(person))
+caller = Caller(api_services, await api_services.bearer(person))
 response = await caller.get("/solicitudes")
 """
 
@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from appliance.api.app import create_api
-from tests.support.faces.api_services import Parts
+from tests.support.faces.api_services import ApiServices
 
 SIGN = {"solicitudId": 7, "password": "clave de firma"}
 """Body of a call of firmar."""
@@ -17,8 +17,8 @@ SIGN = {"solicitudId": 7, "password": "clave de firma"}
 class Caller:
     """Calls the API with the same headers each time."""
 
-    def __init__(self, parts: Parts, headers: dict[str, str]) -> None:
-        self.client = create_api(parts).test_client(use_cookies=False)
+    def __init__(self, api_services: ApiServices, headers: dict[str, str]) -> None:
+        self.client = create_api(api_services).test_client(use_cookies=False)
         self.headers = headers
 
     async def get(self, path: str, **headers: str) -> Any:

@@ -43,7 +43,7 @@ from appliance.pki.validation.trust_anchors import Trust
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
-from tests.support.factories.cached_hashes import KeptHashes
+from tests.support.factories.cached_hashes import CachedHashes
 from tests.support.factories.fakes import (
     FakeBatchSigning,
     FakeHealth,
@@ -98,7 +98,7 @@ def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
 
 
 @dataclass
-class Parts:
+class ApiServices:
     """The core of a face, as `ApiCore` has it, and what tests steer it by."""
 
     settings: Settings
@@ -106,7 +106,7 @@ class Parts:
     store: Database
     sealer: SecretBox
     lookup: LookupKey
-    hashes: KeptHashes
+    hashes: CachedHashes
     tokens: AccessTokens
     login: Login
     links: DownloadLinks
@@ -193,7 +193,9 @@ class Parts:
 
 
 @asynccontextmanager
-async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Parts]:
+async def open_api_services(
+    folder: Path, **tables: dict[str, Any]
+) -> AsyncIterator[ApiServices]:
     """Build the parts over a fresh database, and close them."""
     settings = make_settings(folder, **tables)
     await lay_tables(settings)
@@ -210,13 +212,13 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
     host = SigningHost(folder)
     await host.beat(store, clock.now())
     asks = issuing(store, clock, host.hosts(store, clock), signing_passwords, passwords)
-    parts = Parts(
+    parts = ApiServices(
         settings=settings,
         clock=clock,
         store=store,
         sealer=sealer,
         lookup=lookup,
-        hashes=KeptHashes(slots),
+        hashes=CachedHashes(slots),
         tokens=tokens,
         login=Login(store, lookup, sealer, clock, passwords, tokens, settings.auth),
         links=DownloadLinks(store, lookup, clock, settings.signing.link_ttl_s),

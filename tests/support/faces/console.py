@@ -1,9 +1,9 @@
 """The console over real services on a fresh database, without browsers.
 
-    async with open_site(folder) as site:
-        await site.sign_in()
-        answer = await site.get("/admin/")
-        answer = await site.post("/admin/integrators", code="acme", name="ACME")
+    async with open_console(folder) as console:
+        await console.sign_in()
+        answer = await console.get("/admin/")
+        answer = await console.post("/admin/integrators", code="acme", name="ACME")
 
 Workers and the sandbox are not there: what they would have done is put into the
 record, and PDFs are looked at by a fake.
@@ -48,11 +48,15 @@ from appliance.integrators.logos import Logos
 from appliance.keys.health import Health
 from appliance.people.person_store import PersonStore
 from appliance.requests.intake import Intake, IntakeOrder
-from tests.support.factories.cached_hashes import KeptHashes
+from tests.support.factories.cached_hashes import CachedHashes
 from tests.support.factories.fake_sandbox import PlayedSandbox
 from tests.support.factories.fakes import NOON, MovingClock
 from tests.support.factories.held_credential import hold
-from tests.support.factories.integrator_services import Desk, desk_settings, open_desk
+from tests.support.factories.integrator_services import (
+    IntegratorServices,
+    integrator_settings,
+    open_integrator_services,
+)
 from tests.support.pki.outside_ca import OutsideCa
 
 ADMIN_URL: Final = "http://127.0.0.1:8082"
@@ -145,12 +149,12 @@ class Answer:
 
 
 @dataclass
-class Site:
+class Console:
     """A browser without scripts at a console, and the services behind."""
 
     app: Quart
     front: AdminServiceRegistry
-    desk: Desk
+    services: IntegratorServices
     totp: pyotp.TOTP
     clock: MovingClock
     cookies: dict[str, str] = field(default_factory=dict)
@@ -234,7 +238,7 @@ class Site:
 
     async def rows_of(self, actor: str) -> int:
         """How many audit rows somebody left."""
-        async with self.desk.store.read() as transaction:
+        async with self.services.store.read() as transaction:
             writers = await transaction.audit.writers()
             rows = [r for w in writers for r in await transaction.audit.of_writer(w)]
         return sum(row.event.actor == actor for row in rows)
@@ -249,7 +253,7 @@ class Site:
         enrolled: bool = True,
     ) -> PersonId:
         """Somebody invited, or enrolled with a certificate."""
-        made = await self.desk.invitations.invite(
+        made = await self.services.invitations.invite(
             ACTOR, cuil, name, f"{cuil}@demo.example", VouchedBy.DEMO
         )
         self.clock.forward(1)
@@ -259,11 +263,11 @@ class Site:
 
     async def enrol(self, person: PersonId, cuil: str, name: str) -> None:
         """Do what the person and the worker would."""
-        async with self.desk.store.write() as transaction:
+        async with self.services.store.write() as transaction:
             await PersonStore(transaction).move(
                 person, PersonState.INVITED, PersonState.ACTIVE
             )
-        await hold(self.desk.store, person, cuil, self.clock.now(), name=name)
+        await hold(self.services.store, person, cuil, self.clock.now(), name=name)
 
     async def request(
         self, cuil: str, name: str = "contrato.pdf", code: str = "acme"
@@ -274,16 +278,21 @@ class Site:
         return await self.front.intake.create_request(order, PDF)
 
 
-def _users(desk: Desk) -> ConsoleLogin:
+def _users(integrator_services: IntegratorServices) -> ConsoleLogin:
     """The desk's console, which need not hash everybody's password anew."""
-    hashes = KeptHashes(HashSlots())
+    hashes = CachedHashes(HashSlots())
     return ConsoleLogin(
-        desk.store, desk.lookup, desk.sealer, desk.clock, hashes, desk.settings
+        integrator_services.store,
+        integrator_services.lookup,
+        integrator_services.sealer,
+        integrator_services.clock,
+        hashes,
+        integrator_services.settings,
     )
 
 
 @asynccontextmanager
-async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
+async def open_console(folder: Path, url: str = "sqlite") -> AsyncIterator[Console]:
     """Build a console with one administrator, whose clock the test moves."""
     names = {
         "data_key_file": b"d",
@@ -294,18 +303,18 @@ async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
     for name, letter in names.items():
         (folder / name).write_text((letter * 32).hex())
         (folder / name).chmod(0o600)
-    settings = desk_settings(
+    settings = integrator_settings(
         folder,
         url,
         secrets={name: str(folder / name) for name in names},
         web={"admin_url": ADMIN_URL},
         auth={"login_per_minute_address": 1000, "login_per_minute_account": 100},
     )
-    async with open_desk(folder, url) as desk:
-        made = await _users(desk).create_user("operator", NAME, PASSWORD)
+    async with open_integrator_services(folder, url) as services:
+        made = await _users(services).create_user("operator", NAME, PASSWORD)
         totp = pyotp.parse_uri(made.totp_uri)
         assert isinstance(totp, pyotp.TOTP)
-        async with open_admin(settings, desk.clock) as opened:
+        async with open_admin(settings, services.clock) as opened:
             core, inspector = opened.core, FakeInspector()
             front = replace(
                 opened,
@@ -313,34 +322,34 @@ async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
                     core.store,
                     core.documents,
                     inspector,
-                    desk.clock,
+                    services.clock,
                     settings.documents,
                 ),
                 health=Health(
                     core.store,
                     inspector,
-                    desk.clock,
+                    services.clock,
                     core.tables,
                     core.clock_check,
                     core.documents.check,
                 ),
-                logos=Logos(core.store, inspector, desk.clock),
+                logos=Logos(core.store, inspector, services.clock),
                 stamp_samples=StampSamples(
                     core.store,
                     inspector,
-                    desk.clock,
+                    services.clock,
                     Stamping(settings.stamp, settings.verify_url),
                 ),
             )
             app = create_console(front)
             app.jinja_env.bytecode_cache = _COMPILED
-            yield Site(app, front, desk, totp, desk.clock)
+            yield Console(app, front, services, totp, services.clock)
 
 
-def write_pki(site: Site) -> OutsideCa:
+def write_pki(console: Console) -> OutsideCa:
     """Put the files of an internal CA where `hsm init` would."""
     ca = OutsideCa(NOON, "Rúbrica CA interna")
-    settings = site.front.settings
+    settings = console.front.settings
     settings.root_file.parent.mkdir(parents=True)
     settings.root_file.write_bytes(ca.root.public_bytes(Encoding.PEM))
     settings.ca_file.write_bytes(ca.issuing.public_bytes(Encoding.PEM))

@@ -17,7 +17,7 @@ from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind
 from appliance.identity.enrolment import Choice
 from appliance.people.person_store import PersonStore
-from tests.support.faces.console import NAME, PASSWORD, Answer, Site, open_site
+from tests.support.faces.console import NAME, PASSWORD, Answer, Console, open_console
 from tests.support.pki.outside_ca import OutsideCa
 
 HERE = "/admin/integrators/acme"
@@ -28,18 +28,20 @@ KEY = re.compile(r"rbk_test_[0-9a-z]{12}_[0-9A-Za-z]{49}")
 
 
 @asynccontextmanager
-async def open_acme_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
+async def open_acme_console(
+    folder: Path, url: str = "sqlite"
+) -> AsyncIterator[Console]:
     """A console with the integrator `acme`, signed in."""
-    async with open_site(folder, url) as made:
+    async with open_console(folder, url) as made:
         await made.sign_in()
         await made.post("/admin/integrators", code="acme", name="ACME S.A.")
         yield made
 
 
-async def audited(site: Site, kind: EventKind) -> AuditEvent:
+async def audited(console: Console, kind: EventKind) -> AuditEvent:
     """The one row of a kind, by the administrator signed in."""
-    (event,) = await site.desk.audited(kind)
-    (user,) = [u for u in await site.front.console.users() if u.name == NAME]
+    (event,) = await console.services.audited(kind)
+    (user,) = [u for u in await console.front.console.users() if u.name == NAME]
     assert event.actor == user.actor
     return event
 
@@ -49,30 +51,32 @@ def sha256(ca: OutsideCa) -> str:
     return ca.root.fingerprint(hashes.SHA256()).hex()
 
 
-async def upload(site: Site, path: str, content: bytes, **fields: str) -> Answer:
+async def upload(console: Console, path: str, content: bytes, **fields: str) -> Answer:
     """Send a form with a file of certificates."""
     file = FileStorage(BytesIO(content), "a.pem", "file", "application/x-pem-file")
-    return await site.send_form(path, {"csrf": site.csrf, **fields}, {"file": file})
-
-
-async def enter(site: Site) -> Answer:
-    """Sign in, with a code of the moment."""
-    return await site.post(
-        "/admin/login", name=NAME, password=PASSWORD, code=site.code()
+    return await console.send_form(
+        path, {"csrf": console.csrf, **fields}, {"file": file}
     )
 
 
-async def begin_anew(site: Site, here: str) -> Answer:
+async def enter(console: Console) -> Answer:
+    """Sign in, with a code of the moment."""
+    return await console.post(
+        "/admin/login", name=NAME, password=PASSWORD, code=console.code()
+    )
+
+
+async def begin_anew(console: Console, here: str) -> Answer:
     """Revoke and invite anew, with a code of the moment."""
-    return await site.post(f"{here}/credentials/reissue", code=site.code())
+    return await console.post(f"{here}/credentials/reissue", code=console.code())
 
 
-async def open_session(site: Site, name: str) -> None:
+async def open_session(console: Console, name: str) -> None:
     """Have another administrator, signed in from elsewhere."""
-    made = await site.desk.console.create_user("operator", name, PASSWORD)
+    made = await console.services.console.create_user("operator", name, PASSWORD)
     totp = pyotp.parse_uri(made.totp_uri)
     assert isinstance(totp, pyotp.TOTP)
-    guest = replace(site, cookies={}, csrf="", totp=totp)
+    guest = replace(console, cookies={}, csrf="", totp=totp)
     await guest.get("/admin/login")
     answer = await guest.post(
         "/admin/login", name=name, password=PASSWORD, code=guest.code()
@@ -80,33 +84,33 @@ async def open_session(site: Site, name: str) -> None:
     assert answer.status == 303
 
 
-async def proven(site: Site, path: str, **fields: str) -> Answer:
+async def proven(console: Console, path: str, **fields: str) -> Answer:
     """Send a form that wants a code, with one of the moment."""
-    return await site.post(path, code=site.code(), **fields)
+    return await console.post(path, code=console.code(), **fields)
 
 
-async def change_telephone(site: Site) -> Answer:
+async def change_telephone(console: Console) -> Answer:
     """Take another TOTP for one's own account, which signs in from then on."""
     here = "/admin/account/totp"
-    shown = await proven(site, here, present=PASSWORD)
+    shown = await proven(console, here, present=PASSWORD)
     (uri,) = re.findall(r'href="(otpauth://[^"]+)"', shown.text)
     (offer,) = re.findall(r'name="offer" value="([^"]+)"', shown.text)
     totp = pyotp.parse_uri(unescape(uri))
     assert isinstance(totp, pyotp.TOTP)
-    site.totp = totp
-    return await proven(site, f"{here}/confirm", offer=offer)
+    console.totp = totp
+    return await proven(console, f"{here}/confirm", offer=offer)
 
 
-async def key_id(site: Site, label: str = "backend") -> str:
+async def key_id(console: Console, label: str = "backend") -> str:
     """A new key's id."""
-    made = await site.front.integrators.create_key("operator", "acme", label)
+    made = await console.front.integrators.create_key("operator", "acme", label)
     return made.key.id
 
 
-async def lock(site: Site, person: PersonId) -> None:
+async def lock(console: Console, person: PersonId) -> None:
     """Lock somebody's signing password."""
-    async with site.desk.store.write() as transaction:
-        await PersonStore(transaction).set_counted(person, 10, site.clock.now())
+    async with console.services.store.write() as transaction:
+        await PersonStore(transaction).set_counted(person, 10, console.clock.now())
 
 
 def shown_once(answer: Answer) -> str:
@@ -128,18 +132,18 @@ def invitation(**fields: str) -> dict[str, str]:
     }
 
 
-async def with_secret(site: Site) -> PersonId:
+async def with_secret(console: Console) -> PersonId:
     """Somebody who has chosen their passwords."""
-    made = await site.post("/admin/people", **invitation(vouched_by="demo"))
+    made = await console.post("/admin/people", **invitation(vouched_by="demo"))
     (code,) = set(re.findall(r"/alta/([A-Za-z0-9_-]{43})", made.text))
-    view = await site.desk.enrolment.look(code)
-    site.clock.forward(30)
-    await site.desk.host.beat(site.desk.store, site.clock.now())
+    view = await console.services.enrolment.look(code)
+    console.clock.forward(30)
+    await console.services.host.beat(console.services.store, console.clock.now())
     choice = Choice(
         "contraseña de ingreso",
         "contraseña de firma",
-        pyotp.TOTP(view.totp_secret).at(site.clock.now()),
+        pyotp.TOTP(view.totp_secret).at(console.clock.now()),
         view.opening,
     )
-    await site.desk.enrolment.complete(code, choice)
+    await console.services.enrolment.complete(code, choice)
     return view.person

@@ -1,7 +1,7 @@
 """The embed role over fresh storage, called over HTTP.
 
 async with open_frame(folder, assets) as frame:
-    answer = await frame.page(await frame.desk.token())
+    answer = await frame.page(await frame.services.token())
 """
 
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ from appliance.bootstrap import ServiceRegistry
 from appliance.integrators.logos import Logos
 from embed.app import create_embed
 from embed.assets import Assets
-from tests.support.faces.frame_services import CODE, FrameDesk, open_frame_desk
+from tests.support.faces.frame_services import CODE, FrameServices, open_frame_services
 from tests.support.factories.fake_sandbox import PlayedSandbox
 
 ORIGINS = ("https://app.example", "https://otra.example:8443")
@@ -36,7 +36,7 @@ SECURITY = {
 class Frame:
     """The role and its services."""
 
-    desk: FrameDesk
+    services: FrameServices
     app: Quart
     client: quart_typing.TestClientProtocol
 
@@ -59,8 +59,8 @@ class Frame:
 
     async def opened(self) -> tuple[str, dict[str, Any]]:
         """A bearer, and what the page was told with it."""
-        token = await self.desk.token()
-        page = await self.desk.desk.sessions.page(token, None)
+        token = await self.services.token()
+        page = await self.services.services.sessions.page(token, None)
         body = {"page": page.session_public_id, "init": init_of(token)}
         told = await (await self.call("init", body=body)).get_json()
         return told["bearer"], told["session"]
@@ -82,20 +82,22 @@ async def open_frame(folder: Path, assets: Assets) -> AsyncIterator[Frame]:
     """The role over fresh storage, with two registered origins."""
     web = {"iframe_url": "https://marco.example", "base_url": "https://firma.example"}
     documents = {"limit_bytes": 4096}
-    async with open_frame_desk(folder, web=web, documents=documents) as desk:
+    async with open_frame_services(folder, web=web, documents=documents) as services:
         for origin in ORIGINS:
-            await desk.desk.integrators.add_domain("operator", CODE, origin)
+            await services.services.integrators.add_domain("operator", CODE, origin)
         front = SimpleNamespace(
-            settings=desk.desk.settings,
-            clock=desk.desk.clock,
-            sessions=desk.desk.sessions,
-            framing=desk.framing,
-            frame_signing=desk.signing,
+            settings=services.services.settings,
+            clock=services.services.clock,
+            sessions=services.services.sessions,
+            framing=services.framing,
+            frame_signing=services.signing,
             health=None,
-            logos=Logos(desk.desk.store, PlayedSandbox(), desk.desk.clock),
+            logos=Logos(
+                services.services.store, PlayedSandbox(), services.services.clock
+            ),
         )
         app = create_embed(cast("ServiceRegistry", front), assets)
-        yield Frame(desk, app, app.test_client())
+        yield Frame(services, app, app.test_client())
 
 
 async def text(answer: Response) -> str:

@@ -1,7 +1,7 @@
 """The frame's use cases over real storage; only the sandbox is played.
 
-async with open_frame_desk(folder, url) as desk:
-    opened = await desk.open(desk.claim(person))
+async with open_frame_services(folder, url) as services:
+    opened = await services.open(services.claim(person))
 """
 
 import hashlib
@@ -62,7 +62,10 @@ from tests.support.factories.fakes import (
     FakeWorkNotifier,
     FixedDocumentKeys,
 )
-from tests.support.factories.integrator_services import Desk, open_desk
+from tests.support.factories.integrator_services import (
+    IntegratorServices,
+    open_integrator_services,
+)
 from tests.support.factories.signing_host import INSTALLATION
 
 ADDRESS = "192.0.2.7"
@@ -122,10 +125,10 @@ class Someone:
 
 
 @dataclass
-class FrameDesk:
+class FrameServices:
     """The frame's services, and what tests steer them by."""
 
-    desk: Desk
+    services: IntegratorServices
     framing: Ceremony
     signing: EmbedSessionSigning
     key: str
@@ -135,31 +138,31 @@ class FrameDesk:
         """A session token."""
         key = self.key
         if code != CODE:
-            await self.desk.integrators.create("operator", code, code.upper())
-            made = await self.desk.integrators.create_key("operator", code, "k")
+            await self.services.integrators.create("operator", code, code.upper())
+            made = await self.services.integrators.create_key("operator", code, "k")
             key = made.secret
-        return (await self.desk.sessions.open(code, key)).token
+        return (await self.services.sessions.open(code, key)).token
 
     async def add_person(
         self, cuil: str = "20267565393", state: PersonState = PersonState.ACTIVE
     ) -> Someone:
         """Record a person."""
-        desk = self.desk
+        services = self.services
         person = PersonId(new_id())
         seed = pyotp.random_base32()
         email = f"{cuil}@demo.example"
         new = NewPerson(
             person=Person(person, cuil, "Ana Pérez", state, "es"),
             email_sealed=b"-",
-            email_index=email_index(desk.lookup, email),
+            email_index=email_index(services.lookup, email),
             vouched_by=VouchedBy.DEMO,
             login_phc="-",
-            totp_sealed=desk.sealer.seal(
+            totp_sealed=services.sealer.seal(
                 seed.encode(), table="login_secret", row=person, column="totp_sealed"
             ),
             signing=SigningSecret(b"-" * 16, {}, 1, "00"),
         )
-        async with desk.store.write() as transaction:
+        async with services.store.write() as transaction:
             await PersonStore(transaction).add(new)
             if state is PersonState.ACTIVE:
                 await CredentialStore(transaction).add(
@@ -173,7 +176,7 @@ class FrameDesk:
 
     def code(self, someone: Someone) -> str:
         """Their present code, by the desk's clock."""
-        return someone.totp.at(self.desk.clock.now())
+        return someone.totp.at(self.services.clock.now())
 
     def claim(self, someone: Someone, **changes: str | None) -> Claim:
         """What a host says of somebody."""
@@ -191,7 +194,7 @@ class FrameDesk:
     ) -> OpenedFrame:
         """Send an init."""
         token = token or await self.token()
-        whose = await self.desk.sessions.page(token, None)
+        whose = await self.services.sessions.page(token, None)
         return await self.framing.init(
             InitOrder(
                 page=page or whose.session_public_id,
@@ -214,13 +217,13 @@ class FrameDesk:
             session = view.session
         await self.framing.identify(session, self.claim(someone), ADDRESS)
         session = await self.again(session)
-        self.desk.clock.forward(30)
+        self.services.clock.forward(30)
         view = await self.framing.prove(session, self.code(someone), ADDRESS)
         return view.session
 
     async def again(self, session: EmbedSession) -> EmbedSession:
         """A session as it stands now."""
-        async with self.desk.store.read() as transaction:
+        async with self.services.store.read() as transaction:
             now = await SessionStore(transaction).get(session.id)
         assert now is not None
         return now
@@ -235,7 +238,7 @@ class FrameDesk:
     ) -> None:
         """Have a pending request end, as a worker or the reconciler would."""
         assert request is not None
-        async with self.desk.store.write() as transaction:
+        async with self.services.store.write() as transaction:
             view = await RequestStore(transaction).get(request, lock=True)
             assert view is not None
             await begin_request(transaction, request, "ff" * 32)
@@ -246,7 +249,7 @@ class FrameDesk:
                     request, view.integrator, "a.pdf", sha256, 5000, "B-B"
                 )
                 await DocumentStore(transaction).sealed(
-                    request, signed, self.desk.clock.now()
+                    request, signed, self.services.clock.now()
                 )
             await RequestStore(transaction).move(
                 request, RequestState.IN_PROGRESS, then, reason
@@ -254,12 +257,12 @@ class FrameDesk:
 
 
 @asynccontextmanager
-async def open_frame_desk(
+async def open_frame_services(
     folder: Path, url: str = "sqlite", **top: Any
-) -> AsyncIterator[FrameDesk]:
+) -> AsyncIterator[FrameServices]:
     """Build the frame's services over a fresh database."""
-    async with open_desk(folder, url, **top) as desk:
-        settings, store, clock = desk.settings, desk.store, desk.clock
+    async with open_integrator_services(folder, url, **top) as services:
+        settings, store, clock = services.settings, services.store, services.clock
         documents, inspector = (
             LocalBlobStore(folder / "documents", FixedDocumentKeys()),
             FakeInspector(),
@@ -267,14 +270,14 @@ async def open_frame_desk(
         views = EmbedSessionViews(
             store, clock, settings.verify_url, trial=settings.trial
         )
-        throttle = Throttle(store, desk.lookup, clock, settings.auth)
+        throttle = Throttle(store, services.lookup, clock, settings.auth)
         stamping = Stamping(settings.stamp, settings.verify_url)
         requests = Requests(store, documents, inspector, clock, stamping)
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
         signing = Signing(
             store,
             PasswordAttempts(store, passwords, clock, settings.signing, INSTALLATION),
-            desk.host.hosts(store, clock),
+            services.host.hosts(store, clock),
             stamping,
             FakeWorkNotifier(),
             FakeCompletionNotifier(),
@@ -282,28 +285,28 @@ async def open_frame_desk(
             settings.signing,
             Shielded(),
         )
-        await desk.integrators.create("operator", CODE, "ACME S.A.")
-        made = await desk.integrators.create_key("operator", CODE, "backend")
-        yield FrameDesk(
-            desk,
+        await services.integrators.create("operator", CODE, "ACME S.A.")
+        made = await services.integrators.create_key("operator", CODE, "backend")
+        yield FrameServices(
+            services,
             Ceremony(
                 store=store,
                 documents=documents,
                 inspector=inspector,
                 clock=clock,
-                sessions=desk.sessions,
-                progress=desk.progress,
+                sessions=services.sessions,
+                progress=services.progress,
                 identity=EmbedSessionIdentity(
                     store,
-                    desk.lookup,
-                    desk.sealer,
+                    services.lookup,
+                    services.sealer,
                     clock,
                     throttle,
-                    desk.progress,
+                    services.progress,
                     settings.auth.codes_per_session,
                 ),
                 frame_requests=EmbedSessionRequests(
-                    store, desk.lookup, clock, desk.progress
+                    store, services.lookup, clock, services.progress
                 ),
                 intake=Intake(store, documents, inspector, clock, settings.documents),
                 requests=requests,
@@ -316,7 +319,7 @@ async def open_frame_desk(
                 views,
                 signing,
                 requests,
-                DownloadLinks(store, desk.lookup, clock, 900),
+                DownloadLinks(store, services.lookup, clock, 900),
                 "https://firma.example",
                 stamping,
                 inspector,

@@ -1,7 +1,7 @@
 """*Salud* as somebody reads it, and figures as roles hand them over.
 
-hand_over(site, "signing", sample("rubrica_redis_connected", 0))
-assert "Atención" in (await told(site, "ground"))["Redis h"]
+hand_over(console, "signing", sample("rubrica_redis_connected", 0))
+assert "Atención" in (await told(console, "ground"))["Redis h"]
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from admin_ui import figures
 from appliance.core.metrics_file import FORMAT
-from tests.support.faces.console import Site
+from tests.support.faces.console import Console
 
 Sample = tuple[str, dict[str, str], float]
 HOST = "h"
@@ -30,7 +30,7 @@ def sample(name: str, value: float, **labels: str) -> Sample:
 
 
 def hand_over(
-    site: Site,
+    console: Console,
     role: str,
     *samples: Sample,
     number: int = 1,
@@ -40,14 +40,14 @@ def hand_over(
     """Write what a process of a role would; the path of its file.
 
     Args:
-        site: whose console reads it.
+        console: whose console reads it.
         role: of the process.
         samples: its figures, beside its version.
         number: among its kind.
         host: as it says; None of an earlier version, which did not.
         version: that it says it is.
     """
-    path = site.front.settings.metrics_dir / role / f"{number}.json"
+    path = console.front.settings.metrics_dir / role / f"{number}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     built = sample("rubrica_build_info", 1, version=version)
     content = {"format": FORMAT, "samples": [built, *samples]}
@@ -55,11 +55,11 @@ def hand_over(
     return path
 
 
-async def page(site: Site, **headers: str) -> str:
+async def page(console: Console, **headers: str) -> str:
     """The page of now: what was read a moment ago is read again."""
-    fresh = figures.HostFigures(site.front.settings.metrics_dir)
-    site.app.extensions[figures.KEY] = fresh
-    answer = await site.get("/admin/health", **headers)
+    fresh = figures.HostFigures(console.front.settings.metrics_dir)
+    console.app.extensions[figures.KEY] = fresh
+    answer = await console.get("/admin/health", **headers)
     assert answer.status == 200, answer.text
     return unescape(answer.text)
 
@@ -88,17 +88,17 @@ def plain(html: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
-async def told(site: Site, name: str, **headers: str) -> dict[str, str]:
+async def told(console: Console, name: str, **headers: str) -> dict[str, str]:
     """The rows of a section, by their heading.
 
     Args:
-        site: whose page it is.
+        console: whose page it is.
         name: of the section's heading.
         headers: of the browser.
     """
     rows = re.findall(
         r'<th scope="row">(.*?)</th>(.*?)</tr>',
-        section(await page(site, **headers), name),
+        section(await page(console, **headers), name),
         re.DOTALL,
     )
     return {plain(head): plain(row) for head, row in rows}

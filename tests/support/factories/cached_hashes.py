@@ -1,6 +1,6 @@
 """Hashes of the passwords that tests give everybody, each made once in a process.
 
-    login_phc = await KeptHashes(slots).hash(b"una clave")
+    login_phc = await CachedHashes(slots).hash(b"una clave")
 
 What is kept is as real as ever, and so is each check of it; only that two people with
 one password have one salt, which no test asks about.
@@ -11,7 +11,7 @@ from appliance.core.secrets.password_hashing import Passwords
 _KEPT: dict[bytes, str] = {}
 
 
-class KeptHashes(Passwords):
+class CachedHashes(Passwords):
     """Login passwords, hashed again only where that was not done before."""
 
     async def hash(self, password: bytes) -> str:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from appliance.domain.activation import Claim, IntentRow, LeasePolicy
 from appliance.domain.vocab import IntentState
 from appliance.signing.activations.activation_queue import ActivationQueue
-from tests.support.factories.core import HOST, CoreParts
+from tests.support.factories.core import HOST, CoreFixture
 
 TERMS = LeasePolicy(
     host=HOST,
@@ -17,13 +17,13 @@ TERMS = LeasePolicy(
 )
 
 
-async def claim(core: CoreParts, owner: str = "signing/h/1/p") -> Claim | None:
+async def claim(core: CoreFixture, owner: str = "signing/h/1/p") -> Claim | None:
     """Claim in a transaction of its own."""
     async with core.store.write() as transaction:
         return await ActivationQueue(transaction).claim_next(owner, core.now, TERMS)
 
 
-async def claimed(core: CoreParts, owner: str = "signing/h/1/p") -> Claim:
+async def claimed(core: CoreFixture, owner: str = "signing/h/1/p") -> Claim:
     """Claim something that is there."""
     found = await claim(core, owner)
     assert found is not None

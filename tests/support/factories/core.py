@@ -1,6 +1,6 @@
 """The record on both databases, a clock to be moved, and rows to start from.
 
-    async def test_…(core: CoreParts) -> None:
+    async def test_…(core: CoreFixture) -> None:
         signer = await core.add_signer()
         request = await core.add_request(signer.person)
 
@@ -77,7 +77,7 @@ from tests.support.factories.fakes import (
 from tests.support.factories.migrated_folder import lay_tables
 from tests.support.processes.event_loops import run_apart
 from tests.support.services.postgres import PostgresServer
-from tests.support.services.reused_database import EmptiedDatabase
+from tests.support.services.reused_database import ReusedDatabase
 
 PASSWORD = b"una clave de firma"
 A4 = PageBox(0, 0, 595.28, 841.89, 0)
@@ -149,7 +149,7 @@ def new_credential(person: PersonId, **changes: Any) -> Credential:
 
 
 @dataclass
-class CoreParts:
+class CoreFixture:
     """The record and what tests steer it by."""
 
     settings: Settings
@@ -438,10 +438,12 @@ def signed_view(view: RequestView) -> SignedDocumentView:
 
 
 @asynccontextmanager
-async def open_core_parts(settings: Settings) -> AsyncIterator[CoreParts]:
+async def open_core(settings: Settings) -> AsyncIterator[CoreFixture]:
     """The record over a database that is migrated already."""
     clock = MovingClock()
-    parts = CoreParts(settings, clock, Database(open_engines(settings), clock, "test"))
+    parts = CoreFixture(
+        settings, clock, Database(open_engines(settings), clock, "test")
+    )
     try:
         yield parts
     finally:
@@ -482,11 +484,11 @@ def migrated_url(
 
 
 @pytest.fixture(scope="session")
-def emptied_databases(
+def reused_databases(
     postgres_server: PostgresServer,
-) -> Iterator[list[EmptiedDatabase]]:
+) -> Iterator[list[ReusedDatabase]]:
     """Migrated databases that no test uses at the moment; who takes one returns it."""
-    kept: list[EmptiedDatabase] = []
+    kept: list[ReusedDatabase] = []
     yield kept
     for database in kept:
         database.close()
@@ -494,20 +496,20 @@ def emptied_databases(
 
 
 @pytest.fixture
-def emptied_url(
+def reused_url(
     postgres_server: PostgresServer,
     migrated_database: str,
-    emptied_databases: list[EmptiedDatabase],
+    reused_databases: list[ReusedDatabase],
 ) -> Iterator[str]:
     """URL of a migrated PostgreSQL database as migrations leave it, used before."""
-    if emptied_databases:
-        database = emptied_databases.pop()
+    if reused_databases:
+        database = reused_databases.pop()
     else:
         name = postgres_server.create_database(migrated_database)
-        database = EmptiedDatabase(postgres_server.url(name))
+        database = ReusedDatabase(postgres_server.url(name))
     yield database.url
     if database.empty():
-        emptied_databases.append(database)
+        reused_databases.append(database)
     else:
         database.close()
         postgres_server.drop_database(database.name)
@@ -521,31 +523,31 @@ def each_url(request: pytest.FixtureRequest) -> str:
     """
     if request.param == "sqlite":
         return "sqlite"
-    url: str = request.getfixturevalue("emptied_url")
+    url: str = request.getfixturevalue("reused_url")
     return url
 
 
 @pytest.fixture
-async def sqlite_core(tmp_path: Path) -> AsyncIterator[CoreParts]:
+async def sqlite_core(tmp_path: Path) -> AsyncIterator[CoreFixture]:
     """A fresh record on SQLite, for tests that are not about the database."""
     settings = core_settings(tmp_path)
     await lay_tables(settings)
-    async with open_core_parts(settings) as parts:
+    async with open_core(settings) as parts:
         yield parts
 
 
 @pytest.fixture
-async def postgres_core(tmp_path: Path, emptied_url: str) -> AsyncIterator[CoreParts]:
+async def postgres_core(tmp_path: Path, reused_url: str) -> AsyncIterator[CoreFixture]:
     """A fresh record on PostgreSQL."""
-    async with open_core_parts(core_settings(tmp_path, emptied_url)) as parts:
+    async with open_core(core_settings(tmp_path, reused_url)) as parts:
         yield parts
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def core(request: pytest.FixtureRequest) -> CoreParts:
+def core(request: pytest.FixtureRequest) -> CoreFixture:
     """A fresh record on each database."""
     name = "sqlite_core" if request.param == "sqlite" else "postgres_core"
-    parts: CoreParts = request.getfixturevalue(name)
+    parts: CoreFixture = request.getfixturevalue(name)
     return parts
 
 

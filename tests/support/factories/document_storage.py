@@ -1,6 +1,6 @@
 """Either place of documents: a folder, or a bucket, and what lies there as it is.
 
-def test_…(document_place: DocumentPlace) -> None:
+def test_…(document_place: DocumentStorage) -> None:
     sha256 = await document_place.store.put(…)
     document_place.write(name, document_place.read(name)[:-1])
 """
@@ -24,7 +24,7 @@ from appliance.domain.ports import BlobMaintenance, DocumentKeys
 from appliance.settings import DocumentSettings
 
 
-class DocumentPlace(Protocol):
+class DocumentStorage(Protocol):
     """Where documents lie, and a store over it."""
 
     @property
@@ -60,7 +60,7 @@ class DocumentPlace(Protocol):
 
 
 @dataclass(frozen=True)
-class FolderPlace:
+class FolderStorage:
     """A folder."""
 
     folder: Path
@@ -105,7 +105,7 @@ class FolderPlace:
 
 
 @dataclass(frozen=True)
-class BucketPlace:
+class BucketStorage:
     """A bucket."""
 
     settings: DocumentSettings
@@ -154,7 +154,7 @@ class BucketPlace:
         A document that the folder has already is not fetched again.
         """
         # One client for all: each reads the certificates of all the world's CAs.
-        copy, bucket = FolderPlace(folder), self.bucket
+        copy, bucket = FolderStorage(folder), self.bucket
         names, there = set(_names(bucket)), set(copy.names())
         for name in there - names:
             copy.remove(name)

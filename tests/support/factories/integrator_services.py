@@ -1,7 +1,7 @@
 """Services of integrators and sessions over the record, on either database.
 
-async with open_desk(folder, url) as desk:
-    await desk.integrators.create("operator", "acme", "ACME S.A.")
+async with open_integrator_services(folder, url) as services:
+    await services.integrators.create("operator", "acme", "ACME S.A.")
 """
 
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ from tests.support.factories.signing_host import SigningHost, issuing
 
 
 @dataclass
-class Desk:
+class IntegratorServices:
     """Services over one database, and the clock they are told the time by."""
 
     settings: Settings
@@ -70,7 +70,7 @@ class Desk:
         return [row.event for row in rows if row.event.event is kind]
 
 
-def desk_settings(folder: Path, url: str = "sqlite", **top: Any) -> Settings:
+def integrator_settings(folder: Path, url: str = "sqlite", **top: Any) -> Settings:
     """Settings of a trial in a folder."""
     token = {"label": "x", "pin_file": "pin"}
     names = ("pepper_file", "data_key_file", "lookup_key_file")
@@ -88,12 +88,12 @@ def desk_settings(folder: Path, url: str = "sqlite", **top: Any) -> Settings:
 
 
 @asynccontextmanager
-async def open_desk(
+async def open_integrator_services(
     folder: Path,
     url: str = "sqlite",
     keys: tuple[KeySource, KeySource] | None = None,
     **top: Any,
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[IntegratorServices]:
     """Build the services over a database that is brought to this version.
 
     Args:
@@ -102,7 +102,7 @@ async def open_desk(
         keys: the data key and the lookup key, where the usual ones will not do.
         top: settings.
     """
-    settings = desk_settings(folder, url, **top)
+    settings = integrator_settings(folder, url, **top)
     await lay_tables(settings)
     clock = MovingClock()
     store = Database(open_engines(settings), clock, "test")
@@ -115,7 +115,7 @@ async def open_desk(
     await host.beat(store, clock.now())
     asks = issuing(store, clock, host.hosts(store, clock), signing_passwords, passwords)
     try:
-        yield Desk(
+        yield IntegratorServices(
             settings,
             clock,
             store,

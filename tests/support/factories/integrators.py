@@ -17,39 +17,50 @@ from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.integrator_services import Desk, open_desk
+from tests.support.factories.integrator_services import (
+    IntegratorServices,
+    open_integrator_services,
+)
 
 OPERATOR = "operator"
 
 
 @asynccontextmanager
-async def open_acme(folder: Path, url: str) -> AsyncIterator[Desk]:
+async def open_acme(folder: Path, url: str) -> AsyncIterator[IntegratorServices]:
     """Services on a fresh database, with the integrator `acme`."""
-    async with open_desk(folder, url) as made:
+    async with open_integrator_services(folder, url) as made:
         await made.integrators.create(OPERATOR, "acme", "ACME S.A.")
         yield made
 
 
-async def new_key(desk: Desk, code: str = "acme") -> str:
+async def new_key(integrator_services: IntegratorServices, code: str = "acme") -> str:
     """A fresh API key."""
-    return (await desk.integrators.create_key(OPERATOR, code, "backend")).secret
+    return (
+        await integrator_services.integrators.create_key(OPERATOR, code, "backend")
+    ).secret
 
 
-async def new_session(desk: Desk) -> EmbedSession:
+async def new_session(integrator_services: IntegratorServices) -> EmbedSession:
     """A session whose token is exchanged."""
-    opened = await desk.sessions.open("acme", await new_key(desk))
-    return (await desk.sessions.exchange(opened.token)).session
+    opened = await integrator_services.sessions.open(
+        "acme", await new_key(integrator_services)
+    )
+    return (await integrator_services.sessions.exchange(opened.token)).session
 
 
-async def new_person(desk: Desk, cuil: str = "20055361682") -> PersonId:
+async def new_person(
+    integrator_services: IntegratorServices, cuil: str = "20055361682"
+) -> PersonId:
     """Somebody invited."""
-    made = await desk.invitations.invite(
+    made = await integrator_services.invitations.invite(
         OPERATOR, cuil, "Ana Núñez", f"{cuil}@demo.example", VouchedBy.DEMO
     )
     return made.person
 
 
-async def new_document(desk: Desk, session: EmbedSession) -> DocumentId:
+async def new_document(
+    integrator_services: IntegratorServices, session: EmbedSession
+) -> DocumentId:
     """A document of the session's integrator."""
     stored = StoredDocument(
         DocumentId(new_id()),
@@ -57,48 +68,57 @@ async def new_document(desk: Desk, session: EmbedSession) -> DocumentId:
         "ab" * 32,
         Inspection(10, (), (), 0, None),
     )
-    async with desk.store.write() as transaction:
-        return (await DocumentStore(transaction).add(stored, desk.clock.now())).id
+    async with integrator_services.store.write() as transaction:
+        return (
+            await DocumentStore(transaction).add(
+                stored, integrator_services.clock.now()
+            )
+        ).id
 
 
 async def new_request(
-    desk: Desk, session: EmbedSession, person: PersonId, origin: str = "sesion"
+    integrator_services: IntegratorServices,
+    session: EmbedSession,
+    person: PersonId,
+    origin: str = "sesion",
 ) -> RequestId:
     """A request of the session's integrator."""
     new = NewRequest(
         person=person,
         integrator=session.integrator.id,
-        document=await new_document(desk, session),
+        document=await new_document(integrator_services, session),
         name="contrato.pdf",
         origin=origin,
-        created=desk.clock.now(),
+        created=integrator_services.clock.now(),
         expires=session.until,
     )
-    async with desk.store.write() as transaction:
+    async with integrator_services.store.write() as transaction:
         return await RequestStore(transaction).add(new)
 
 
-async def signed_session(desk: Desk, session: EmbedSession) -> EmbedSession:
+async def signed_session(
+    integrator_services: IntegratorServices, session: EmbedSession
+) -> EmbedSession:
     """A session that told of its signature."""
-    person = await new_person(desk)
-    async with desk.store._engines.writer.begin() as connection:
+    person = await new_person(integrator_services)
+    async with integrator_services.store._engines.writer.begin() as connection:
         row = tables.person.update().where(tables.person.c.id == person)
         await connection.execute(row.values(state=PersonState.ACTIVE))
-    await desk.progress.set_person(session, person)
-    await desk.progress.set_otp(session, person)
-    request = await new_request(desk, session, person)
-    bound = await desk.progress.set_request(session, request)
+    await integrator_services.progress.set_person(session, person)
+    await integrator_services.progress.set_otp(session, person)
+    request = await new_request(integrator_services, session, person)
+    bound = await integrator_services.progress.set_request(session, request)
     payload: dict[str, object] = {"eventId": "e1", "document": {"size": 1}}
-    assert await desk.progress.complete(bound, payload) == payload
-    async with desk.store.read() as transaction:
+    assert await integrator_services.progress.complete(bound, payload) == payload
+    async with integrator_services.store.read() as transaction:
         stored = await SessionStore(transaction).get(session.id)
     assert stored is not None
     return stored
 
 
-def sweeping(desk: Desk) -> ExpiryJob:
+def sweeping(integrator_services: IntegratorServices) -> ExpiryJob:
     """The reconciler; it tells nobody of sessions."""
-    return ExpiryJob(desk.store, None, desk.clock)  # type: ignore[arg-type]  # unused here
+    return ExpiryJob(integrator_services.store, None, integrator_services.clock)  # type: ignore[arg-type]  # unused here
 
 
 async def refused(work: object) -> ErrorCode:

@@ -42,7 +42,7 @@ from appliance.signing.level_maintenance import UpkeepWork
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.support.documents.pdf_samples import SoftwareSigner, make_pdf, make_plan
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys, MovingClock
 from tests.support.pki.long_term_pki import LongTermPki, SoftwareTsa
 from worker.pades import CheckedSignature, check, prepare
@@ -106,7 +106,7 @@ def _end(certificate: bytes) -> dt.datetime:
 class Scene:
     """A record, a PKI whose CRLs stand in it, a TSA, and what adds levels."""
 
-    core: CoreParts
+    core: CoreFixture
     pki: LongTermPki
     tsa: RenewingTsa
     levels: Levels
@@ -225,7 +225,7 @@ class Scene:
 
 
 async def make_scene(
-    core: CoreParts, fonts: StampFonts, start: dt.datetime, tsa_days: int = 1095
+    core: CoreFixture, fonts: StampFonts, start: dt.datetime, tsa_days: int = 1095
 ) -> Scene:
     """A scene at a time, its CRLs published."""
     clock = MovingClock(start.replace(microsecond=0))

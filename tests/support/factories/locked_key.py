@@ -1,8 +1,8 @@
 """A person whose key is locked with their signing password, and a front for them.
 
-desk = await locked_desk(core)
-await desk.sign(request)          # sealed to `desk.host`, not yet claimed
-await desk.change.change(desk.signer, PASSWORD, b"otra clave de firma")
+services = await locked_key_services(core)
+await services.sign(request)          # sealed to `services.host`, not yet claimed
+await services.change.change(services.signer, PASSWORD, b"otra clave de firma")
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from appliance.people.person_store import PersonStore
 from appliance.pki.issuance import Issuance
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
-from tests.support.factories.core import PASSWORD, CoreParts, new_credential
+from tests.support.factories.core import PASSWORD, CoreFixture, new_credential
 from tests.support.factories.fakes import error_code
 from tests.support.factories.signing_host import INSTALLATION, SigningHost, issuing
 
@@ -40,10 +40,10 @@ FIRST, SECOND = b"p" * 32, b"q" * 32
 
 
 @dataclass
-class LockedDesk:
+class LockedKeyServices:
     """Services of a face, over one person."""
 
-    core: CoreParts
+    core: CoreFixture
     host: SigningHost
     signer: Signer
     attempts: PasswordAttempts
@@ -103,9 +103,9 @@ class LockedDesk:
         return open_outer(unlock, credential.outer, credential.aad(INSTALLATION))
 
 
-async def locked_desk(
-    core: CoreParts, peppers: KeyRing | None = None, cuil: str | None = None
-) -> LockedDesk:
+async def locked_key_services(
+    core: CoreFixture, peppers: KeyRing | None = None, cuil: str | None = None
+) -> LockedKeyServices:
     """A face whose host is alive, and a person with a wrapped key.
 
     Args:
@@ -146,13 +146,13 @@ async def locked_desk(
         core.store, attempts, passwords, logins, INSTALLATION, shielded
     )
     asks = issuing(core.store, core.clock, hosts, passwords, logins)
-    return LockedDesk(
+    return LockedKeyServices(
         core, host, signer, attempts, signing, change, asks, passwords, logins
     )
 
 
 async def add_key(
-    core: CoreParts, signer: Signer, name: CredentialId, unlock: bytes
+    core: CoreFixture, signer: Signer, name: CredentialId, unlock: bytes
 ) -> None:
     """A wrapped key, locked with an unlock key."""
     blank = new_credential(

@@ -30,7 +30,7 @@ from appliance.signing.sign import Signing
 from tests.support.factories.core import (
     CERTIFICATE,
     PASSWORD,
-    CoreParts,
+    CoreFixture,
     cheap_password_secret,
     keyed,
     prepared,
@@ -43,10 +43,10 @@ RED = SignParameters(font_color="RED")
 
 
 @dataclass
-class ServiceRegistry:
+class SigningFront:
     """A face's part of signing, and a worker to be told what to do."""
 
-    core: CoreParts
+    core: CoreFixture
     signing: Signing
     hashing: HashSlots
     signer: Signer
@@ -149,7 +149,9 @@ class ServiceRegistry:
         ]
 
 
-async def beat(core: CoreParts, slot: str = "signing/h/1", hsm: str = "ready") -> None:
+async def beat(
+    core: CoreFixture, slot: str = "signing/h/1", hsm: str = "ready"
+) -> None:
     """A worker says that it is alive."""
     async with core.store.write() as transaction:
         await WorkerStore(transaction).beat(WorkerStatus(slot, "p", core.now, hsm, ""))
@@ -157,8 +159,8 @@ async def beat(core: CoreParts, slot: str = "signing/h/1", hsm: str = "ready") -
 
 @asynccontextmanager
 async def open_front(
-    core: CoreParts, **settings: float
-) -> AsyncIterator[ServiceRegistry]:
+    core: CoreFixture, **settings: float
+) -> AsyncIterator[SigningFront]:
     """With a person who can sign, and a worker alive."""
     hashing = HashSlots(1)
     passwords = SigningPasswords(KeyRing.of(b"p" * 32), hashing)
@@ -172,6 +174,6 @@ async def open_front(
     signing = signing_front(core, host, passwords, limits, shielded)
     await beat(core)
     try:
-        yield ServiceRegistry(core, signing, hashing, signer, secret, host, shielded)
+        yield SigningFront(core, signing, hashing, signer, secret, host, shielded)
     finally:
         await shielded.close()

@@ -32,7 +32,7 @@ from appliance.pki.issuance import Issuance
 from appliance.pki.revocation import Revocations
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
-from tests.support.factories.core import CoreParts
+from tests.support.factories.core import CoreFixture
 
 INSTALLATION: Final = "rubrica"
 
@@ -98,7 +98,7 @@ class SigningHost:
 
 
 def signing_front(
-    core: CoreParts,
+    core: CoreFixture,
     host: SigningHost,
     passwords: SigningPasswords,
     limits: SigningSettings,

@@ -21,7 +21,10 @@ from hsm_config.profile import load_profile
 from tests.support.appliance.appliance import Appliance
 from tests.support.hsm.pkcs11_shim import Pkcs11Shim
 from tests.support.processes.scratch import short_folder
-from tests.support.services.outside_services import Abroad, abroad
+from tests.support.services.outside_services import (
+    OutsideServices,
+    running_outside_services,
+)
 from tests.support.services.postgres import PostgresServer
 from tests.support.services.prometheus import Prometheus
 from tests.support.services.redis import RedisServer
@@ -45,7 +48,7 @@ class Watched:
 
     appliance: Appliance
     shim: Pkcs11Shim
-    world: Abroad
+    world: OutsideServices
     redis: RedisServer
     server: PostgresServer
     database: str
@@ -96,7 +99,7 @@ def watched(folder: Path) -> Iterator[Watched]:
     with (
         short_folder() as servers,
         short_folder() as own,
-        abroad() as world,
+        running_outside_services() as world,
         _running(servers) as (server, redis),
     ):
         shims = own / "shim"

@@ -1,9 +1,9 @@
 """Another tree of this product beside this one, and an installation that either runs.
 
     earlier, now = Tree.committed(folder, commit()), Tree.present()
-    site = TreeSite(place)
-    site.make(earlier)
-    with site.running(now):
+    tree_installation = TreeInstallation(place)
+    tree_installation.make(earlier)
+    with tree_installation.running(now):
         ...
 
 Whatever is done goes through the command line and over HTTP: names of modules may
@@ -103,7 +103,7 @@ def _describe(folder: Path) -> None:
         points.write(file)
 
 
-class TreeSite:
+class TreeInstallation:
     """A trial with its data in one folder, as `./quickstart` makes it.
 
     Args:

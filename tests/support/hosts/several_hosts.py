@@ -1,6 +1,6 @@
 """An installation on eight hosts: two fronts, two workers, databases, Redis, S3.
 
-    with Site.made() as site:
+    with HostCluster.made() as site:
         site.fronts[0].kill()
         site.network.cut(site.redis.host)
 
@@ -25,7 +25,7 @@ from appliance.domain.hsm_tasks import slot_host
 from appliance.keys.health import signing_workers
 from appliance.settings import load_settings
 from tests.support.appliance.appliance import Appliance
-from tests.support.factories.document_storage import BucketPlace
+from tests.support.factories.document_storage import BucketStorage
 from tests.support.faults.fault_injection import until
 from tests.support.hosts.database_host import USER, DatabaseHost
 from tests.support.hosts.network import Host, Network
@@ -171,7 +171,7 @@ class RedisHost:
 
 
 @dataclass
-class Site:
+class HostCluster:
     """The installation.
 
     Args:
@@ -196,7 +196,7 @@ class Site:
 
     @classmethod
     @contextmanager
-    def made(cls) -> Iterator["Site"]:
+    def made(cls) -> Iterator["HostCluster"]:
         """Make all hosts, start all roles, and end them after."""
         with ExitStack() as stack:
             folder = stack.enter_context(short_folder())
@@ -277,7 +277,7 @@ class Site:
     def copy_documents(self) -> None:
         """Have the operator's folder be a copy of the bucket, for the ledger."""
         settings = self.operator.settings
-        BucketPlace(settings.documents).copy_to(settings.documents_dir)
+        BucketStorage(settings.documents).copy_to(settings.documents_dir)
 
     def _pair(
         self, name: str, roles: Sequence[tuple[str, ...]]

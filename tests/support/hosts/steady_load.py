@@ -24,7 +24,7 @@ import httpx
 
 from appliance.core.system.dead_connections import OPTIONS
 from tests.support.appliance.appliance import TestPerson
-from tests.support.hosts.several_hosts import Site
+from tests.support.hosts.several_hosts import HostCluster
 from tests.support.processes.plain_http import NO_TLS
 
 PER_S: Final = 2
@@ -60,7 +60,7 @@ class SteadyLoad:
         signers: who sign in turn, each with a bearer and requests of their own.
     """
 
-    site: Site
+    site: HostCluster
     signers: Sequence[tuple[TestPerson, str, list[int]]]
     wishes: list[Wish] = field(default_factory=list)
     _begun: int = 0

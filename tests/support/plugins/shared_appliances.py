@@ -10,14 +10,17 @@ import pytest
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.faults.fault_injection import harmed
 from tests.support.processes.scratch import short_folder
-from tests.support.services.outside_services import Abroad, abroad
+from tests.support.services.outside_services import (
+    OutsideServices,
+    running_outside_services,
+)
 from tests.support.services.postgres import PostgresServer
 from tests.support.services.redis import RedisServer
 
 
 @pytest.fixture(scope="session")
-def doorbell() -> Iterator[RedisServer]:
-    """The Redis of `on_sqlite`: stop it, start it, fill it with garbage."""
+def appliance_redis() -> Iterator[RedisServer]:
+    """The Redis of `sqlite_appliance`: stop it, start it, fill it with garbage."""
     with short_folder() as folder:
         server = RedisServer(folder)
         server.start()
@@ -28,22 +31,24 @@ def doorbell() -> Iterator[RedisServer]:
 
 
 @pytest.fixture(scope="session")
-def world() -> Iterator[Abroad]:
-    """TSAs and a CA outside, which `on_sqlite` may ask."""
-    with abroad() as opened:
+def world() -> Iterator[OutsideServices]:
+    """TSAs and a CA outside, which `sqlite_appliance` may ask."""
+    with running_outside_services() as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
-def on_sqlite(doorbell: RedisServer, world: Abroad) -> Iterator[Appliance]:
-    """On SQLite, with `doorbell` and the `world` outside."""
-    redis = f'[redis]\nurl = "{doorbell.url}"\n\n'
+def sqlite_appliance(
+    appliance_redis: RedisServer, world: OutsideServices
+) -> Iterator[Appliance]:
+    """On SQLite, with `appliance_redis` and the `world` outside."""
+    redis = f'[redis]\nurl = "{appliance_redis.url}"\n\n'
     with harmed(more=redis + world.settings) as appliance:
         yield appliance
 
 
 @pytest.fixture(scope="session")
-def on_postgres(postgres_server: PostgresServer) -> Iterator[Appliance]:
+def postgres_appliance(postgres_server: PostgresServer) -> Iterator[Appliance]:
     """On PostgreSQL, with a Redis of its own."""
     name = postgres_server.create_database()
     with harmed(database=postgres_server.url(name)) as appliance:
@@ -52,6 +57,6 @@ def on_postgres(postgres_server: PostgresServer) -> Iterator[Appliance]:
 
 
 @pytest.fixture(scope="session")
-def people(on_sqlite: Appliance) -> list[TestPerson]:
-    """A few people who can sign on `on_sqlite`."""
-    return [on_sqlite.new_person(f"Persona {number}") for number in range(4)]
+def people(sqlite_appliance: Appliance) -> list[TestPerson]:
+    """A few people who can sign on `sqlite_appliance`."""
+    return [sqlite_appliance.new_person(f"Persona {number}") for number in range(4)]

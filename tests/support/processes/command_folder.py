@@ -1,7 +1,7 @@
 """A folder with settings and secrets, and `rubrica` run on it as operators do.
 
 make_place(folder)
-said = CommandPlace(folder).run("secrets", "status")
+said = CommandFolder(folder).run("secrets", "status")
 """
 
 import secrets
@@ -32,7 +32,7 @@ lookup_key_file = "lookup-key"
 
 
 @dataclass
-class CommandPlace:
+class CommandFolder:
     """An installation's folder."""
 
     folder: Path
@@ -54,7 +54,7 @@ def start_command(settings: Path, *words: str) -> Running:
     return start_rubrica("--settings", str(settings), *words)
 
 
-def make_place(folder: Path, url: str = "sqlite") -> tuple[KeyFile, KeyFile]:
+def make_command_folder(folder: Path, url: str = "sqlite") -> tuple[KeyFile, KeyFile]:
     """Write settings and secrets; the data key's file and the lookup key's.
 
     Args:

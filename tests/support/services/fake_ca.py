@@ -1,6 +1,6 @@
 """Where a CA outside tells of revocations: OCSP and CRLs, over real HTTP.
 
-    with CaSite(clock) as site:
+    with FakeCa(clock) as site:
         site.ca = OutsideCa(clock.now(), site=site.url)
         site.revoked.add(certificate.serial_number)
 
@@ -20,7 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from appliance.domain.clock import Clock
 from tests.support.pki.outside_ca import OutsideCa, ec_key, named, spki_of, usage
-from tests.support.services.http_service import GenerationCheck
+from tests.support.services.http_service import HttpService
 
 _HOUR = timedelta(hours=1)
 
@@ -56,7 +56,7 @@ class Says(Enum):
     NO_NEXT_UPDATE = auto()
 
 
-class CaSite(GenerationCheck):
+class FakeCa(HttpService):
     """The site at `url`.
 
     Args:

@@ -29,7 +29,7 @@ from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from appliance.domain.clock import Clock
 from tests.support.pki.outside_ca import OutsideCa, der, named, rsa_key, spki_of, usage
-from tests.support.services.http_service import GenerationCheck
+from tests.support.services.http_service import HttpService
 
 REPLY: Final = "application/timestamp-reply"
 POLICY: Final = "1.3.6.1.4.1.4146.2.2"
@@ -114,7 +114,7 @@ def _asn1(certificate: x509.Certificate) -> asn1.Certificate:
     return asn1.Certificate.load(der(certificate))
 
 
-class FakeTsa(GenerationCheck):
+class FakeTsa(HttpService):
     """The authority at `url`.
 
     Args:

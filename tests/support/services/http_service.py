@@ -15,7 +15,7 @@ from typing import Self
 from tests.support.browsers.host_page import POLL_S
 
 
-class GenerationCheck:
+class HttpService:
     """A server on 127.0.0.1; each call has a thread of its own.
 
     Args:
@@ -56,7 +56,7 @@ class GenerationCheck:
         raise NotImplementedError
 
 
-def _handler(served: GenerationCheck) -> type[BaseHTTPRequestHandler]:
+def _handler(served: HttpService) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         """One connection."""
 

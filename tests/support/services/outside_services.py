@@ -11,7 +11,7 @@ from typing import Final
 
 from appliance.domain.clock import SystemClock
 from tests.support.pki.outside_ca import OutsideCa
-from tests.support.services.fake_ca import CaSite
+from tests.support.services.fake_ca import FakeCa
 from tests.support.services.fake_tsa import ExternalTsa, FakeTsa
 
 FIRST: Final = "primera"
@@ -19,11 +19,11 @@ SECOND: Final = "segunda"
 
 
 @dataclass
-class Abroad:
+class OutsideServices:
     """All of one CA."""
 
     ca: OutsideCa
-    site: CaSite
+    site: FakeCa
     first: FakeTsa
     second: FakeTsa
 
@@ -39,12 +39,12 @@ class Abroad:
 
 
 @contextmanager
-def abroad() -> Iterator[Abroad]:
+def running_outside_services() -> Iterator[OutsideServices]:
     """All of it, good until it is told otherwise."""
     clock = SystemClock()
-    with CaSite(clock) as site:
+    with FakeCa(clock) as site:
         now = clock.now().replace(microsecond=0)
         site.ca = OutsideCa(now, "AC de afuera del todo", site=site.url)
         tsa = ExternalTsa(now, site.ca)
         with FakeTsa(tsa, clock) as first, FakeTsa(tsa, clock) as second:
-            yield Abroad(site.ca, site, first, second)
+            yield OutsideServices(site.ca, site, first, second)

@@ -31,7 +31,7 @@ _WELL: Final = "2"
 _Environ = dict[str, Any]
 
 
-class KeptStore:
+class PersistentStore:
     """moto's application, which writes down what it is told to change.
 
     Args:
@@ -82,7 +82,7 @@ def main(folder: str, address: str, port: str, descriptor: str) -> None:
         port: there.
         descriptor: of a socket that listens on another one.
     """
-    store = KeptStore(Path(folder) / "journal")
+    store = PersistentStore(Path(folder) / "journal")
     server = partial(make_server, threaded=True, request_handler=MotoRequestHandler)
     outside = server("127.0.0.1", 0, app=store, fd=int(descriptor))
     threading.Thread(target=outside.serve_forever, daemon=True).start()

@@ -41,7 +41,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
 
 
-class EmptiedDatabase:
+class ReusedDatabase:
     """A migrated database and what brings it back to how the migrations left it.
 
     Args:

@@ -50,9 +50,9 @@ class Desk(PlayedSandbox):
         return b"\x89PNG".ljust(self.picture_bytes, b".")
 
 
-def pictures(desk: Any, most_bytes: int = 1_000) -> PagePictures:
+def pictures(services: Any, most_bytes: int = 1_000) -> PagePictures:
     """Pictures over a desk that is documents and sandbox in one."""
-    return PagePictures(desk, desk, most_bytes)
+    return PagePictures(services, services, most_bytes)
 
 
 def page(
@@ -64,99 +64,99 @@ def page(
 
 async def test_each_is_drawn_once() -> None:
     """By integrator, document, page and scale."""
-    desk = Desk()
-    kept = pictures(desk)
+    services = Desk()
+    kept = pictures(services)
     wanted = [page(1), page(2), page(1, BETA), page(1, sha256="bb"), page(1, dpi=48)]
 
     for each in [*wanted, *wanted]:
         assert (await kept.get(each)).startswith(b"\x89PNG")
 
-    assert len(desk.drawn) == len(set(desk.drawn)) == 5
+    assert len(services.drawn) == len(set(services.drawn)) == 5
 
 
 async def test_who_asks_meanwhile_waits_for_the_same_job() -> None:
     """And whoever leaves takes the picture from nobody."""
-    desk = Desk()
-    desk.go_on.clear()
-    kept = pictures(desk)
+    services = Desk()
+    services.go_on.clear()
+    kept = pictures(services)
     asked = [asyncio.create_task(kept.get(page(1))) for _ in range(40)]
     await asyncio.sleep(0)
     asked[0].cancel()
     await asyncio.sleep(0)
-    desk.go_on.set()
+    services.go_on.set()
 
     drawn = await asyncio.gather(*asked[1:])
 
     assert len(set(drawn)) == 1
-    assert len(desk.drawn) == 1
+    assert len(services.drawn) == 1
 
 
 async def test_a_page_that_cannot_be_drawn_costs_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its refusal is told again, and tried again only after a while."""
-    desk = Desk()
-    desk.failure = DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "too slow")
-    kept = pictures(desk, 2_000)
+    services = Desk()
+    services.failure = DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "too slow")
+    kept = pictures(services, 2_000)
     for _ in range(3):
         with pytest.raises(DocumentRefusedError) as caught:
             await kept.get(page(1))
         assert caught.value.code is ErrorCode.PDF_TOO_COMPLEX
-    assert len(desk.drawn) == 1
+    assert len(services.drawn) == 1
 
     monkeypatch.setattr(page_pictures, "_REFUSAL_S", -1)
-    desk.drawn.clear()
+    services.drawn.clear()
     for _ in range(2):
         with pytest.raises(DocumentRefusedError):
             await kept.get(page(2))
-    assert len(desk.drawn) == 2
+    assert len(services.drawn) == 2
 
 
 async def test_a_failure_of_ours_is_not_kept() -> None:
     """The sandbox may be back the next time."""
-    desk = Desk()
-    desk.failure = ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
-    kept = pictures(desk)
+    services = Desk()
+    services.failure = ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
+    kept = pictures(services)
     with pytest.raises(ApplianceError):
         await kept.get(page(1))
 
-    desk.failure = None
+    services.failure = None
 
     assert await kept.get(page(1))
 
 
 async def test_memory_is_bounded() -> None:
     """What was not asked for the longest goes first; what is too large never stays."""
-    desk = Desk()
-    kept = pictures(desk, 1_000)
+    services = Desk()
+    kept = pictures(services, 1_000)
     for number in range(1, 11):
         await kept.get(page(number))
     await kept.get(page(1))
-    desk.drawn.clear()
+    services.drawn.clear()
 
     await kept.get(page(11))
     await kept.get(page(1))
     await kept.get(page(2))
 
-    assert [number for _, number, _ in desk.drawn] == [11, 2]
-    desk.picture_bytes = 1_001
-    desk.drawn.clear()
+    assert [number for _, number, _ in services.drawn] == [11, 2]
+    services.picture_bytes = 1_001
+    services.drawn.clear()
     await kept.get(page(20))
     await kept.get(page(20))
     await kept.get(page(1))
-    assert [number for _, number, _ in desk.drawn] == [20, 20]
+    assert [number for _, number, _ in services.drawn] == [20, 20]
 
 
 async def test_a_sessions_surplus_is_refused_and_another_integrator_is_served() -> None:
     """Of forty pages two are drawn, some wait, the rest is told at once."""
-    desk = Desk()
-    desk.go_on.clear()
-    kept = pictures(desk)
+    services = Desk()
+    services.go_on.clear()
+    kept = pictures(services)
     with working_for(ACME, "session:1"):
         asked = [asyncio.create_task(kept.get(page(number))) for number in range(1, 41)]
     for _ in range(5):
         await asyncio.sleep(0)
-    assert len(desk.drawn) == 2
+    assert len(services.drawn) == 2
     over = [task for task in asked if task.done()]
     assert len(over) == 30
     for task in over:
@@ -169,7 +169,7 @@ async def test_a_sessions_surplus_is_refused_and_another_integrator_is_served() 
     for _ in range(5):
         await asyncio.sleep(0)
 
-    assert desk.owners[-1] == WorkOwner("beta", "session:2")
-    desk.go_on.set()
+    assert services.owners[-1] == WorkOwner("beta", "session:2")
+    services.go_on.set()
     await other
     await asyncio.gather(*asked, return_exceptions=True)
