@@ -10,6 +10,7 @@ from sqlalchemy import (
     and_,
     delete,
     literal,
+    not_,
     or_,
     select,
     update,
@@ -39,7 +40,7 @@ class PublishedStatus:
     answer: bytes | None
     """DER of the newest one."""
     crl: bytes | None
-    """DER of the newest of its issuer."""
+    """DER of the newest of its issuer, where no OCSP answer is there or to come."""
 
 
 class PublicationStore(Store):
@@ -105,7 +106,16 @@ class PublicationStore(Store):
                         ocsp_response.c.next_update > at,
                     ),
                 )
-                .outerjoin(crl, and_(crl.c.issuer == issuer, crl.c.next_update > at))
+                # Not read in vain: it keeps every entry, and may be long.
+                .outerjoin(
+                    crl,
+                    and_(
+                        crl.c.issuer == issuer,
+                        crl.c.next_update > at,
+                        ocsp_response.c.serial.is_(None),
+                        or_(certificate.c.serial.is_(None), not_(_is_answered(at))),
+                    ),
+                )
             )
         ).one()
         return PublishedStatus(

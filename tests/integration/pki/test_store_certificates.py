@@ -226,3 +226,31 @@ async def test_answers_fall_due(core: CoreFixture) -> None:
     assert await due(12) == ["1"]
     assert await due(24) == ["1", "3", "2"]
     assert await due(24, "b" * 40) == []
+
+
+async def test_list_is_read_where_no_answer_tells_the_state(core: CoreFixture) -> None:
+    """Nor where one is to come; of what is not on the record the list alone tells."""
+    await certified(core, "1")
+    await certified(core, "2")
+    await certified(core, "3", days=0.01)
+    core.clock.forward(3600)
+    async with core.store.write() as transaction:
+        await PublicationStore(transaction).put_crl(crl(core, 1))
+        new = answer(core, "1", CertificateState.VALID)
+        await PublicationStore(transaction).put_answer(new)
+
+    async with core.store.read() as transaction:
+        found = [
+            await PublicationStore(transaction).status(serial, ISSUER, core.now)
+            for serial in ("1", "2", "3", "4")
+        ]
+
+    valid = CertificateState.VALID
+    assert [
+        (each.state, each.is_answered, each.answer, each.crl) for each in found
+    ] == [
+        (valid, True, b"answer", None),
+        (valid, True, None, None),
+        (valid, False, None, b"\x01"),
+        (None, False, None, b"\x01"),
+    ]
