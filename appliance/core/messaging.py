@@ -37,6 +37,8 @@ RING_JOB = "ring"
 _log = structlog.get_logger(__name__)
 _Client = TypeVar("_Client", bound=Redis)
 _AWAY = (RedisError, OSError, asyncio.TimeoutError)
+_ODD = (AttributeError, LookupError, TypeError, ValueError)
+"""What redis-py stumbles over where an answer is of the protocol, and of no Redis."""
 _CONNECT_S = 1
 """Longest that connecting may take, in seconds."""
 _NOTIFY_S = 1.0
@@ -358,7 +360,7 @@ async def listen(
                 async for message in subscription.listen():
                     if message["type"] == "message":
                         yield message["data"].decode(errors="replace")
-        except _AWAY as exc:
+        except (*_AWAY, *_ODD) as exc:
             if not away:
                 _log.warning("redis.away", channel=channel, error=str(exc))
             away = True

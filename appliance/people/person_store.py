@@ -181,7 +181,7 @@ class PersonStore(Store):
 
     async def _those(self, condition: Any, limit: int) -> list[Person]:
         rows = await self._connection.execute(
-            select(person).where(condition).limit(limit)
+            select(person).where(condition).order_by(person.c.id).limit(limit)
         )
         return [
             Person(

@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 from redis import Redis
@@ -16,6 +17,7 @@ from appliance.core.messaging import (
     RedisCompletionNotifier,
     RedisWorkNotifier,
     deserialize,
+    listen,
     serialize,
 )
 from appliance.core.messaging import redis_settings as settings_of
@@ -388,3 +390,32 @@ async def test_nothing_is_kept_of_who_has_left(settings: Settings) -> None:
             pass
 
         assert completion_notifier._waiters == {}
+
+
+async def test_odd_answers_do_not_end_listening(short_dir: Path) -> None:
+    """What no Redis says is as one that is away: the channel is tried again."""
+    odd = [b"*0\r\n", b":1\r\n", b"*3\r\n+message\r\n+bell\r\n:1\r\n"]
+    subscribed = b"*3\r\n+subscribe\r\n+bell\r\n:1\r\n"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while said := await reader.read(4096):
+            if b"SUBSCRIBE" in said:
+                writer.write(subscribed + (odd.pop() if odd else b""))
+            else:
+                writer.write(b"+OK\r\n" * said.count(b"CLIENT"))
+        writer.close()
+
+    path = short_dir / "odd.sock"
+    given = settings_of(
+        core_settings(short_dir).model_copy(
+            update={"redis": RedisSettings(socket=path)}
+        )
+    )
+    async with await asyncio.start_unix_server(serve, path):
+        messages = cast("AsyncGenerator[str | None]", listen(given, "bell"))
+        async with asyncio.timeout(PATIENCE_S):
+            heard = [await anext(messages) for _ in range(4)]
+        await messages.aclose()
+        await asyncio.sleep(0.05)
+
+    assert heard == [None] * 4
