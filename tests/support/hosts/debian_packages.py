@@ -87,9 +87,20 @@ def release(folder: Path, version: str) -> Path:
     Raises:
         AssertionError: this clone does not have the release's commit.
     """
+    return committed(folder, _commit_of(version))
+
+
+def has_release(version: str) -> bool:
+    """Whether this clone has the release's commit: a shallow one does not."""
+    commit = _commit_of(version)
+    asked = ["git", "-C", str(ROOT), "cat-file", "-e", f"{commit}^{{commit}}"]
+    return subprocess.run(asked, check=False, capture_output=True).returncode == 0
+
+
+def _commit_of(version: str) -> str:
     known = tomllib.loads((ROOT / "packaging/releases.toml").read_text("utf-8"))
     (commit,) = (r["commit"] for r in known["release"] if r["version"] == version)
-    return committed(folder, commit)
+    return str(commit)
 
 
 def committed(folder: Path, commit: str) -> Path:
@@ -136,7 +147,14 @@ def _lend_browser_libraries(folder: Path) -> None:
     fetched = ROOT / _VENDOR / "files"
     same = (folder / manifest).read_bytes() == (ROOT / manifest).read_bytes()
     if same and fetched.is_dir():
-        shutil.copytree(fetched, folder / _VENDOR / "files", copy_function=os.link)
+        shutil.copytree(fetched, folder / _VENDOR / "files", copy_function=_lend)
+
+
+def _lend(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # on another file system
+        shutil.copy2(source, target)
 
 
 @contextmanager
