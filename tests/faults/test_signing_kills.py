@@ -37,7 +37,7 @@ DONE, INTERRUPTED = IntentState.COMPLETED, IntentState.INTERRUPTED
 RECOVERED_S = 15.0
 
 
-@pytest.fixture(scope="module", params=["on_sqlite", "on_postgres"])
+@pytest.fixture(scope="module", params=["sqlite_appliance", "postgres_appliance"])
 def either(request: pytest.FixtureRequest) -> Appliance:
     """An appliance, on each of the two databases."""
     appliance: Appliance = request.getfixturevalue(request.param)

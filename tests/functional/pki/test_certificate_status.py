@@ -153,7 +153,10 @@ def ask(http: httpx.Client, asked: bytes, method: str = "POST") -> httpx.Respons
 
 
 @pytest.fixture(
-    params=["on_sqlite", pytest.param("on_postgres", marks=pytest.mark.long)]
+    params=[
+        "sqlite_appliance",
+        pytest.param("postgres_appliance", marks=pytest.mark.long),
+    ]
 )
 def checker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checker]:
     """A checker of a new person's certificate, on each database."""
