@@ -88,7 +88,8 @@ class Ledger:
         files: that stood there just before the rows were read.
         roots: DER certificates that are trusted.
         read_at: when it was read.
-        after: documents of requests up to this one were looked at before.
+        after: requests up to this one were looked at before: their documents are
+            left alone, and may have failed with their key used.
         keys: of each integrator's documents.
     """
 
@@ -184,7 +185,7 @@ def read_ledger(appliance: Appliance, after: int = 0) -> Ledger:
 
     Args:
         appliance: at rest.
-        after: look into the documents of requests after this one.
+        after: `Ledger.after`.
     """
     settings = appliance.settings
     # First the files: each is named from then on, or is being named just now.
@@ -307,7 +308,11 @@ def _nothing_pending(ledger: Ledger) -> Iterator[str]:
 
 
 def _intents(ledger: Ledger) -> Iterator[str]:
-    """Each ended one way; one was completed for each document that was keyed."""
+    """Each ended one way; one was completed for each document that was keyed.
+
+    A document that fails once its key was used keeps what the key gave: rare, and
+    only right in what was looked at before.
+    """
     completed = Counter[tuple[str, int]]()
     for intent in ledger.of(tables.intent):
         if intent.state == IntentState.OPEN.value or intent.closed is None:
@@ -316,6 +321,8 @@ def _intents(ledger: Ledger) -> Iterator[str]:
             completed[intent.activation, intent.item] += 1
     for item in ledger.of(tables.activation_item):
         keyed = item.state in {ItemState.KEYED.value, ItemState.DONE.value}
+        if item.request <= ledger.after:
+            keyed = item.signature is not None
         if completed[item.activation, item.seq] != (1 if keyed else 0):
             yield f"item {item.seq} of {item.activation}: completed intents"
 

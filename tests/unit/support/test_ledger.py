@@ -1,4 +1,4 @@
-"""The auditor itself: which certificate it expects of a signature."""
+"""The auditor itself: which certificate and which intents it expects."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from appliance.core.database import tables
-from tests.support.appliance.ledger import Ledger, _certificate_at
+from appliance.domain.vocab import IntentState, ItemState
+from tests.support.appliance.ledger import Ledger, _certificate_at, _intents
 
 DAY = timedelta(days=1)
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,9 +29,9 @@ def ledger(**rows: list[dict[str, Any]]) -> Ledger:
     return _ledger(made)
 
 
-def _ledger(rows: dict[str, Any]) -> Ledger:
+def _ledger(rows: dict[str, Any], after: int = 0) -> Ledger:
     blank: dict[str, Any] = dict.fromkeys(Ledger.__dataclass_fields__)
-    return Ledger(**{**blank, "rows": rows, "read_at": START, "after": 0})
+    return Ledger(**{**blank, "rows": rows, "read_at": START, "after": after})
 
 
 @pytest.mark.parametrize(
@@ -53,3 +54,29 @@ def test_signature_has_the_certificate_of_its_time(
     )
 
     assert _certificate_at(whole, "c", START + days * DAY) == certificate
+
+
+@pytest.mark.parametrize(
+    ("state", "after", "signature", "sound"),
+    [
+        (ItemState.DONE, 0, b"made", True),
+        (ItemState.DONE, 7, b"made", True),
+        (ItemState.FAILED, 0, b"made", False),
+        (ItemState.FAILED, 6, b"made", False),
+        (ItemState.FAILED, 7, b"made", True),
+        (ItemState.FAILED, 7, None, False),
+        (ItemState.DONE, 7, None, False),
+    ],
+)
+def test_completed_intent_is_of_a_document_that_was_keyed(
+    state: ItemState, after: int, signature: bytes | None, sound: bool
+) -> None:
+    """Request 7's key was used: wrong if it failed, but for what was looked at."""
+    used = {"id": 1, "activation": "a", "item": 0, "closed": START}
+    item = {"activation": "a", "seq": 0, "request": 7, "signature": signature}
+    rows = {
+        "intent": [SimpleNamespace(**used, state=IntentState.COMPLETED.value)],
+        "activation_item": [SimpleNamespace(**item, state=state.value)],
+    }
+
+    assert (list(_intents(_ledger(rows, after))) == []) is sound
