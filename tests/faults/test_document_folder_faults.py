@@ -13,7 +13,12 @@ import pytest
 from appliance.domain.errors import DocumentsAwayError
 from appliance.signing.claims import ATTEMPTS
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.http_calls import being_signed, problem, signed_pdf
+from tests.support.appliance.http_calls import (
+    being_signed,
+    problem,
+    signed_pdf,
+    state_of,
+)
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import harmed, held, until
@@ -48,15 +53,10 @@ def checks(appliance: Appliance) -> dict[str, str]:
         return found
 
 
-def estado(client: httpx.Client, request: int) -> str:
-    """State of a request."""
-    return str(client.get(f"/solicitudes/{request}").json()["estado"])
-
-
 def assert_signed(appliance: Appliance, person: TestPerson, request: int) -> None:
     """It comes to its end by itself, by one use of the key."""
     with appliance.client(person) as client:
-        until(lambda: estado(client, request) == "firmada")
+        until(lambda: state_of(client, request) == "firmada")
         pdf = client.get(f"/solicitudes/{request}/documento").content
     assert pdfsig(pdf)[0].valid
     assert pyhanko_valid(pdf, appliance.roots)
@@ -81,7 +81,7 @@ def test_nothing_fails_while_the_folder_is_away(own: Appliance) -> None:
             problem(answer, 503, "STORE_UNAVAILABLE")
             with pytest.raises(DocumentsAwayError):
                 own.new_request(person, pdfs.one_page("C"))
-            assert estado(client, under_way) == "en_proceso"
+            assert state_of(client, under_way) == "en_proceso"
             assert own.intents(under_way) == []
 
     assert_signed(own, person, under_way)
@@ -105,7 +105,7 @@ def test_original_that_cannot_be_read_is_no_try(own: Appliance) -> None:
                 until(
                     lambda: own.log.read_text().count("document.unreadable") >= unread
                 )
-                assert estado(client, request) == "en_proceso"
+                assert state_of(client, request) == "en_proceso"
                 assert own.intents(request) == []
                 away.close()
 

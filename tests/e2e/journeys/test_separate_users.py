@@ -34,7 +34,13 @@ from tests.support.appliance.administrators import (
     new_administrator,
 )
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.http_calls import code_of, log_in, sign, signed_pdf
+from tests.support.appliance.http_calls import (
+    code_of,
+    log_in,
+    sign,
+    signed_pdf,
+    state_of,
+)
 from tests.support.appliance.separate_users import AppliancePerUser, SeparateUsers
 from tests.support.browsers import ceremony
 from tests.support.browsers.browsers import Opener
@@ -108,11 +114,6 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
-def state(client: httpx.Client, request: int) -> str:
-    """Its `estado`."""
-    return str(client.get(f"/solicitudes/{request}").json()["estado"])
-
-
 async def test_invited_person_enrols(
     page: Page,
     open_page: Opener,
@@ -152,12 +153,12 @@ def test_rest_signs_rejects_and_signs_a_batch(
         told = client.post(f"/solicitudes/{rejected}/rechazar", json=refusal)
         answer = client.post("/solicitudes/firmar/lote", json=body)
         assert answer.status_code in {200, 202}, answer.text
-        until(lambda: {state(client, each) for each in several} == {"firmada"})
+        until(lambda: {state_of(client, each) for each in several} == {"firmada"})
 
         assert wrong.status_code == 403
         assert pdf.startswith(pdfs.one_page())
         assert told.status_code == 200, told.text
-        assert state(client, rejected) == "rechazada"
+        assert state_of(client, rejected) == "rechazada"
 
 
 def test_signing_in_with_every_look(
@@ -286,8 +287,8 @@ def test_chores_raise_levels_and_end_what_lapses(
 
     with appliance.client(signer) as client:
         sign(client, signer, raised)
-        until(lambda: state(client, raised) == "firmada")
-        until(lambda: state(client, lapsing) == "vencida")
+        until(lambda: state_of(client, raised) == "firmada")
+        until(lambda: state_of(client, lapsing) == "vencida")
         assert sign(client, signer, raised).json()["nivel"] == "B-LT"
     tried = appliance.rubrica_as(Role.CHORES, "timestamps", "try")
     assert tried.stdout.count(": good") == 2, tried.stderr

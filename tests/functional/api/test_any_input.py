@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from appliance.api.wire.requests import BATCH_FIELDS, PARAMETER_FIELDS, SIGN_FIELDS
 from appliance.domain.errors import ErrorCode
 from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.http_calls import state_of
 from tests.support.documents import pdfs
 
 NOBODYS = 2**53 - 1
@@ -67,7 +68,7 @@ def foreign(appliance: Appliance, other_signer: TestPerson) -> Iterator[int]:
     request = appliance.new_request(other_signer, pdfs.one_page())
     yield request
     with appliance.client(other_signer) as client:
-        assert client.get(f"/solicitudes/{request}").json()["estado"] == "pendiente"
+        assert state_of(client, request) == "pendiente"
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def own(appliance: Appliance, signer: TestPerson) -> Iterator[int]:
     request = appliance.new_request(signer, pdfs.one_page())
     yield request
     with appliance.client(signer) as client:
-        assert client.get(f"/solicitudes/{request}").json()["estado"] == "pendiente"
+        assert state_of(client, request) == "pendiente"
 
 
 def told(answer: httpx.Response) -> str:

@@ -10,7 +10,14 @@ import httpx
 import pytest
 
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.http_calls import RawAnswer, command, head, problem, raw
+from tests.support.appliance.http_calls import (
+    RawAnswer,
+    command,
+    head,
+    problem,
+    raw,
+    state_of,
+)
 from tests.support.documents import pdfs
 
 SIGN = "/solicitudes/firmar"
@@ -23,7 +30,7 @@ def pending(appliance: Appliance, signer: TestPerson) -> Iterator[int]:
     request = appliance.new_request(signer, pdfs.one_page())
     yield request
     with appliance.client(signer) as client:
-        assert client.get(f"/solicitudes/{request}").json()["estado"] == "pendiente"
+        assert state_of(client, request) == "pendiente"
 
 
 def _post(appliance: Appliance, *lines: str, body: bytes = b"") -> list[RawAnswer]:

@@ -12,7 +12,7 @@ import pytest
 
 from appliance.domain.clock import SystemClock
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.http_calls import problem, sign
+from tests.support.appliance.http_calls import problem, sign, state_of
 from tests.support.documents import pdfs
 from tests.support.documents.pdf_validation import lt_failures
 from tests.support.documents.validators import pdfsig, pyhanko_valid
@@ -91,13 +91,13 @@ def _en_proceso(appliance: Appliance, person: TestPerson, client: httpx.Client) 
 def _firmada(appliance: Appliance, person: TestPerson, client: httpx.Client) -> str:
     request = appliance.new_request(person, pdfs.one_page())
     assert sign(client, person, request).status_code == 200
-    return _state(client, request)
+    return state_of(client, request)
 
 
 def _rechazada(appliance: Appliance, person: TestPerson, client: httpx.Client) -> str:
     request = appliance.new_request(person, pdfs.one_page())
     reject(client, request)
-    return _state(client, request)
+    return state_of(client, request)
 
 
 def _vencida(appliance: Appliance, person: TestPerson, client: httpx.Client) -> str:
@@ -117,14 +117,10 @@ STATES = {
 }
 
 
-def _state(client: httpx.Client, request: int) -> str:
-    return str(client.get(f"/solicitudes/{request}").json()["estado"])
-
-
 def _wait_for(client: httpx.Client, request: int, state: str) -> str:
     """Wait until a request is in a state; the last one seen."""
     deadline = time.monotonic() + 15
-    while (seen := _state(client, request)) != state and time.monotonic() < deadline:
+    while (seen := state_of(client, request)) != state and time.monotonic() < deadline:
         time.sleep(0.05)
     return seen
 
@@ -150,7 +146,7 @@ def test_reject_moves_pendiente_to_rechazada(
 ) -> None:
     """With the signer's reason; it leaves the list."""
     request = appliance.new_request(signer, pdfs.one_page())
-    assert _state(client, request) == "pendiente"
+    assert state_of(client, request) == "pendiente"
 
     answer = reject(client, request)
 
@@ -178,7 +174,7 @@ def test_reject_without_a_reason_refused(
 
     other: dict[str | int | None, str] = {None: "FIELD_MISSING", "\0": "JSON_INVALID"}
     problem(answer, 400, other.get(motivo, "FIELD_INVALID"))
-    assert _state(client, request) == "pendiente"
+    assert state_of(client, request) == "pendiente"
 
 
 @pytest.mark.parametrize("state", ["firmada", "rechazada", "vencida"])
@@ -198,7 +194,7 @@ def test_final_state_allows_no_move(
     again = sign(client, signer, request, fontSize=20)
 
     problem(again, 409, "ALREADY_SIGNED" if state == "firmada" else "STATE")
-    assert _state(client, request) == state
+    assert state_of(client, request) == state
 
 
 class SpecClient:

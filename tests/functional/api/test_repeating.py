@@ -11,7 +11,14 @@ import httpx
 import pytest
 
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.http_calls import at_once, command, head, problem, sign
+from tests.support.appliance.http_calls import (
+    at_once,
+    command,
+    head,
+    problem,
+    sign,
+    state_of,
+)
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import held
 
@@ -127,7 +134,7 @@ def test_idempotency_key_binds_one_command(
 
     assert first.json()["sha256"] == again.json()["sha256"]
     problem(other, 409, "IDEMKEY_CONFLICT")
-    assert client.get(f"/solicitudes/{second}").json()["estado"] == "pendiente"
+    assert state_of(client, second) == "pendiente"
 
 
 @pytest.mark.parametrize("key", ["", "a b", "ñ".encode(), "x" * 129])

@@ -23,6 +23,7 @@ from tests.support.appliance.http_calls import (
     read_stamp,
     sign,
     signed_pdf,
+    state_of,
 )
 from tests.support.documents import hostile_pdfs, pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_verdicts
@@ -308,7 +309,7 @@ def test_preview_shows_the_stamp_where_it_will_be(
     assert points[2] <= 90 + box["ancho"] + 1
     assert points[3] <= 300 + box["alto"] + 1
     assert points[2] - points[0] > 0.8 * box["ancho"]
-    assert client.get(f"/solicitudes/{request_id}").json()["estado"] == "pendiente"
+    assert state_of(client, request_id) == "pendiente"
     stamp = read_stamp(signed_pdf(client, signer, request_id, **fields))
     assert stamp is not None
     place = (stamp.x, stamp.y, stamp.width, stamp.height)
@@ -447,4 +448,4 @@ def test_other_document_in_the_call_refused(
 
     problem(answer, 422, "DOCUMENT_MISMATCH")
     problem(_multipart(client, b"", options), 422, "DOCUMENT_EMPTY")
-    assert client.get(f"/solicitudes/{request_id}").json()["estado"] == "pendiente"
+    assert state_of(client, request_id) == "pendiente"

@@ -13,7 +13,7 @@ from appliance.bootstrap import open_core
 from appliance.domain.clock import SystemClock
 from appliance.domain.vocab import EventKind
 from tests.support.appliance.backups import RestorableAppliance, appliance_with_backups
-from tests.support.appliance.http_calls import sign, signed_pdf
+from tests.support.appliance.http_calls import sign, signed_pdf, state_of
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import execute, until
@@ -52,7 +52,7 @@ def assert_refused(restorable_appliance: RestorableAppliance, request: int) -> N
     with restorable_appliance.appliance.client(restorable_appliance.person) as client:
         answer = sign(client, restorable_appliance.person, request)
         assert answer.status_code == 503, answer.text
-        state = client.get(f"/solicitudes/{request}").json()["estado"]
+        state = state_of(client, request)
     assert state == "pendiente"
     assert restorable_appliance.appliance.intents(request) == []
 

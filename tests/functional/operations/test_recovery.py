@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
-import httpx
 import pytest
 from pyhanko.pdf_utils.generic import StreamObject
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
@@ -21,7 +20,13 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from appliance.domain.vocab import RequestState
 from tests.support.appliance.appliance import TestPerson
 from tests.support.appliance.backups import RestorableAppliance, appliance_with_backups
-from tests.support.appliance.http_calls import being_signed, problem, sign, signed_pdf
+from tests.support.appliance.http_calls import (
+    being_signed,
+    problem,
+    sign,
+    signed_pdf,
+    state_of,
+)
 from tests.support.appliance.ledger import read_ledger
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_valid
@@ -111,7 +116,7 @@ def _backed_up_amid(restorable_appliance: RestorableAppliance, request: int) -> 
             with being_signed(client, restorable_appliance.person, request):
                 restorable_appliance.back_up_all()
                 still.close()
-        until(lambda: state(client, request) == "firmada")
+        until(lambda: state_of(client, request) == "firmada")
         return client.get(f"/solicitudes/{request}/documento").content
 
 
@@ -144,11 +149,6 @@ def recover(restorable_appliance: RestorableAppliance, status: int = 0) -> str:
     return done.stdout
 
 
-def state(client: httpx.Client, request: int) -> str:
-    """`estado` of a request."""
-    return str(client.get(f"/solicitudes/{request}").json()["estado"])
-
-
 def signed_by(
     restorable_appliance: RestorableAppliance, person: TestPerson, request: int
 ) -> bytes:
@@ -162,7 +162,7 @@ def kept_of(
 ) -> bytes:
     """The signed document of a request that is `firmada`."""
     with restorable_appliance.appliance.client(person) as client:
-        assert state(client, request) == "firmada"
+        assert state_of(client, request) == "firmada"
         return client.get(f"/solicitudes/{request}/documento").content
 
 
@@ -179,8 +179,8 @@ def test_signed_since_the_backup_is_found(scene: Scene) -> None:
     assert f"{found} of {found + nothings + len(NOBODYS)} files" in scene.told
     assert f"0 of {nothings} files" in scene.told_again
     with appliance.client(one) as client:
-        assert state(client, scene.untouched) == "pendiente"
-        assert state(client, scene.shared) == "pendiente"
+        assert state_of(client, scene.untouched) == "pendiente"
+        assert state_of(client, scene.shared) == "pendiente"
     later = signed_by(site, one, scene.shared)
     assert pdfsig(later)[0].valid
     assert pyhanko_valid(later, appliance.roots)
@@ -210,7 +210,7 @@ def test_signature_on_a_later_version_is_not_given_to_an_earlier_one(
 ) -> None:
     """It begins with the same bytes, and its signer signed something else."""
     with scene.site.appliance.client(scene.site.person) as client:
-        assert state(client, scene.earlier) == "pendiente"
+        assert state_of(client, scene.earlier) == "pendiente"
 
 
 def _next_version(pdf: bytes) -> bytes:

@@ -18,7 +18,7 @@ from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from appliance.pki.validation.external_status_store import ExternalStatusStore
 from tests.functional.pki.test_outside_ca import spki_of
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.http_calls import problem, sign
+from tests.support.appliance.http_calls import problem, sign, state_of
 from tests.support.documents import pdfs
 from tests.support.documents.pdf_validation import lt_failures
 from tests.support.documents.validators import pdfsig, pyhanko_valid
@@ -92,16 +92,11 @@ def signed(
     """Sign, and wait as long as it takes; gives what firmar says at last."""
     with appliance.client(person) as client:
         answer = sign(client, person, request)
-        until(lambda: state(client, request) == then)
+        until(lambda: state_of(client, request) == then)
         answer = sign(client, person, request)
     assert answer.status_code == 200, answer.text
     told: dict[str, Any] = answer.json()
     return told
-
-
-def state(client: httpx.Client, request: int) -> str:
-    """Its `estado`."""
-    return str(client.get(f"/solicitudes/{request}").json()["estado"])
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -177,7 +172,7 @@ def test_required_waits_for_the_tsa_and_signs_once(
                 timeout=1,
             )
         until(lambda: world.second.asked >= asked + 3)
-        assert state(client, request) == "en_proceso"
+        assert state_of(client, request) == "en_proceso"
     world.first.mode = world.second.mode = Mode.GOOD
     told = signed(trusted, person, request)
     assert told["nivel"] == "B-LT"
@@ -238,7 +233,7 @@ def test_revoked_outside_stops_before_the_key_is_used_again(
         assert len(trusted.intents(request)) == 1
         (held,) = client.get("/credenciales").json()
         assert held["estado"] in {"en_revocacion", "revocada"}
-        assert state(client, request) == "pendiente"
+        assert state_of(client, request) == "pendiente"
 
 
 def _certificate(client: httpx.Client) -> x509.Certificate:

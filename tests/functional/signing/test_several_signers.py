@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.http_calls import problem, sign, signed_pdf
+from tests.support.appliance.http_calls import problem, sign, signed_pdf, state_of
 from tests.support.browsers.qr_codes import scanned
 from tests.support.documents import pdfs
 from tests.support.documents.field_pdfs import Field, with_fields
@@ -19,11 +19,6 @@ from tests.support.faults.fault_injection import order_crash, until
 from worker.failpoints import FILE_WRITTEN, PUBLISHED
 
 ABOVE = (100.0, 300.0, 300.0, 380.0)
-
-
-def state(client: httpx.Client, request: int) -> str:
-    """`estado` of a request."""
-    return str(client.get(f"/solicitudes/{request}").json()["estado"])
 
 
 def assert_all_valid(pdf: bytes, appliance: Appliance, count: int) -> None:
@@ -98,7 +93,7 @@ def test_rejection_ends_the_process(
         answer = one.post(f"/solicitudes/{first}/rechazar", json={"motivo": "no"})
 
         assert answer.json()["estado"] == "rechazada"
-        assert state(two, second) == "cancelada"
+        assert state_of(two, second) == "cancelada"
         problem(sign(two, other_signer, second), 409, "STATE")
 
 
@@ -115,12 +110,18 @@ def test_operator_asks_several_and_takes_it_back(
     assert made.returncode == 0, made.stderr
     first, second = (int(line.split()[1]) for line in made.stdout.splitlines())
     with appliance.client(signer) as one, appliance.client(other_signer) as two:
-        assert (state(one, first), state(two, second)) == ("pendiente", "en_espera")
+        assert (state_of(one, first), state_of(two, second)) == (
+            "pendiente",
+            "en_espera",
+        )
 
         done = appliance.rubrica("request", "cancel", str(first))
 
         assert done.returncode == 0, done.stderr
-        assert (state(one, first), state(two, second)) == ("cancelada", "cancelada")
+        assert (state_of(one, first), state_of(two, second)) == (
+            "cancelada",
+            "cancelada",
+        )
 
 
 @pytest.mark.parametrize("point", [FILE_WRITTEN, PUBLISHED])
@@ -135,7 +136,7 @@ def test_killed_worker_keeps_no_turn_back(
         answer = sign(one, first, requests[0])
         assert answer.status_code == 200, answer.text
         assert not order.exists()
-        until(lambda: state(two, requests[1]) == "pendiente")
+        until(lambda: state_of(two, requests[1]) == "pendiente")
         pdf = signed_pdf(two, second, requests[1], x=40, y=40)
 
     assert_all_valid(pdf, sqlite_appliance, 2)

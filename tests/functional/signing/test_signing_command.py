@@ -19,6 +19,7 @@ from tests.support.appliance.http_calls import (
     read_stamp,
     sign,
     signed_pdf,
+    state_of,
 )
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pyhanko_verdicts
@@ -231,7 +232,7 @@ def test_missing_required_field_refused(
     answer = client.post("/solicitudes/firmar", json=body)
 
     assert problem(answer, 400, "FIELD_MISSING")["field"] == field
-    state = client.get(f"/solicitudes/{request}").json()["estado"]
+    state = state_of(client, request)
     assert state == "pendiente"
 
 

@@ -67,6 +67,11 @@ def signed_pdf(
     return download.content
 
 
+def state_of(client: httpx.Client, request: int) -> str:
+    """`estado` of a request."""
+    return str(client.get(f"/solicitudes/{request}").json()["estado"])
+
+
 @contextmanager
 def being_signed(
     client: httpx.Client, person: TestPerson, request: int
@@ -78,8 +83,7 @@ def being_signed(
     """
 
     def is_begun() -> bool:
-        state = client.get(f"/solicitudes/{request}").json()["estado"]
-        return call.done() or state == "en_proceso"
+        return call.done() or state_of(client, request) == "en_proceso"
 
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(sign, client, person, request)
