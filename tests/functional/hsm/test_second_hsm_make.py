@@ -14,10 +14,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from appliance.bootstrap import ServiceRegistry
-from appliance.domain.identity import Credential
 from appliance.domain.keys import KeyAlgorithm, KeyMode, WrapMethod
-from appliance.keys.credential_store import CredentialStore
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import signed_pdf
 from tests.support.appliance.ledger import read_ledger
@@ -78,7 +75,7 @@ def test_wrapped_keys_sign_on_nss(
 ) -> None:
     """A wrapped key in NSS's own format; valid for pyHanko and pdfsig."""
     person = people[algorithm]
-    credential = _credential(on_nss, person)
+    credential = on_nss.credential(person)
     request = on_nss.new_request(person, pdfs.one_page())
     with on_nss.client(person) as client:
         signed = signed_pdf(client, person, request)
@@ -98,13 +95,3 @@ def test_wrapped_keys_sign_on_nss(
 def test_ledger_is_clean_on_nss(on_nss: Appliance) -> None:
     """Record, files and audit agree, as on the other make."""
     assert read_ledger(on_nss).faults() == []
-
-
-def _credential(appliance: Appliance, person: TestPerson) -> Credential:
-    async def read(front: ServiceRegistry) -> Credential | None:
-        async with front.core.store.read() as transaction:
-            return await CredentialStore(transaction).active(person.id)
-
-    found = appliance.do(read)
-    assert found is not None
-    return found

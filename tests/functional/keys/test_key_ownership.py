@@ -17,10 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.domain.identity import Credential
 from appliance.domain.keys import KeyMode
 from appliance.domain.vocab import VouchedBy
-from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import problem, sign
@@ -48,18 +46,6 @@ def appliance_with_keys() -> Iterator[Appliance]:
 def owner(appliance_with_keys: Appliance) -> TestPerson:
     """Somebody with a wrapped RSA key."""
     return appliance_with_keys.new_person()
-
-
-def credential_of(appliance: Appliance, person: TestPerson) -> Credential:
-    """Their key as it stands."""
-
-    async def read(front: ServiceRegistry) -> Credential | None:
-        async with front.core.store.read() as transaction:
-            return await CredentialStore(transaction).active(person.id)
-
-    found = appliance.do(read)
-    assert found is not None
-    return found
 
 
 def signed(appliance: Appliance, person: TestPerson) -> None:
@@ -99,7 +85,7 @@ def test_wrapped_key_signs(appliance_with_keys: Appliance, owner: TestPerson) ->
     """By default: RSA-2048, of which nothing stays on the token."""
     signed(appliance_with_keys, owner)
 
-    key = credential_of(appliance_with_keys, owner)
+    key = appliance_with_keys.credential(owner)
     assert (key.key_mode, key.cka_id, key.master) == (KeyMode.WRAPPED, None, 1)
     public = x509.load_der_x509_certificate(key.certificate).public_key()
     assert isinstance(public, rsa.RSAPublicKey)
@@ -111,7 +97,7 @@ def test_wrapped_curve_key_signs(appliance_with_keys: Appliance) -> None:
         person = appliance_with_keys.new_person("Curva Elíptica")
         signed(appliance_with_keys, person)
 
-        key = credential_of(appliance_with_keys, person)
+        key = appliance_with_keys.credential(person)
     public = x509.load_der_x509_certificate(key.certificate).public_key()
     assert isinstance(public, ec.EllipticCurvePublicKey)
     assert key.key_mode is KeyMode.WRAPPED
@@ -124,7 +110,7 @@ def test_resident_key_signs_by_its_permit_alone(appliance_with_keys: Appliance) 
     with restarted(appliance_with_keys, hsm='key_mode = "resident"'):
         person = appliance_with_keys.new_person("Clave Residente")
         signed(appliance_with_keys, person)
-    key = credential_of(appliance_with_keys, person)
+    key = appliance_with_keys.credential(person)
     assert (key.key_mode, key.master) == (KeyMode.RESIDENT, None)
 
     alter(
@@ -210,8 +196,8 @@ def test_altered_wrapping_is_given_back(appliance_with_keys: Appliance) -> None:
         appliance_with_keys.new_person("Una"),
         appliance_with_keys.new_person("Otra"),
     )
-    theirs = credential_of(appliance_with_keys, two).blob_w
-    key = credential_of(appliance_with_keys, one)
+    theirs = appliance_with_keys.credential(two).blob_w
+    key = appliance_with_keys.credential(one)
     alter(
         appliance_with_keys,
         "UPDATE credential SET blob_w = ? WHERE id = ?",
@@ -243,8 +229,8 @@ def test_key_moved_to_somebody_else_does_not_open(
         appliance_with_keys.new_person("Víctima"),
     )
     theirs, ours = (
-        credential_of(appliance_with_keys, victim),
-        credential_of(appliance_with_keys, thief),
+        appliance_with_keys.credential(victim),
+        appliance_with_keys.credential(thief),
     )
     columns = ("outer", "blob_w", "spki", "certificate", "chain")
     for column in columns:
@@ -271,7 +257,7 @@ def test_key_moved_to_somebody_else_does_not_open(
 def test_password_changes_and_the_key_stays(appliance_with_keys: Appliance) -> None:
     """204; the old one is wrong from then on, the new one signs."""
     person = appliance_with_keys.new_person("Cambia Clave")
-    before = credential_of(appliance_with_keys, person)
+    before = appliance_with_keys.credential(person)
     new = secrets.token_urlsafe(9)
     appliance_with_keys.secrets.add(new)
     body = {"password": person.signing_password, "nueva": new}
@@ -288,7 +274,7 @@ def test_password_changes_and_the_key_stays(appliance_with_keys: Appliance) -> N
     assert (done.status_code, done.content) == (204, b"")
     problem(old, 403, "SIGN_PASSWORD_WRONG")
     assert answer.status_code == 200, answer.text
-    assert credential_of(appliance_with_keys, person).certificate == before.certificate
+    assert appliance_with_keys.credential(person).certificate == before.certificate
 
 
 @pytest.mark.parametrize(
@@ -389,14 +375,14 @@ def test_enrolment_is_asked_for_again_by_command(
     file = appliance_with_keys.folder / "typed"
     file.write_text("una clave nueva de firma\n")
     asked = ("person", "issue", "--cuil", person.cuil, "--password-file", str(file))
-    before = credential_of(appliance_with_keys, person)
+    before = appliance_with_keys.credential(person)
 
     has = appliance_with_keys.rubrica(*asked)
     forgotten = appliance_with_keys.rubrica(*asked, "--forgotten")
 
     assert "ALREADY_EXISTS" in has.stderr
     assert forgotten.returncode == 0, forgotten.stderr
-    after = credential_of(appliance_with_keys, person)
+    after = appliance_with_keys.credential(person)
     assert after.id != before.id
     assert after.vouched_by is VouchedBy.DEMO
     signed(appliance_with_keys, _with_password(person, "una clave nueva de firma"))

@@ -38,10 +38,12 @@ from appliance.core.database.tables import login_secret
 from appliance.core.database.tables import person as person_table
 from appliance.domain.activation import IntentRow
 from appliance.domain.clock import Clock, SystemClock
+from appliance.domain.identity import Credential
 from appliance.domain.ids import PersonId
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.people import NewPersonOrder
+from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.requests.intake import IntakeOrder
 from appliance.requests.request_store import RequestStore
@@ -491,6 +493,17 @@ class Appliance:
         token = self.do(issue)
         self.secrets.add(token)
         return token
+
+    def credential(self, person: TestPerson) -> Credential:
+        """Somebody's key in force, as it stands."""
+
+        async def read(front: ServiceRegistry) -> Credential | None:
+            async with front.core.store.read() as transaction:
+                return await CredentialStore(transaction).active(person.id)
+
+        found = self.do(read)
+        assert found is not None
+        return found
 
     def intents(self, request: int) -> list[IntentRow]:
         """Every intended use of a key for a request's activation."""
