@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.documents import pdfs
+from tests.support.processes.proc import open_files, status
 
 MODULE = "libsofthsm2"
 WITHOUT_HSM = ("api", "embed", "admin", "metrics", "chores", "sandbox")
@@ -35,22 +36,11 @@ def _maps(process: psutil.Process) -> str:
     return Path(f"/proc/{process.pid}/maps").read_text()
 
 
-def _open_files(pid: int) -> list[str]:
-    """Every open file, socket and pipe by its name."""
-    return sorted(str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir())
-
-
 def _held(appliance: Appliance, process: psutil.Process) -> set[str]:
     """What is open of the appliance's folder, relative to it."""
     folder = f"{appliance.folder.resolve()}/"
-    files = _open_files(process.pid)
+    files = open_files(process.pid)
     return {name.removeprefix(folder) for name in files if name.startswith(folder)}
-
-
-def _status(pid: int) -> dict[str, str]:
-    """The lines of a process's status."""
-    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
-    return {key: value.strip() for key, _, value in (x.partition(":") for x in lines)}
 
 
 def _listening(process: psutil.Process) -> set[int]:
@@ -217,11 +207,11 @@ def test_sandbox_job_is_confined_before_its_request(appliance: Appliance) -> Non
     with socket.socket(socket.AF_UNIX) as silent:
         silent.connect(str(appliance.settings.sandbox_socket))
         job = _new_job(sandbox)
-        confined, files = _status(job), _open_files(job)
+        confined, files = status(job), open_files(job)
 
     assert (confined["Seccomp"], confined["NoNewPrivs"]) == ("2", "1")
     assert int(confined["Seccomp_filters"]) > int(
-        _status(sandbox.pid)["Seccomp_filters"]
+        status(sandbox.pid)["Seccomp_filters"]
     )
     assert confined["CapEff"] == "0" * 16
     *nulls, request = files
@@ -232,11 +222,11 @@ def test_sandbox_job_is_confined_before_its_request(appliance: Appliance) -> Non
 def _new_job(sandbox: psutil.Process) -> int:
     """The job of the client that just came, when it has nothing more to give up."""
     deadline = time.monotonic() + _READY_S
-    template = _status(sandbox.pid)["Seccomp_filters"]
+    template = status(sandbox.pid)["Seccomp_filters"]
     while time.monotonic() < deadline:
         for job in sandbox.children():
             try:
-                if _status(job.pid)["Seccomp_filters"] != template:
+                if status(job.pid)["Seccomp_filters"] != template:
                     return job.pid
             except FileNotFoundError:
                 continue  # of a client before us

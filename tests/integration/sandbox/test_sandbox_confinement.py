@@ -16,6 +16,7 @@ import pytest
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import Operation, encode
 from tests.support.documents import pdfs
+from tests.support.processes.proc import open_files, status
 from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 
 pytestmark = pytest.mark.full
@@ -31,12 +32,6 @@ def sandbox() -> Iterator[SandboxServer]:
     with running_sandbox(**limits, document_bytes=1_000_000) as server:
         yield server
         assert server.process.poll() is None
-
-
-def status(pid: int) -> dict[str, str]:
-    """The lines of a process's status."""
-    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
-    return {key: value.strip() for key, _, value in (x.partition(":") for x in lines)}
 
 
 async def running_job(server: SandboxServer) -> int:
@@ -68,11 +63,6 @@ def limits_of(pid: int) -> str:
     return Path(f"/proc/{pid}/limits").read_text("ascii")
 
 
-def descriptors(pid: int) -> list[str]:
-    """What a process's descriptors point to."""
-    return sorted(str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir())
-
-
 async def gone(server: SandboxServer) -> bool:
     """Wait until no job runs; False when one stays."""
     end = time.monotonic() + DEADLINE_S
@@ -98,7 +88,7 @@ async def test_job_is_confined_and_holds_its_request_alone(
     probe = asyncio.create_task(asyncio.to_thread(sandbox.probe, "state"))
     pid = await running_job(sandbox)
 
-    found, links, limits = status(pid), descriptors(pid), limits_of(pid)
+    found, links, limits = status(pid), open_files(pid), limits_of(pid)
     await probe
 
     assert (found["Seccomp"], found["NoNewPrivs"]) == ("2", "1")
