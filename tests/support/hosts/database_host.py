@@ -13,11 +13,12 @@ import pwd
 import secrets
 import signal
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tests.support.faults.fault_injection import until
+from tests.support.hosts.host_server import HostServer
 from tests.support.hosts.network import Host
 from tests.support.services.postgres import program
 
@@ -36,7 +37,7 @@ _HBA: Final = "host all all all scram-sha-256\nhost replication all all scram-sh
 
 
 @dataclass
-class DatabaseHost:
+class DatabaseHost(HostServer):
     """One server.
 
     Args:
@@ -45,10 +46,7 @@ class DatabaseHost:
         password: of the one user.
     """
 
-    host: Host
-    folder: Path
     password: str
-    _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
 
     @classmethod
     def made(cls, host: Host, folder: Path) -> "DatabaseHost":
@@ -138,12 +136,6 @@ class DatabaseHost:
         assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
         ready = [str(program("pg_isready")), "-q", "-h", str(self.folder)]
         return subprocess.run(ready, check=False).returncode == 0
-
-    def _end(self, sig: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.send_signal(sig)
-            process.wait()
 
 
 _AS_OWNER: Final = (

@@ -28,6 +28,7 @@ from tests.support.appliance.appliance import Appliance
 from tests.support.factories.document_storage import BucketStorage
 from tests.support.faults.fault_injection import until
 from tests.support.hosts.database_host import USER, DatabaseHost
+from tests.support.hosts.host_server import HostServer
 from tests.support.hosts.network import Host, Network
 from tests.support.hosts.store_host import StoreHost
 from tests.support.processes.event_loops import run_apart
@@ -139,18 +140,8 @@ class RoleHost:
                 raise AssertionError(self.log[-4000:]) from exc
 
 
-@dataclass
-class RedisHost:
-    """A host that runs Redis.
-
-    Args:
-        host: of the network.
-        folder: its own.
-    """
-
-    host: Host
-    folder: Path
-    _process: "subprocess.Popen[bytes] | None" = None
+class RedisHost(HostServer):
+    """A host that runs Redis."""
 
     def start(self) -> None:
         """Start it, empty."""
@@ -161,13 +152,6 @@ class RedisHost:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
-
-    def kill(self) -> None:
-        """End it as a crash would."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
 
 
 @dataclass

@@ -20,6 +20,7 @@ from typing import Any, Final
 import httpx
 
 from tests.support.faults.fault_injection import until
+from tests.support.hosts.host_server import HostServer
 from tests.support.hosts.network import Host
 from tests.support.processes.plain_http import NO_TLS
 from tests.support.processes.scratch import free_port
@@ -38,7 +39,7 @@ _START_S: Final = 300.0
 
 
 @dataclass
-class StoreHost:
+class StoreHost(HostServer):
     """One server with one bucket.
 
     Args:
@@ -46,9 +47,6 @@ class StoreHost:
         folder: of its journal, its log and a key to it.
     """
 
-    host: Host
-    folder: Path
-    _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
     _port: int = field(default_factory=free_port, init=False)
 
     @classmethod
@@ -115,13 +113,6 @@ class StoreHost:
                 pass_fds=(number,),
             )
         until(self._answers, _START_S)
-
-    def kill(self) -> None:
-        """End it as a crash would."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
 
     def _answers(self) -> bool:
         assert self._process is not None
