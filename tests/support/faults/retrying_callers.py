@@ -219,7 +219,7 @@ async def until_signed(
             call.answers.append(BROKEN)
             pause = _AGAIN_S
         else:
-            call.answers.append(_word(answer))
+            call.answers.append(word_of(answer))
             pause = float(answer.headers.get("Retry-After", _AGAIN_S))
             call.sha256 = answer.json().get("sha256", "")
         now = clock()
@@ -231,7 +231,7 @@ async def until_signed(
         await asyncio.sleep(pause)
 
 
-def _word(answer: httpx.Response) -> str:
+def word_of(answer: httpx.Response) -> str:
     """An answer in a word or two."""
     if answer.is_success:
         return str(answer.status_code)

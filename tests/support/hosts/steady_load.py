@@ -24,6 +24,7 @@ import httpx
 
 from appliance.core.system.dead_connections import OPTIONS
 from tests.support.appliance.appliance import TestPerson
+from tests.support.faults.retrying_callers import BROKEN, word_of
 from tests.support.hosts.several_hosts import HostCluster
 from tests.support.processes.plain_http import NO_TLS
 
@@ -35,7 +36,6 @@ _PATIENCE_S: Final = 400.0
 """After which a caller gives up, so that a failing test ends."""
 _AGAIN_S: Final = 0.3
 _AGAIN: Final = frozenset({202, 429, 503})
-BROKEN: Final = "broken"
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class SteadyLoad:
                 wish.answers.append(BROKEN)
                 pause = _AGAIN_S
             else:
-                wish.answers.append(_word(answer))
+                wish.answers.append(word_of(answer))
                 pause = _pause_s(answer)
             wish.longest_s = max(wish.longest_s, time.monotonic() - asked)
         wish.waited_s = time.monotonic() - begun
@@ -154,9 +154,3 @@ def _pause_s(answer: httpx.Response) -> float | None:
     if answer.status_code not in _AGAIN:
         return None
     return float(answer.headers.get("Retry-After", _AGAIN_S))
-
-
-def _word(answer: httpx.Response) -> str:
-    if answer.is_success:
-        return str(answer.status_code)
-    return f"{answer.status_code} {answer.json()['code']}"
