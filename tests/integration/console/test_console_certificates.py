@@ -3,16 +3,13 @@
 import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from io import BytesIO
 from pathlib import Path
 
 import pyotp
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from werkzeug.datastructures import FileStorage
 
-from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import CertificateRecord, Crl, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
@@ -39,13 +36,14 @@ from tests.support.faces.console import (
     open_console,
     write_pki,
 )
+from tests.support.faces.console_forms import audited, sha256, upload
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
 from tests.support.pki.outside_ca import OutsideCa, bundle, der, ec_key, spki_of
 
 CUIL = "20055361682"
 OUTSIDE = OutsideCa(NOON)
-SHA256 = OUTSIDE.root.fingerprint(hashes.SHA256()).hex()
+SHA256 = sha256(OUTSIDE)
 # Not the middle of a UUID, which may be of digits alone.
 PIN = re.compile(r"(?<![\w-])[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}(?![\w-])")
 
@@ -66,22 +64,6 @@ async def somebody(console: Console) -> tuple[PersonId, Held]:
             person, PersonState.INVITED, PersonState.ACTIVE
         )
     return person, await hold(console.services.store, person, CUIL, console.clock.now())
-
-
-async def audited(console: Console, kind: EventKind) -> AuditEvent:
-    """The one row of a kind, by the administrator signed in."""
-    (event,) = await console.services.audited(kind)
-    (user,) = [u for u in await console.front.console.users() if u.name == NAME]
-    assert event.actor == user.actor
-    return event
-
-
-async def upload(console: Console, path: str, content: bytes, **fields: str) -> Answer:
-    """Send a form with a file of certificates."""
-    file = FileStorage(BytesIO(content), "a.pem", "file", "application/x-pem-file")
-    return await console.send_form(
-        path, {"csrf": console.csrf, **fields}, {"file": file}
-    )
 
 
 async def trust(console: Console, **fields: str) -> Answer:
