@@ -22,6 +22,7 @@ from appliance.keys.health import Health
 from appliance.people.person_store import PersonStore
 from tests.support.factories.core import CoreFixture, core_settings, open_core
 from tests.support.factories.fake_sandbox import PlayedSandbox
+from tests.support.factories.fakes import error_code
 from tests.support.services.postgres import PostgresServer, database_name
 
 pytestmark = pytest.mark.storage
@@ -32,12 +33,12 @@ CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{
 
 async def code_of(store: Database, *, write: bool) -> ErrorCode | None:
     """How a transaction ends."""
-    try:
+
+    async def look() -> None:
         async with store.write() if write else store.read() as transaction:
             await transaction.audit.writers()
-    except ApplianceError as exc:
-        return exc.code
-    return None
+
+    return await error_code(look())
 
 
 @pytest.mark.parametrize("write", [False, True])

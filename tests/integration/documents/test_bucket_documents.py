@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ from appliance.domain.ids import IntegratorId
 from appliance.settings import DocumentSettings
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.document_storage import BucketStorage, DocumentStorage
-from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.factories.fakes import FixedDocumentKeys, error_code
 from tests.support.processes.scratch import free_port
 from tests.support.services.s3 import SECRET_KEY, S3Server
 from tests.support.services.server_certificates import make_authority
@@ -91,15 +91,6 @@ async def until_later_than(moment: datetime) -> None:
 def beside(suffix: str) -> str:
     """An object beside the document's."""
     return NAME.removesuffix(".pdf") + suffix
-
-
-async def code_of(call: Awaitable[object]) -> ErrorCode | None:
-    """How a call is refused."""
-    try:
-        await call
-    except ApplianceError as exc:
-        return exc.code
-    return None
 
 
 async def found_older(documents: S3BlobStore, before: datetime) -> list[str]:
@@ -230,7 +221,7 @@ async def test_two_prefixes_of_a_bucket_are_two_places(s3_server: S3Server) -> N
 
     assert two.names() == []
     assert BucketStorage(s3_server.settings(bucket)).names() == [f"a/{NAME}"]
-    assert await code_of(two.store_with(FixedDocumentKeys()).get(ONE, SHA256))
+    assert await error_code(two.store_with(FixedDocumentKeys()).get(ONE, SHA256))
 
 
 async def test_two_who_remove_exclude_each_other(
@@ -333,19 +324,19 @@ async def test_silent_link_gives_an_answer_in_time(
         with link.cut():
             began = time.monotonic()
             codes = await asyncio.gather(
-                *(code_of(documents.get(ONE, SHA256)) for _ in range(40)),
-                *(code_of(documents.put(ONE, b"%%PDF %d" % n)) for n in range(40)),
+                *(error_code(documents.get(ONE, SHA256)) for _ in range(40)),
+                *(error_code(documents.put(ONE, b"%%PDF %d" % n)) for n in range(40)),
             )
             first_s = time.monotonic() - began
             with pytest.raises(DocumentsAwayError):
                 await documents.check()
             began = time.monotonic()
             assert set(codes) == {ErrorCode.STORE_UNAVAILABLE}
-            assert await code_of(documents.get(ONE, SHA256)) is not None
+            assert await error_code(documents.get(ONE, SHA256)) is not None
             next_s = time.monotonic() - began
 
         for _ in range(100):
-            if await code_of(documents.get(ONE, SHA256)) is None:
+            if await error_code(documents.get(ONE, SHA256)) is None:
                 break
             await asyncio.sleep(0.1)
         assert await documents.get(ONE, SHA256) == PDF
@@ -395,9 +386,9 @@ async def test_full_store_is_told(s3_server: S3Server, status: int, code: str) -
         settings = s3_server.settings("bucket-1", port)
         documents = S3BlobStore(Bucket(settings), FixedDocumentKeys())
 
-        assert await code_of(documents.put(ONE, PDF)) is ErrorCode.STORAGE_FULL
+        assert await error_code(documents.put(ONE, PDF)) is ErrorCode.STORAGE_FULL
         signed = documents.put(ONE, PDF, signed=True)
-        assert await code_of(signed) is ErrorCode.STORE_UNAVAILABLE
+        assert await error_code(signed) is ErrorCode.STORE_UNAVAILABLE
 
 
 async def test_bucket_that_is_not_there_is_away(s3_server: S3Server) -> None:

@@ -17,7 +17,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.people.person_store import PersonStore
 from tests.support.factories.core import CoreFixture
-from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.factories.fakes import FixedDocumentKeys, error_code
 from tests.support.faults.small_disk import fill, small_disk
 
 pytestmark = pytest.mark.full
@@ -46,20 +46,12 @@ def documents(disk: Path) -> LocalBlobStore:
 
 async def code_of(documents: LocalBlobStore, content: bytes) -> ErrorCode | None:
     """How keeping an original is refused."""
-    try:
-        await documents.put(ONE, content)
-    except ApplianceError as exc:
-        return exc.code
-    return None
+    return await error_code(documents.put(ONE, content))
 
 
 async def room_for(documents: LocalBlobStore, size: int) -> ErrorCode | None:
     """Why a document of that size is not to be signed now."""
-    try:
-        await documents.make_room(size)
-    except ApplianceError as exc:
-        return exc.code
-    return None
+    return await error_code(documents.make_room(size))
 
 
 def leftovers(folder: Path) -> list[Path]:

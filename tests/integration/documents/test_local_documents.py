@@ -19,7 +19,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobMaintenance
 from tests.support.factories.document_storage import DocumentStorage
-from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.factories.fakes import FixedDocumentKeys, error_code
 
 ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
 TWO = IntegratorId("00000000-0000-4000-8000-000000000002")
@@ -64,11 +64,7 @@ async def refusal(
     documents: BlobMaintenance, integrator: str, sha256: str
 ) -> ErrorCode | None:
     """How reading a document is refused."""
-    try:
-        await documents.get(IntegratorId(integrator), sha256)
-    except ApplianceError as exc:
-        return exc.code
-    return None
+    return await error_code(documents.get(IntegratorId(integrator), sha256))
 
 
 async def test_document_reads_back(
