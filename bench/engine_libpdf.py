@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from appliance.web.vendor.fetch import node_folder, npm_command, npm_environment
 from bench.engine_report import Took
-from tests.support.documents.pdf_samples import make_signer
+from tests.support.documents.software_signer import make_signer
 
 _LIBPDF: Final = Path(__file__).parent / "libpdf"
 _NPM_S: Final = 120

@@ -167,7 +167,7 @@ def raw_signatures(appliance: Appliance) -> Numbers:
 
 def stock_signatures() -> Numbers:
     """The stock signer of pyHanko, a key in memory, PAdES B-B, invisible."""
-    signer = software_signer().signer
+    signer = software_signer().stock()
     pdf = pdfs.one_page()
     meta = PdfSignatureMetadata(field_name="Firma", md_algorithm="sha256")
 

@@ -27,8 +27,8 @@ from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError
 from appliance.domain.sandbox import REFUSALS
 from tests.support.documents import hostile_pdfs
-from tests.support.documents.pdf_samples import make_plan, make_signer
-from tests.support.documents.software_signer import signed, software_signer
+from tests.support.documents.pdf_samples import make_plan
+from tests.support.documents.software_signer import make_signer, signed, software_signer
 from tests.support.services.sandbox_server import LIMITS, SandboxServer, running_sandbox
 from tests.tools.damage import DAMAGED, ENCRYPTED
 from worker.pades import prepare

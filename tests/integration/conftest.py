@@ -10,7 +10,7 @@ from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.vocab import RequestState
 from embed.assets import Assets, load_assets
 from hsm_config.pkcs11 import objects
-from tests.support.documents.pdf_samples import SoftwareSigner, make_signer
+from tests.support.documents.software_signer import SoftwareSigner, make_signer
 from tests.support.faces.api_caller import Caller
 from tests.support.faces.api_services import ApiServices, open_api_services
 from tests.support.faces.frame_role import Frame, open_frame

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from tests.support.documents.pdf_samples import make_signer
+from tests.support.documents.software_signer import make_signer
 from tests.support.processes.event_loops import run_apart
 from tests.support.processes.scratch import short_folder
 from tests.vectors import kept

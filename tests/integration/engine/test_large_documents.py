@@ -7,14 +7,9 @@ import pytest
 from appliance.domain.appearance.stamp import place, stamp_lines
 from appliance.domain.signing_command import SignParameters
 from tests.support.documents import pdfs
-from tests.support.documents.pdf_samples import (
-    A4,
-    SIGNED_AT,
-    make_plan,
-    make_signer,
-    sign,
-)
+from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_plan, sign
 from tests.support.documents.pdf_validation import assert_valid
+from tests.support.documents.software_signer import make_signer
 from worker.pades import prepare
 from worker.pades.appearance.fonts import load_fonts
 

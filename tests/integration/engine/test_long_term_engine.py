@@ -15,12 +15,7 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.keys import DigestAlgorithm, SignatureScheme
 from appliance.domain.requests.levels import ValidationData
 from tests.support.documents.field_pdfs import check_box_without_state
-from tests.support.documents.pdf_samples import (
-    SoftwareSigner,
-    make_pdf,
-    make_plan,
-    make_signer,
-)
+from tests.support.documents.pdf_samples import make_pdf, make_plan
 from tests.support.documents.pdf_validation import (
     lt_failures,
     lta_failures,
@@ -28,6 +23,7 @@ from tests.support.documents.pdf_validation import (
     read_pdf,
     run_pdfsig,
 )
+from tests.support.documents.software_signer import SoftwareSigner, make_signer
 from tests.support.factories.fakes import MovingClock
 from tests.support.pki.long_term_pki import LongTermPki, SoftwareTsa
 from worker.pades import (

@@ -10,15 +10,9 @@ from asn1crypto import cms
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.keys import KeyAlgorithm
-from tests.support.documents.pdf_samples import (
-    SoftwareSigner,
-    increment_of,
-    make_pdf,
-    make_plan,
-    make_signer,
-    sign,
-)
+from tests.support.documents.pdf_samples import increment_of, make_pdf, make_plan, sign
 from tests.support.documents.pdf_validation import assert_valid, read_pdf
+from tests.support.documents.software_signer import SoftwareSigner, make_signer
 from worker.pades import SignatureCheckError, check, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts
 

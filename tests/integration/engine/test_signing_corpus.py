@@ -14,8 +14,9 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from appliance.settings import DocumentSettings
 from tests.support.documents.page_images import difference, digest, is_within, pictures
-from tests.support.documents.pdf_samples import SIGNED_AT, SoftwareSigner
+from tests.support.documents.pdf_samples import SIGNED_AT
 from tests.support.documents.pdf_validation import assert_valid
+from tests.support.documents.software_signer import SoftwareSigner
 from tests.support.services.sandbox_server import running_sandbox
 from worker.pades import SignaturePlan, check, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts

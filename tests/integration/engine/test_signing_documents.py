@@ -11,15 +11,9 @@ from pyhanko.pdf_utils.writer import PdfFileWriter, copy_into_new_writer
 from appliance.domain.appearance.stamp import place, stamp_lines
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.signing_command import SignParameters
-from tests.support.documents.pdf_samples import (
-    A4,
-    SIGNED_AT,
-    SoftwareSigner,
-    make_pdf,
-    make_plan,
-    sign,
-)
+from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf, make_plan, sign
 from tests.support.documents.pdf_validation import assert_valid, read_pdf, run_pdfsig
+from tests.support.documents.software_signer import SoftwareSigner
 from worker.pades import prepare
 from worker.pades.appearance.fonts import StampFonts
 

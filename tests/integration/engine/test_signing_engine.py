@@ -14,20 +14,14 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
-from tests.support.documents.pdf_samples import (
-    A4,
-    SIGNED_AT,
-    SoftwareSigner,
-    make_pdf,
-    make_plan,
-    sign,
-)
+from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf, make_plan, sign
 from tests.support.documents.pdf_validation import (
     assert_valid,
     read_pdf,
     run_pdfsig,
     validate,
 )
+from tests.support.documents.software_signer import SoftwareSigner
 from worker.pades import prepare, prepare_timestamp
 from worker.pades.appearance.fonts import StampFonts
 

@@ -13,25 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asn1crypto import algos, cms, x509
+from asn1crypto import algos, cms
 from cryptography.hazmat.primitives.asymmetric import ec
-from pyhanko.keys.internal import translate_pyca_cryptography_key_to_asn1
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign.fields import SigSeedSubFilter
-from pyhanko.sign.signers import PdfSignatureMetadata, SimpleSigner, sign_pdf
-from pyhanko_certvalidator.registry import SimpleCertificateStore
+from pyhanko.sign.signers import PdfSignatureMetadata, sign_pdf
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
 from appliance.domain.vocab import Restriction
-from tests.support.documents.pdf_samples import (
-    SoftwareSigner,
-    make_pdf,
-    make_plan,
-    make_signer,
-    sign,
-)
+from tests.support.documents.pdf_samples import make_pdf, make_plan, sign
 from tests.support.documents.pdf_validation import assert_valid, read_pdf
+from tests.support.documents.software_signer import SoftwareSigner, make_signer
 from tests.support.services.sandbox_server import running_sandbox
 from worker.pades import (
     SignatureCheckError,
@@ -152,8 +145,6 @@ def test_signature_is_that_of_the_stock_library(
 
 def _stock(original: bytes, signer: SoftwareSigner, method: SignatureMethod) -> bytes:
     """The document signed by pyHanko alone."""
-    store = SimpleCertificateStore()  # type: ignore[no-untyped-call]  # not typed
-    store.register_multiple(x509.Certificate.load(one) for one in signer.chain)
     name = method.digest.value
     mechanism = None
     if method.scheme is PSS:
@@ -170,17 +161,11 @@ def _stock(original: bytes, signer: SoftwareSigner, method: SignatureMethod) -> 
                 "parameters": algos.RSASSAPSSParams(parameters),
             }
         )
-    stock_signer = SimpleSigner(
-        signing_cert=x509.Certificate.load(signer.certificate),
-        signing_key=translate_pyca_cryptography_key_to_asn1(signer.key),
-        cert_registry=store,
-        signature_mechanism=mechanism,
-    )
     metadata = PdfSignatureMetadata(
         field_name="Firma-7", subfilter=SigSeedSubFilter.PADES, md_algorithm=name
     )
     writer = IncrementalPdfFileWriter(io.BytesIO(original))
-    signed: io.BytesIO = sign_pdf(writer, metadata, stock_signer)
+    signed: io.BytesIO = sign_pdf(writer, metadata, signer.stock(mechanism))
     return signed.getvalue()
 
 

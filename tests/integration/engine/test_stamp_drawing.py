@@ -24,7 +24,8 @@ from appliance.domain.documents import PageBox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle, Restriction
-from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
+from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf
+from tests.support.documents.software_signer import make_signer
 from worker.pades import SignaturePlan, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.appearance.form_xobject import draw_on_page

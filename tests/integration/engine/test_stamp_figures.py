@@ -21,8 +21,9 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from tests.support.browsers.qr_codes import scanned
-from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
+from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf
 from tests.support.documents.pdf_validation import read_pdf, run_pdfsig, validate
+from tests.support.documents.software_signer import make_signer
 from tests.support.services.sandbox_server import running_sandbox
 from tests.tools.contact_sheet import QR, draw, sample_logo
 from worker.pades import SignaturePlan, method_for, prepare

@@ -12,8 +12,9 @@ from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
-from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
+from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf
 from tests.support.documents.pdf_validation import run_pdfsig, validate
+from tests.support.documents.software_signer import make_signer
 from worker.pades import SignaturePlan, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts
 from worker.sandbox.inspection import inspect

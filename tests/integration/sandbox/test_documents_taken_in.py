@@ -27,9 +27,9 @@ from tests.support.documents import hostile_pdfs, pdfs, shadow_pdfs
 from tests.support.documents.altered_pdfs import update
 from tests.support.documents.hidden_content_pdfs import UNREADABLE
 from tests.support.documents.page_images import digest, pictures
-from tests.support.documents.pdf_samples import SoftwareSigner, make_plan, sign
+from tests.support.documents.pdf_samples import make_plan, sign
 from tests.support.documents.pdf_validation import assert_valid
-from tests.support.documents.software_signer import signed
+from tests.support.documents.software_signer import SoftwareSigner, signed
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.services.sandbox_server import SandboxServer, running_sandbox

@@ -24,7 +24,8 @@ from appliance.settings import DocumentSettings
 from tests.support.appliance.ledger import document_faults
 from tests.support.documents import hostile_pdfs
 from tests.support.documents.page_images import pictures
-from tests.support.documents.pdf_samples import make_plan, make_signer, sign
+from tests.support.documents.pdf_samples import make_plan, sign
+from tests.support.documents.software_signer import make_signer
 from tests.support.factories.fakes import MovingClock
 from tests.support.pki.long_term_pki import LongTermPki
 from tests.support.services.sandbox_server import SandboxServer, running_sandbox

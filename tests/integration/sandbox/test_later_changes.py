@@ -176,7 +176,7 @@ def signed_with_mark(pdf: bytes, box: tuple[int, int, int, int]) -> bytes:
     )
     signer = PdfSigner(
         PdfSignatureMetadata("b", md_algorithm="sha256"),
-        signer=software_signer().signer,
+        signer=software_signer().stock(),
         stamp_style=style,
         new_field_spec=SigFieldSpec("b", box=box),
     )

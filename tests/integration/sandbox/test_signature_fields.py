@@ -19,18 +19,14 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from tests.support.documents import pdf_samples
 from tests.support.documents.field_pdfs import BOX, Field, with_fields
-from tests.support.documents.pdf_samples import (
-    SIGNED_AT,
-    SoftwareSigner,
-    make_plan,
-    make_signer,
-)
+from tests.support.documents.pdf_samples import SIGNED_AT, make_plan
 from tests.support.documents.pdf_validation import (
     assert_valid,
     read_pdf,
     run_pdfsig,
     validate,
 )
+from tests.support.documents.software_signer import SoftwareSigner, make_signer
 from tests.support.factories.fakes import request_view
 from worker.pades import SignaturePlan, prepare
 from worker.pades.appearance.fonts import StampFonts

@@ -15,7 +15,8 @@ import pytest
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.keys import KeyAlgorithm
 from tests.support.documents import hostile_pdfs
-from tests.support.documents.pdf_samples import make_plan, make_signer
+from tests.support.documents.pdf_samples import make_plan
+from tests.support.documents.software_signer import make_signer
 from worker.pades import add_dss, prepare
 from worker.pades.pdf.revision import refusing
 from worker.pades.reading_limits import bounded, lane, read_apart

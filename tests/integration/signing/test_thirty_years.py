@@ -39,13 +39,14 @@ from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from hsm_config.provisioning import ca_hierarchy
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from hsm_config.provisioning.init import provision
-from tests.support.documents.pdf_samples import SoftwareSigner, make_pdf, make_plan
+from tests.support.documents.pdf_samples import make_pdf, make_plan
 from tests.support.documents.pdf_validation import (
     lt_failures,
     lta_failures,
     openssl_accepts,
     run_pdfsig,
 )
+from tests.support.documents.software_signer import SoftwareSigner
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys, MovingClock
 from tests.support.hsm.hsm_installation import HsmInstallation

@@ -1,24 +1,15 @@
-"""Small PDFs made on the spot, and a signer whose key is plain software."""
+"""Small PDFs made on the spot, and how our engine signs them."""
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
 
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import PageBox
-from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
 from appliance.domain.vocab import Restriction
+from tests.support.documents.software_signer import SoftwareSigner
 from worker.pades import (
-    PreparedSignature,
     SignatureMethod,
     SignaturePlan,
-    assemble,
     check,
     method_for,
     prepare,
@@ -26,14 +17,6 @@ from worker.pades import (
 from worker.pades.appearance.fonts import StampFonts
 
 SIGNED_AT = dt.datetime(2026, 11, 20, 17, 3, 11, tzinfo=dt.UTC)
-
-_HASHES = {
-    DigestAlgorithm.SHA256: hashes.SHA256(),
-    DigestAlgorithm.SHA384: hashes.SHA384(),
-    DigestAlgorithm.SHA512: hashes.SHA512(),
-}
-
-PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 A4 = PageBox(0, 0, 595, 842, 0)
 
@@ -86,122 +69,6 @@ def make_pdf(
     out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     out += b"trailer\n<< /Size %d /Root 1 0 R >>\n" % (len(objects) + 1)
     return bytes(out + b"startxref\n%d\n%%%%EOF%s" % (start, end))
-
-
-@dataclass(frozen=True)
-class SoftwareSigner:
-    """A signer's key and certificate, and the CA that made it."""
-
-    key: PrivateKey
-    certificate: bytes
-    chain: tuple[bytes, ...]
-
-    def value(self, digest: bytes, method: SignatureMethod | None = None) -> bytes:
-        """Sign a digest as the HSM would, by the usual method unless told."""
-        method = method or method_for(self.certificate)
-        algorithm = _HASHES[method.digest]
-        prehashed = utils.Prehashed(algorithm)
-        if not isinstance(self.key, rsa.RSAPrivateKey):
-            return self.key.sign(digest, ec.ECDSA(prehashed))
-        if method.scheme is SignatureScheme.RSA_PSS:
-            pss = padding.PSS(padding.MGF1(algorithm), algorithm.digest_size)
-            return self.key.sign(digest, pss, prehashed)
-        return self.key.sign(digest, padding.PKCS1v15(), prehashed)
-
-    def complete(self, prepared: PreparedSignature, plan: SignaturePlan) -> bytes:
-        """The increment with this signer's value in it."""
-        return self.filled(prepared, plan, self.value(prepared.digest, plan.method))
-
-    def filled(
-        self,
-        prepared: PreparedSignature,
-        plan: SignaturePlan,
-        value: bytes,
-        token: bytes | None = None,
-    ) -> bytes:
-        """The increment with a value in it, and a timestamp's token."""
-        return assemble(
-            prepared.increment,
-            contents_at=prepared.contents_at,
-            contents_length=prepared.contents_length,
-            signed_attributes=prepared.signed_attributes,
-            signature=value,
-            method=plan.method,
-            certificate=plan.certificate,
-            chain=plan.chain,
-            token=token,
-        )
-
-
-def make_signer(
-    algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048, key: PrivateKey | None = None
-) -> SoftwareSigner:
-    """A signer under a CA of its own, with a key of a kind or the one given."""
-    key = key or _key(algorithm)
-    ca_key = ec.generate_private_key(ec.SECP256R1())
-    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Test CA")])
-    name = x509.Name(
-        [
-            x509.NameAttribute(NameOID.COUNTRY_NAME, "AR"),
-            x509.NameAttribute(NameOID.COMMON_NAME, "Ana Núñez"),
-            x509.NameAttribute(NameOID.SERIAL_NUMBER, "CUIL 20267565393"),
-        ]
-    )
-    ca = _certificate(ca_name, ca_name, ca_key.public_key(), ca_key, is_ca=True)
-    own = _certificate(name, ca_name, key.public_key(), ca_key, is_ca=False)
-    return SoftwareSigner(key, own, (ca,))
-
-
-def _key(algorithm: KeyAlgorithm) -> PrivateKey:
-    curves = {
-        KeyAlgorithm.EC_P256: ec.SECP256R1(),
-        KeyAlgorithm.EC_P384: ec.SECP384R1(),
-    }
-    if algorithm in curves:
-        return ec.generate_private_key(curves[algorithm])
-    return rsa.generate_private_key(65537, int(algorithm.removeprefix("rsa-")))
-
-
-def _certificate(
-    subject: x509.Name,
-    issuer: x509.Name,
-    public_key: rsa.RSAPublicKey | ec.EllipticCurvePublicKey,
-    ca_key: ec.EllipticCurvePrivateKey,
-    *,
-    is_ca: bool,
-) -> bytes:
-    """One certificate, valid in the years around the tests' time."""
-    usage = x509.KeyUsage(
-        digital_signature=not is_ca,
-        content_commitment=not is_ca,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=is_ca,
-        crl_sign=is_ca,
-        encipher_only=False,
-        decipher_only=False,
-    )
-    built = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public_key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
-        .not_valid_after(dt.datetime(2040, 1, 1, tzinfo=dt.UTC))
-        .add_extension(x509.BasicConstraints(is_ca, None), critical=True)
-        .add_extension(usage, critical=True)
-        .add_extension(
-            x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False
-        )
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()),
-            critical=False,
-        )
-        .sign(ca_key, hashes.SHA256())
-    )
-    return built.public_bytes(Encoding.DER)
 
 
 def make_plan(

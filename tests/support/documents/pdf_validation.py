@@ -35,7 +35,8 @@ from pyhanko_certvalidator.policy_decl import (
 )
 from pyhanko_certvalidator.registry import SimpleTrustManager
 
-from tests.support.documents.pdf_samples import SIGNED_AT, SoftwareSigner
+from tests.support.documents.pdf_samples import SIGNED_AT
+from tests.support.documents.software_signer import SoftwareSigner
 from tests.support.processes.event_loops import run_apart
 from worker.pades.timestamp_token import read_token
 

@@ -41,7 +41,8 @@ from appliance.pki.validation.validation_material import ValidationSource
 from appliance.signing.level_maintenance import UpkeepWork
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from hsm_config.provisioning.ca_certificates import key_identifier
-from tests.support.documents.pdf_samples import SoftwareSigner, make_pdf, make_plan
+from tests.support.documents.pdf_samples import make_pdf, make_plan
+from tests.support.documents.software_signer import SoftwareSigner
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys, MovingClock
 from tests.support.pki.long_term_pki import LongTermPki, SoftwareTsa

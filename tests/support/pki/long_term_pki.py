@@ -27,7 +27,7 @@ from pyhanko_certvalidator.registry import SimpleCertificateStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.requests.levels import ValidationData
-from tests.support.documents.pdf_samples import SoftwareSigner
+from tests.support.documents.software_signer import SoftwareSigner
 from tests.support.factories.fakes import MovingClock
 from tests.support.pki.outside_ca import Form, der, make, named, rsa_key, spki_of, usage
 from worker.pades.algorithms import PublicKey
