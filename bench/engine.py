@@ -51,7 +51,7 @@ from bench.engine_report import (
 )  # fmt: skip
 from bench.engine_stock import StockPyhanko
 from tests.support.documents import pdfs
-from tests.support.documents.pdf_validation import lt_failures
+from tests.support.documents.long_term_validators import lt_failures
 from tests.support.documents.validators import pdfsig, pyhanko_verdicts
 from tests.support.processes.scratch import short_folder
 

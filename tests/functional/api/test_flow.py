@@ -14,7 +14,7 @@ from appliance.domain.clock import SystemClock
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import problem, sign, state_of
 from tests.support.documents import pdfs
-from tests.support.documents.pdf_validation import lt_failures
+from tests.support.documents.long_term_validators import lt_failures
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import held
 

@@ -20,7 +20,7 @@ from tests.functional.pki.test_outside_ca import spki_of
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import problem, sign, state_of
 from tests.support.documents import pdfs
-from tests.support.documents.pdf_validation import lt_failures
+from tests.support.documents.long_term_validators import lt_failures
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.pki.outside_ca import bundle, der
 from tests.support.services.fake_ca import Says

@@ -8,8 +8,8 @@ from appliance.domain.appearance.stamp import place, stamp_lines
 from appliance.domain.signing_command import SignParameters
 from tests.support.documents import pdfs
 from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_plan, sign
-from tests.support.documents.pdf_validation import assert_valid
 from tests.support.documents.software_signer import make_signer
+from tests.support.documents.validators import assert_valid
 from worker.pades import prepare
 from worker.pades.appearance.fonts import load_fonts
 
@@ -17,7 +17,7 @@ LINES = stamp_lines("Ana Núñez", "20267565393", SIGNED_AT, "es")
 
 
 @pytest.mark.long
-def test_document_over_a_hundred_million_bytes_is_signed(tmp_path: Path) -> None:
+def test_document_over_a_hundred_million_bytes_is_signed() -> None:
     """Valid with and without a stamp; what is prepared holds no copy of the file."""
     original = pdfs.heavy(100, 101_000_000)
     signer = make_signer()
@@ -27,4 +27,4 @@ def test_document_over_a_hundred_million_bytes_is_signed(tmp_path: Path) -> None
 
     for plan in (make_plan(signer), make_plan(signer, layout)):
         assert len(prepare(original, plan, fonts).increment) < 200_000
-        assert_valid(sign(original, signer, plan, fonts), signer, tmp_path)
+        assert_valid(sign(original, signer, plan, fonts), signer.root)

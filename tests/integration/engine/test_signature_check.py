@@ -3,7 +3,6 @@
 import hashlib
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from asn1crypto import cms
@@ -11,8 +10,8 @@ from asn1crypto import cms
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.keys import KeyAlgorithm
 from tests.support.documents.pdf_samples import increment_of, make_pdf, make_plan, sign
-from tests.support.documents.pdf_validation import assert_valid, read_pdf
 from tests.support.documents.software_signer import SoftwareSigner, make_signer
+from tests.support.documents.validators import assert_valid, read_pdf
 from worker.pades import SignatureCheckError, check, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts
 
@@ -147,7 +146,7 @@ def test_check_detects_an_unsigned_increment(
 
 
 def test_check_is_not_misled_by_a_planted_byte_range(
-    signer: SoftwareSigner, fonts: StampFonts, tmp_path: Path
+    signer: SoftwareSigner, fonts: StampFonts
 ) -> None:
     """A page may carry text like a ByteRange into the increment."""
     planted = b"/Type /Page /PieceInfo << /ByteRange [0 1 2 3] >> /Parent"
@@ -156,7 +155,7 @@ def test_check_is_not_misled_by_a_planted_byte_range(
     pdf = sign(original, signer, make_plan(signer), fonts)
 
     assert len(re.findall(rb"/ByteRange \[ ?0 1 2 3 ?\]", pdf)) == 2
-    assert_valid(pdf, signer, tmp_path)
+    assert_valid(pdf, signer.root)
 
 
 @pytest.mark.parametrize("algorithm", [KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256])

@@ -15,8 +15,8 @@ from appliance.domain.vocab import Restriction
 from appliance.settings import DocumentSettings
 from tests.support.documents.page_images import difference, digest, is_within, pictures
 from tests.support.documents.pdf_samples import SIGNED_AT
-from tests.support.documents.pdf_validation import assert_valid
 from tests.support.documents.software_signer import SoftwareSigner
+from tests.support.documents.validators import assert_valid
 from tests.support.services.sandbox_server import running_sandbox
 from worker.pades import SignaturePlan, check, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts
@@ -71,7 +71,6 @@ def test_corpus_file_is_signed_and_valid(
     examined: Callable[[Path], Examined],
     signer: SoftwareSigner,
     fonts: StampFonts,
-    tmp_path: Path,
     *,
     visible: bool,
 ) -> None:
@@ -83,7 +82,7 @@ def test_corpus_file_is_signed_and_valid(
     increment = signer.complete(prepare(original, wanted, fonts), wanted)
 
     check(original, increment, signer.certificate)
-    assert_valid(original + increment, signer, tmp_path)
+    assert_valid(original + increment, signer.root)
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
 from appliance.domain.vocab import Restriction
 from tests.support.documents.pdf_samples import make_pdf, make_plan, sign
-from tests.support.documents.pdf_validation import assert_valid, read_pdf
 from tests.support.documents.software_signer import SoftwareSigner, make_signer
+from tests.support.documents.validators import assert_valid, read_pdf
 from tests.support.services.sandbox_server import running_sandbox
 from worker.pades import (
     SignatureCheckError,
@@ -75,7 +75,6 @@ def test_signature_is_valid(
     scheme: SignatureScheme,
     digest: DigestAlgorithm,
     fonts: StampFonts,
-    tmp_path: Path,
 ) -> None:
     """For pyHanko and pdfsig, with a restriction, whose values differ in length."""
     signer = signer_of(algorithm)
@@ -83,7 +82,7 @@ def test_signature_is_valid(
     plan = make_plan(signer, None, Restriction.FORM_FILLING, method)
 
     for _ in range(4):
-        assert_valid(sign(make_pdf(), signer, plan, fonts), signer, tmp_path)
+        assert_valid(sign(make_pdf(), signer, plan, fonts), signer.root)
 
 
 @EVERY

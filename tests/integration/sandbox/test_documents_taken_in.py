@@ -28,8 +28,8 @@ from tests.support.documents.altered_pdfs import update
 from tests.support.documents.hidden_content_pdfs import UNREADABLE
 from tests.support.documents.page_images import digest, pictures
 from tests.support.documents.pdf_samples import make_plan, sign
-from tests.support.documents.pdf_validation import assert_valid
 from tests.support.documents.software_signer import SoftwareSigner, signed
+from tests.support.documents.validators import assert_valid
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.services.sandbox_server import SandboxServer, running_sandbox
@@ -250,7 +250,6 @@ async def test_document_is_signed_as_it_is(
     sqlite_core: CoreFixture,
     signer: SoftwareSigner,
     fonts: StampFonts,
-    tmp_path: Path,
     kind: str,
 ) -> None:
     """Taken in byte by byte, told of, and valid once it is signed."""
@@ -263,7 +262,7 @@ async def test_document_is_signed_as_it_is(
     assert kept.sha256 == hashlib.sha256(content).hexdigest()
     pdf = sign(content, signer, make_plan(signer), fonts)
     assert pdf.startswith(content)
-    await asyncio.to_thread(assert_valid, pdf, signer, tmp_path)
+    await asyncio.to_thread(assert_valid, pdf, signer.root)
     assert looks(pdf) == looks(content)
 
 
@@ -274,7 +273,6 @@ async def test_damaged_document_is_signed_as_its_repaired_copy(
     sqlite_core: CoreFixture,
     signer: SoftwareSigner,
     fonts: StampFonts,
-    tmp_path: Path,
     kind: str,
 ) -> None:
     """Both are kept and recorded, look alike, and the copy is valid when signed."""
@@ -294,7 +292,7 @@ async def test_damaged_document_is_signed_as_its_repaired_copy(
         assert await DocumentStore(transaction).get(kept.id) == kept
     assert looks(copy) == looks(original)
     pdf = sign(copy, signer, make_plan(signer), fonts)
-    await asyncio.to_thread(assert_valid, pdf, signer, tmp_path)
+    await asyncio.to_thread(assert_valid, pdf, signer.root)
 
 
 def looks(pdf: bytes) -> list[str]:

@@ -19,9 +19,8 @@ from appliance.domain.requests.levels import ValidationData
 from tests.support.documents import pdfs
 from tests.support.documents.altered_pdfs import ATTACKS, form_drawn_anew
 from tests.support.documents.field_pdfs import check_box_without_state
-from tests.support.documents.pdf_validation import read_pdf
 from tests.support.documents.software_signer import signed, software_signer
-from tests.support.documents.validators import pyhanko_verdicts
+from tests.support.documents.validators import pyhanko_verdicts, read_pdf
 from tests.support.processes.event_loops import run_apart
 from worker.pades import Validated, add_dss
 from worker.sandbox.verify.proof_of_existence import is_whole_stamp

@@ -4,7 +4,6 @@ Source: decisions "restriccion"; docs/signing.md "What a document allows".
 """
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,13 +19,13 @@ from appliance.domain.vocab import Restriction
 from tests.support.documents import pdf_samples
 from tests.support.documents.field_pdfs import BOX, Field, with_fields
 from tests.support.documents.pdf_samples import SIGNED_AT, make_plan
-from tests.support.documents.pdf_validation import (
-    assert_valid,
-    read_pdf,
-    run_pdfsig,
-    validate,
-)
 from tests.support.documents.software_signer import SoftwareSigner, make_signer
+from tests.support.documents.validators import (
+    assert_valid,
+    pdfsig,
+    pyhanko_verdicts,
+    read_pdf,
+)
 from tests.support.factories.fakes import request_view
 from worker.pades import SignaturePlan, prepare
 from worker.pades.appearance.fonts import StampFonts
@@ -75,14 +74,12 @@ class FieldSigner:
         plan = self.plan(pdf, SignParameters(**params))
         return pdf_samples.sign(pdf, self.signer, plan, self.fonts)
 
-    def all_valid(self, pdf: bytes, folder: Path, *, pdfsig: bool = True) -> int:
+    def all_valid(self, pdf: bytes, *, by_pdfsig: bool = True) -> int:
         """How many signatures there are; each is valid, seed values included."""
-        statuses = validate(pdf, self.signer)
-        assert all(one.bottom_line for one in statuses), [
-            one.pretty_print_details() for one in statuses
-        ]
-        if pdfsig:
-            said = run_pdfsig(pdf, folder).count("Signature is Valid.")
+        statuses = pyhanko_verdicts(pdf, [self.signer.root])
+        assert all(one.good for one in statuses), [one.details for one in statuses]
+        if by_pdfsig:
+            said = sum(one.valid for one in pdfsig(pdf))
             assert said == len(statuses)
         assert FindingKind.SIGNATURE_BROKEN not in looked_at(pdf).findings
         return len(statuses)
@@ -106,7 +103,7 @@ def field_signer(signer: SoftwareSigner, fonts: StampFonts) -> FieldSigner:
     ids=["merged", "nested", "kid", "two_widgets"],
 )
 def test_field_is_signed_in_its_own_box(
-    built: Field, rotate: int, field_signer: FieldSigner, tmp_path: Path
+    built: Field, rotate: int, field_signer: FieldSigner
 ) -> None:
     """Whatever its build and the page's rotation; no field is added."""
     other = Field("otro.campo", rects=((10, 10, 90, 40),))
@@ -119,7 +116,7 @@ def test_field_is_signed_in_its_own_box(
 
     # pdfsig looks for the value in the widget, and finds none in a widget apart.
     together = built.merged and len(built.rects) == 1
-    assert field_signer.all_valid(signed, tmp_path, pdfsig=together) == 1
+    assert field_signer.all_valid(signed, by_pdfsig=together) == 1
     assert looked_at(signed).signing.signed == (built.name,)
     field = read_pdf(signed).embedded_signatures[-1].sig_field
     widget = field["/Kids"][0] if "/Kids" in field else field
@@ -138,7 +135,7 @@ def test_field_is_signed_in_its_own_box(
     ids=["no_area", "on_no_page", "no_widget"],
 )
 def test_field_without_a_place_is_signed_invisibly(
-    built: Field, field_signer: FieldSigner, tmp_path: Path
+    built: Field, field_signer: FieldSigner
 ) -> None:
     """Nothing is drawn, and it is valid all the same."""
     pdf = with_fields(built)
@@ -146,7 +143,7 @@ def test_field_without_a_place_is_signed_invisibly(
 
     signed = field_signer.sign(pdf, field=built.name)
 
-    assert_valid(signed, field_signer.signer, tmp_path)
+    assert_valid(signed, field_signer.signer.root)
     assert "/AP" not in read_pdf(signed).embedded_signatures[-1].sig_field
 
 
@@ -172,7 +169,7 @@ def test_text_is_scaled_down_and_never_up() -> None:
     [(Restriction.FORM_FILLING, 2), (Restriction.FORM_FILLING_AND_ANNOTATIONS, 3)],
 )
 def test_certified_document_takes_its_own_fields_or_no_stamp(
-    restriction: Restriction, level: int, field_signer: FieldSigner, tmp_path: Path
+    restriction: Restriction, level: int, field_signer: FieldSigner
 ) -> None:
     """Both ways leave the certification valid; a new stamp would not."""
     pdf = field_signer.sign(
@@ -185,7 +182,7 @@ def test_certified_document_takes_its_own_fields_or_no_stamp(
 
     twice = field_signer.sign(field_signer.sign(pdf, field="Firma"), visible=False)
 
-    assert field_signer.all_valid(twice, tmp_path) == 3
+    assert field_signer.all_valid(twice) == 3
     assert not nearest_permitted(SignParameters(), looked_at(twice)).visible
     with_stamp = pdf_samples.sign(
         pdf,
@@ -193,7 +190,7 @@ def test_certified_document_takes_its_own_fields_or_no_stamp(
         make_plan(field_signer.signer, lay_out(SignParameters(), WHO, SIGNED_AT, seen)),
         field_signer.fonts,
     )
-    assert not validate(with_stamp, field_signer.signer)[0].bottom_line
+    assert not pyhanko_verdicts(with_stamp, [field_signer.signer.root])[0].good
     assert FindingKind.SIGNATURE_BROKEN in looked_at(with_stamp).findings
 
 
@@ -224,7 +221,6 @@ def test_lock_of_an_earlier_signature_holds(
     other: ErrorCode | None,
     new: ErrorCode | None,
     field_signer: FieldSigner,
-    tmp_path: Path,
 ) -> None:
     """What it forbids is refused; what it permits leaves it valid."""
     small = ((10, 10, 90, 40),)
@@ -238,7 +234,7 @@ def test_lock_of_an_earlier_signature_holds(
     for refused, params in ((own, {"field": "b.c"}), (other, {"field": "c"})):
         if refused is None:
             pdf = field_signer.sign(pdf, **params)
-    assert field_signer.all_valid(pdf, tmp_path) == 1 + (own, other).count(None)
+    assert field_signer.all_valid(pdf) == 1 + (own, other).count(None)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +267,6 @@ def test_binding_seed_values_are_met_or_refused_by_name(
     restriction: Restriction | None,
     needs: str,
     field_signer: FieldSigner,
-    tmp_path: Path,
 ) -> None:
     """What only recommends hinders nobody."""
     pdf = with_fields(Field(seeds=seeds))
@@ -285,7 +280,7 @@ def test_binding_seed_values_are_met_or_refused_by_name(
         assert caught.value.params == {"needs": needs}
     else:
         signed = field_signer.sign(pdf, field="Firma", restriction=restriction)
-        assert field_signer.all_valid(signed, tmp_path) == 1
+        assert field_signer.all_valid(signed) == 1
 
 
 def test_digest_of_the_key_decides_at_last(fonts: StampFonts) -> None:

@@ -27,7 +27,7 @@ from appliance.pki.validation.validation_material import ValidationSource
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_counts
 from hsm_config.provisioning.ca_certificates import key_identifier
-from tests.support.documents.pdf_validation import lt_failures, openssl_accepts
+from tests.support.documents.long_term_validators import lt_failures, openssl_accepts
 from tests.support.documents.software_signer import make_signer
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import MovingClock

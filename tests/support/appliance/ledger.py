@@ -7,7 +7,6 @@ about an appliance at rest: no call is going on.
 """
 
 import hashlib
-import io
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyhanko.pdf_utils.misc import IndirectObjectExpected
-from pyhanko.pdf_utils.reader import PdfFileReader
 from sqlalchemy import Row, Table, select
 
 from appliance.core.database import tables
@@ -39,7 +37,7 @@ from appliance.domain.vocab import (
 )
 from appliance.settings import Settings
 from tests.support.appliance.appliance import Appliance
-from tests.support.documents.validators import pdfsig, pyhanko_verdicts
+from tests.support.documents.validators import pdfsig, pyhanko_verdicts, read_pdf
 from tests.support.processes.event_loops import run_apart
 from worker.sandbox.verify.verify import verify
 
@@ -483,9 +481,6 @@ def document_faults(
 
 def _signed_digest(pdf: bytes) -> str:
     """SHA-256, in hex, of what the last signature's key was used on."""
-    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
-    if reader.encrypted:
-        reader.decrypt(b"")
-    signature = reader.embedded_regular_signatures[-1]
+    signature = read_pdf(pdf).embedded_regular_signatures[-1]
     attributes = signature.signer_info["signed_attrs"].untag().dump()
     return hashlib.sha256(attributes).hexdigest()

@@ -28,6 +28,14 @@ _PDFSIG_S: Final = 60
 _HEADER: Final = re.compile(r"^Signature #\d+:$", re.MULTILINE)
 
 
+def read_pdf(pdf: bytes, password: str | None = None) -> PdfFileReader:
+    """Open a PDF for reading, with the empty password if need be."""
+    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
+    if reader.encrypted:
+        reader.decrypt((password or "").encode())
+    return reader
+
+
 @dataclass(frozen=True, slots=True)
 class PdfsigSignature:
     """What pdfsig says of one signature."""
@@ -119,11 +127,9 @@ def pyhanko_verdicts(
         roots: DER certificates that are trusted, and nothing else.
         password: to open an encrypted document; empty where it opens by itself.
     """
-    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
-    if reader.encrypted:
-        reader.decrypt((password or "").encode())
     trusted = [x509.Certificate.load(root) for root in roots]
-    return [_verdict(each, trusted) for each in reader.embedded_regular_signatures]
+    signatures = read_pdf(pdf, password).embedded_regular_signatures
+    return [_verdict(each, trusted) for each in signatures]
 
 
 def pyhanko_valid(
@@ -134,15 +140,28 @@ def pyhanko_valid(
     return bool(verdicts) and all(verdict.good for verdict in verdicts)
 
 
+def assert_valid(pdf: bytes, root: bytes) -> None:
+    """The last signature is valid and total for pyHanko and pdfsig.
+
+    Args:
+        pdf: the document.
+        root: the one trusted certificate, DER.
+    """
+    verdict = pyhanko_verdicts(pdf, [root])[-1]
+    assert verdict.good, verdict.details
+    assert verdict.coverage == "ENTIRE_FILE"
+    seen = pdfsig(pdf)[-1]
+    assert (seen.valid, seen.whole_document) == (True, True), seen.text
+
+
 def signature_values(pdf: bytes) -> list[bytes]:
     """The value of every signature, in the order of the file.
 
     They stay when a later revision or a timestamp raises a signature's level.
     """
-    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
     return [
         each.signer_info["signature"].native
-        for each in reader.embedded_regular_signatures
+        for each in read_pdf(pdf).embedded_regular_signatures
     ]
 
 

@@ -1,6 +1,5 @@
-"""What independent validators say of a signed PDF."""
+"""What pyHanko and OpenSSL say of the evidence that a signed PDF carries."""
 
-import io
 import subprocess
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,13 +8,9 @@ from pathlib import Path
 from asn1crypto import cms, x509
 from cryptography import x509 as crypto_x509
 from cryptography.hazmat.primitives.serialization import Encoding
-from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign.ades.report import AdESPassed
 from pyhanko.sign.validation import (
-    PdfSignatureStatus,
-    SignatureCoverageLevel,
     async_validate_pdf_signature,
-    validate_pdf_signature,
 )
 from pyhanko.sign.validation.ades import ades_lta_validation
 from pyhanko.sign.validation.dss import DocumentSecurityStore
@@ -25,7 +20,6 @@ from pyhanko.sign.validation.policy_decl import (
     RevocationInfoGatheringSpec,
     SignatureValidationSpec,
 )
-from pyhanko_certvalidator import ValidationContext
 from pyhanko_certvalidator.context import CertValidationPolicySpec
 from pyhanko_certvalidator.ltv.types import ValidationTimingInfo
 from pyhanko_certvalidator.policy_decl import (
@@ -35,49 +29,9 @@ from pyhanko_certvalidator.policy_decl import (
 )
 from pyhanko_certvalidator.registry import SimpleTrustManager
 
-from tests.support.documents.pdf_samples import SIGNED_AT
-from tests.support.documents.software_signer import SoftwareSigner
+from tests.support.documents.validators import read_pdf
 from tests.support.processes.event_loops import run_apart
 from worker.pades.timestamp_token import read_token
-
-
-def read_pdf(pdf: bytes) -> PdfFileReader:
-    """Open a PDF for reading, with the empty password if need be."""
-    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
-    if reader.encrypted:
-        reader.decrypt("")
-    return reader
-
-
-def validate(pdf: bytes, signer: SoftwareSigner) -> list[PdfSignatureStatus]:
-    """PyHanko's status of each signature, with the signer's CA as root."""
-    context = ValidationContext(
-        trust_roots=[x509.Certificate.load(signer.chain[-1])], moment=SIGNED_AT
-    )
-    return [
-        validate_pdf_signature(signature, context)
-        for signature in read_pdf(pdf).embedded_regular_signatures
-    ]
-
-
-def run_pdfsig(pdf: bytes, folder: Path) -> str:
-    """The words of pdfsig; its exit status says nothing."""
-    path = folder / "signed.pdf"
-    path.write_bytes(pdf)
-    done = subprocess.run(
-        ["pdfsig", path], check=False, capture_output=True, text=True, timeout=60
-    )
-    return done.stdout
-
-
-def assert_valid(pdf: bytes, signer: SoftwareSigner, folder: Path) -> None:
-    """The last signature is valid and total for pyHanko and pdfsig."""
-    status = validate(pdf, signer)[-1]
-    assert status.bottom_line, status.pretty_print_details()
-    assert status.coverage is SignatureCoverageLevel.ENTIRE_FILE
-    words = run_pdfsig(pdf, folder).rsplit("Signature #", maxsplit=1)[-1]
-    assert "\n  - Signature Validation: Signature is Valid." in words
-    assert "\n  - Total document signed" in words
 
 
 def lta_failures(pdf: bytes, root: bytes, at: datetime) -> list[str]:
