@@ -15,7 +15,8 @@ from appliance.web.auth import is_public
 from embed.api import LATE
 from embed.reports import ADDRESS_MOST, SESSION_MOST
 from tests.support.faces.frame_role import ORIGINS, Frame, init_of, problem
-from tests.support.faces.frame_services import CODE, FakeInspector
+from tests.support.faces.frame_services import CODE
+from tests.support.factories.fake_sandbox import FakeInspector
 
 PDF = b"%PDF one"
 FIELD = "FIELD_INVALID"

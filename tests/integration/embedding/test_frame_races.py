@@ -18,11 +18,11 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from tests.support.faces.frame_services import (
     ADDRESS,
-    FakeInspector,
     FrameServices,
     open_frame_services,
     refused,
 )
+from tests.support.factories.fake_sandbox import FakeInspector
 
 PDF, OTHER = b"%PDF one", b"%PDF another"
 

@@ -22,13 +22,11 @@ from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore
 from tests.support.faces.frame_services import (
     ADDRESS,
-    CERTIFIED,
-    FULL,
-    FakeInspector,
     FrameServices,
     open_frame_services,
     refused,
 )
+from tests.support.factories.fake_sandbox import CERTIFIED, FULL, FakeInspector
 
 PDF, OTHER = b"%PDF one", b"%PDF another"
 TOP_LEFT = PlaceChoice(Corner.TOP_LEFT, 1)

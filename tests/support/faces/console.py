@@ -9,9 +9,7 @@ Workers and the sandbox are not there: what they would have done is put into the
 record, and PDFs are looked at by a fake.
 """
 
-import hashlib
 import re
-import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -31,16 +29,6 @@ from appliance.appearance.content import Stamping
 from appliance.appearance.samples import StampSamples
 from appliance.bootstrap import AdminServiceRegistry, open_admin
 from appliance.core.secrets.password_hashing import HashSlots
-from appliance.domain.appearance.details import Logo, LogoPicture
-from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import (
-    Damage,
-    FindingKind,
-    Inspection,
-    PageBox,
-    RepairedCopy,
-)
-from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.console_login import ConsoleLogin
@@ -49,7 +37,7 @@ from appliance.keys.health import Health
 from appliance.people.person_store import PersonStore
 from appliance.requests.intake import Intake, IntakeOrder
 from tests.support.factories.cached_hashes import CachedHashes
-from tests.support.factories.fake_sandbox import PlayedSandbox
+from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.factories.fakes import NOON, MovingClock
 from tests.support.factories.held_credential import hold
 from tests.support.factories.integrator_services import (
@@ -63,8 +51,6 @@ ADMIN_URL: Final = "http://127.0.0.1:8082"
 NAME: Final = "marta"
 PASSWORD: Final = "una clave muy larga"
 PDF: Final = b"%PDF-1.7\n%fake\n%%EOF\n"
-BAD_PDF: Final = b"%PDF-1.7\n%bad\n%%EOF\n"
-DAMAGED_PDF = b"%PDF-damaged"
 ACTOR: Final = "console:test"
 _CSRF: Final = re.compile(r'name="csrf" value="([0-9a-f]+)"')
 
@@ -86,43 +72,6 @@ class _Compiled(BytecodeCache):
 
 
 _COMPILED: Final = _Compiled()
-
-
-class FakeInspector(PlayedSandbox):
-    """Describes every PDF alike, refuses one, and repairs another."""
-
-    async def inspect(self, pdf: bytes) -> Inspection:
-        """One page, one finding."""
-        if pdf in {BAD_PDF, DAMAGED_PDF}:
-            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED)
-        page = PageBox(0, 0, 595.28, 841.89, 0)
-        return Inspection(len(pdf), (page,), (FindingKind.JAVASCRIPT,), 0, None)
-
-    async def repair(self, pdf: bytes) -> RepairedCopy:
-        """One file can be."""
-        if pdf != DAMAGED_PDF:
-            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
-        return RepairedCopy(b"%PDF-repaired", (Damage.STREAMS, Damage.SURROUNDINGS))
-
-    async def render(
-        self,
-        pdf: bytes,
-        page: int,
-        stamp: StampLayout | None,
-        dpi: int,
-        picture: LogoPicture | None = None,
-    ) -> bytes:
-        """Draw one page."""
-        del pdf, picture
-        return b"\x89PNG page %d at %d: %r" % (page, dpi, stamp is not None)
-
-    async def picture(self, content: bytes) -> LogoPicture:
-        """A picture of two pixels, of anything but a PDF."""
-        if content.startswith(b"%PDF"):
-            raise ApplianceError(ErrorCode.PICTURE_UNUSABLE)
-        rows = hashlib.sha256(content).digest()[:6]
-        logo = Logo(hashlib.sha256(rows).hexdigest(), 2, 1)
-        return LogoPicture(logo, zlib.compress(rows))
 
 
 @dataclass
@@ -315,7 +264,7 @@ async def open_console(folder: Path, url: str = "sqlite") -> AsyncIterator[Conso
         totp = pyotp.parse_uri(made.totp_uri)
         assert isinstance(totp, pyotp.TOTP)
         async with open_admin(settings, services.clock) as opened:
-            core, inspector = opened.core, FakeInspector()
+            core, inspector = opened.core, FakeInspector(pages=1)
             front = replace(
                 opened,
                 intake=Intake(

@@ -7,7 +7,7 @@ async with open_frame_services(folder, url) as services:
 import hashlib
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +21,8 @@ from appliance.core.secrets.password_hashing import HashSlots
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.download_links import DownloadLinks
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.appearance.details import LogoPicture
-from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import (
-    EmptyField,
-    FindingKind,
-    Inspection,
-    PageBox,
-    RepairedCopy,
-    SigningFacts,
-)
 from appliance.domain.embedding import Claim, InitOrder, OpenedFrame, make_claim
-from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import NewPerson, Person, SigningSecret
 from appliance.domain.ids import PersonId, RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
@@ -56,7 +46,7 @@ from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
 from tests.support.documents.software_signer import software_signer
 from tests.support.factories.core import begin_request, new_credential
-from tests.support.factories.fake_sandbox import PlayedSandbox
+from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.factories.fakes import (
     FakeCompletionNotifier,
     FakeWorkNotifier,
@@ -71,47 +61,6 @@ from tests.support.factories.signing_host import INSTALLATION
 ADDRESS = "192.0.2.7"
 CERTIFICATE = software_signer().root
 CODE = "acme"
-CERTIFIED, FULL = b"%PDF certified", b"%PDF full"
-
-
-class FakeInspector(PlayedSandbox):
-    """The sandbox, played: every file that begins as a PDF has three A4 pages.
-
-    One that begins as `CERTIFIED` is certified with P = 2 and has an empty field;
-    one that begins as `FULL` is certified and has none.
-    """
-
-    async def inspect(self, pdf: bytes) -> Inspection:
-        """Describe a PDF."""
-        if not pdf.startswith(b"%PDF"):
-            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
-        page = PageBox(0.0, 0.0, 595.0, 842.0, 0)
-        described = Inspection(
-            len(pdf), (page,) * 3, (FindingKind.JAVASCRIPT,), 0, None
-        )
-        if not pdf.startswith((CERTIFIED, FULL)):
-            return described
-        field = EmptyField("Firma", 2, (100, 100, 300, 180))
-        empty = (field,) if pdf.startswith(CERTIFIED) else ()
-        facts = SigningFacts(permitted=2, empty=empty)
-        return replace(described, signatures=1, docmdp=2, signing=facts)
-
-    async def repair(self, pdf: bytes) -> RepairedCopy:
-        """Nothing can be repaired."""
-        del pdf
-        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
-
-    async def render(
-        self,
-        pdf: bytes,
-        page: int,
-        stamp: StampLayout | None,
-        dpi: int,
-        picture: LogoPicture | None = None,
-    ) -> bytes:
-        """Draw one page."""
-        del pdf, stamp, picture
-        return b"\x89PNG page %d at %d" % (page, dpi)
 
 
 @dataclass
@@ -265,7 +214,7 @@ async def open_frame_services(
         settings, store, clock = services.settings, services.store, services.clock
         documents, inspector = (
             LocalBlobStore(folder / "documents", FixedDocumentKeys()),
-            FakeInspector(),
+            FakeInspector(pages=3),
         )
         views = EmbedSessionViews(
             store, clock, settings.verify_url, trial=settings.trial

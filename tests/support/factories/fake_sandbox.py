@@ -1,11 +1,30 @@
 """A sandbox that is played: each test's own overrides what it is asked for."""
 
+import hashlib
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from appliance.domain.appearance.details import LogoPicture
+from appliance.domain.appearance.details import Logo, LogoPicture
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import Inspection, RepairedCopy, VerificationReport
+from appliance.domain.documents import (
+    Damage,
+    EmptyField,
+    FindingKind,
+    Inspection,
+    PageBox,
+    RepairedCopy,
+    SigningFacts,
+    VerificationReport,
+)
+from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.timestamps import RevokedTsa
+
+BAD_PDF: Final = b"%PDF-1.7\n%bad\n%%EOF\n"
+DAMAGED_PDF: Final = b"%PDF-damaged"
+CERTIFIED: Final = b"%PDF certified"
+FULL: Final = b"%PDF full"
 
 
 class PlayedSandbox:
@@ -46,3 +65,59 @@ class PlayedSandbox:
 
     async def ping(self) -> None:
         """It answers."""
+
+
+@dataclass
+class FakeInspector(PlayedSandbox):
+    """Describes every file that begins as a PDF alike, but for these.
+
+    `BAD_PDF` and `DAMAGED_PDF` are refused, and the latter can be repaired. What
+    begins as `CERTIFIED` is certified with P = 2 and has an empty field; what begins
+    as `FULL` is certified and has none.
+
+    Args:
+        pages: of each, of A4.
+    """
+
+    pages: int
+
+    async def inspect(self, pdf: bytes) -> Inspection:
+        """So many pages, one finding."""
+        if not pdf.startswith(b"%PDF") or pdf in {BAD_PDF, DAMAGED_PDF}:
+            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
+        page = PageBox(0.0, 0.0, 595.0, 842.0, 0)
+        described = Inspection(
+            len(pdf), (page,) * self.pages, (FindingKind.JAVASCRIPT,), 0, None
+        )
+        if not pdf.startswith((CERTIFIED, FULL)):
+            return described
+        field = EmptyField("Firma", 2, (100, 100, 300, 180))
+        empty = (field,) if pdf.startswith(CERTIFIED) else ()
+        facts = SigningFacts(permitted=2, empty=empty)
+        return replace(described, signatures=1, docmdp=2, signing=facts)
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """One file can be."""
+        if pdf != DAMAGED_PDF:
+            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
+        return RepairedCopy(b"%PDF-repaired", (Damage.STREAMS, Damage.SURROUNDINGS))
+
+    async def render(
+        self,
+        pdf: bytes,
+        page: int,
+        stamp: StampLayout | None,
+        dpi: int,
+        picture: LogoPicture | None = None,
+    ) -> bytes:
+        """Draw one page."""
+        del pdf, stamp, picture
+        return b"\x89PNG page %d at %d" % (page, dpi)
+
+    async def picture(self, content: bytes) -> LogoPicture:
+        """A picture of two pixels, of anything but a PDF."""
+        if content.startswith(b"%PDF"):
+            raise ApplianceError(ErrorCode.PICTURE_UNUSABLE)
+        rows = hashlib.sha256(content).digest()[:6]
+        logo = Logo(hashlib.sha256(rows).hexdigest(), 2, 1)
+        return LogoPicture(logo, zlib.compress(rows))
