@@ -26,9 +26,8 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
-from appliance.settings import Settings
 from tests.support.appliance.separate_users import SeparateUsers
-from tests.support.factories.integrator_services import integrator_settings
+from tests.support.factories.core import core_settings
 from tests.support.hosts.next_version import NEXT, NOW, next_versions
 from tests.support.processes.event_loops import run_apart
 
@@ -42,18 +41,14 @@ _EVENT = AuditEvent(EventKind.REQUEST_VIEWED, "system")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeparateUsers]:
     """A migrated database with a user for each role."""
     with SeparateUsers.made() as made:
-        run_apart(migrate(_settings(tmp_path_factory.mktemp("x"), made.url(OWNER))))
+        run_apart(migrate(core_settings(tmp_path_factory.mktemp("x"), made.url(OWNER))))
         yield made
-
-
-def _settings(folder: Path, url: str) -> Settings:
-    return integrator_settings(folder, url)
 
 
 @asynccontextmanager
 async def _connected(folder: Path, url: str) -> AsyncIterator[AsyncConnection]:
     """A connection whose work is undone at the end."""
-    engines = open_engines(_settings(folder, url))
+    engines = open_engines(core_settings(folder, url))
     try:
         async with engines.writer.connect() as connection:
             yield connection
@@ -115,7 +110,7 @@ async def test_other_rights_are_set_right(
 async def test_rights_on_newer_tables_are_left_alone(tmp_path: Path) -> None:
     """What the newer version granted outlasts a migration by this one."""
     with SeparateUsers.made() as made:
-        settings = _settings(tmp_path, made.url(OWNER))
+        settings = core_settings(tmp_path, made.url(OWNER))
         with next_versions(tmp_path, {NEXT: NOW}):
             await migrate(settings)
         right = Right("person", "UPDATE", f"of_{NEXT}")
@@ -198,7 +193,7 @@ async def test_every_role_writes_its_audit(
     cluster: SeparateUsers, tmp_path: Path, role: Role
 ) -> None:
     """A process start has a row, and its events chain to it."""
-    engines = open_engines(_settings(tmp_path, cluster.url(role.value)))
+    engines = open_engines(core_settings(tmp_path, cluster.url(role.value)))
     store = Database(engines, SystemClock(), role.value)
     try:
         for _ in range(2):
@@ -212,7 +207,7 @@ async def test_missing_right_is_told_apart(
     cluster: SeparateUsers, tmp_path: Path
 ) -> None:
     """Callers get 503; the log names table, user and what to do."""
-    engines = open_engines(_settings(tmp_path, cluster.url(Role.CHORES.value)))
+    engines = open_engines(core_settings(tmp_path, cluster.url(Role.CHORES.value)))
     store = Database(engines, SystemClock(), "chores")
 
     async def forge() -> None:
@@ -235,7 +230,7 @@ async def test_one_user_for_all_is_left_alone(
     tmp_path: Path, postgres_url: str
 ) -> None:
     """Where no role has a user, a migration grants nothing."""
-    await migrate(_settings(tmp_path, postgres_url))
+    await migrate(core_settings(tmp_path, postgres_url))
 
     async with _connected(tmp_path, postgres_url) as connection:
         assert await connection.run_sync(grant_rights) == 0
@@ -246,10 +241,10 @@ async def test_tables_of_one_user_become_the_owners(tmp_path: Path) -> None:
     """An installation that had one user: the printed SQL, and a migration."""
     with SeparateUsers.made("other") as made:
         made.run_as_superuser("DROP DATABASE other; CREATE DATABASE other;")
-        await migrate(_settings(tmp_path, made.server.url("other")))
+        await migrate(core_settings(tmp_path, made.server.url("other")))
         made.run_as_superuser(roles_sql("other"))
         made.run_as_superuser(roles_sql("other"))
-        await migrate(_settings(tmp_path, made.url(OWNER)))
+        await migrate(core_settings(tmp_path, made.url(OWNER)))
 
         held = await _as_owner(made, tmp_path, rights_held)
 
@@ -310,4 +305,4 @@ def test_user_of_an_address(
     if variable is not None:
         monkeypatch.setenv("PGUSER", variable)
 
-    assert database_url(_settings(tmp_path, url)).username == user
+    assert database_url(core_settings(tmp_path, url)).username == user

@@ -12,10 +12,10 @@ from appliance.core.unit_of_work import Database
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
+from tests.support.factories.core import core_settings
 from tests.support.factories.fakes import MovingClock
 from tests.support.factories.integrator_services import (
     IntegratorServices,
-    integrator_settings,
 )
 from tests.support.factories.integrators import OPERATOR, open_acme, refused
 
@@ -46,7 +46,7 @@ async def test_migrations_make_the_tables_and_keep_rows(
 
 async def test_row_without_them_gets_the_defaults(tmp_path: Path) -> None:
     """An integrator whose row says nothing else is delivered as decided."""
-    settings = integrator_settings(tmp_path)
+    settings = core_settings(tmp_path, trial=True)
     await migrate(settings)
     engines = open_engines(settings)
     async with engines.writer.begin() as connection:

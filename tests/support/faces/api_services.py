@@ -44,6 +44,7 @@ from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
 from tests.support.factories.cached_hashes import CachedHashes
+from tests.support.factories.core import core_settings
 from tests.support.factories.fakes import (
     FakeBatchSigning,
     FakeHealth,
@@ -65,36 +66,24 @@ ORIGIN = "https://app.example"
 
 
 def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
-    """Settings of a trial in a folder."""
-    token = {"label": "x", "pin_file": str(folder / "pin")}
-    names = ("pepper_file", "data_key_file", "lookup_key_file")
+    """Settings of a face in a folder: its limits are low, and the given ones count."""
     web = {
         "base_url": BASE_URL,
         "cors_origins": [ORIGIN],
         "body_limit_bytes": 4096,
         "body_timeout_s": 0.2,
-        **tables.get("web", {}),
     }
-    return Settings.model_validate(
-        {
-            "data_dir": str(folder),
-            "run_dir": str(folder),
-            "hsm": {"firma": token, "pki": token},
-            "secrets": {name: str(folder / name) for name in names},
-            "web": web,
-            "documents": {"limit_bytes": 8192},
-            "pki": tables.get("pki", {}),
-            "timestamps": tables.get("timestamps", {}),
-            "stamp": tables.get("stamp", {}),
-            # A machine that does much else is slow, not wrong.
-            "database": {"busy_timeout_s": 60, **tables.get("database", {})},
-            "auth": {
-                "login_per_minute_address": 10_000,
-                "login_per_minute_account": 10_000,
-                **tables.get("auth", {}),
-            },
-        }
-    )
+    auth = {"login_per_minute_address": 10_000, "login_per_minute_account": 10_000}
+    usual: dict[str, Any] = {
+        "web": web,
+        "documents": {"limit_bytes": 8192},
+        # A machine that does much else is slow, not wrong.
+        "database": {"busy_timeout_s": 60},
+        "auth": auth,
+    }
+    for name, given in tables.items():
+        usual[name] = {**usual.get(name, {}), **given}
+    return core_settings(folder, **usual)
 
 
 @dataclass

@@ -37,12 +37,12 @@ from appliance.keys.health import Health
 from appliance.people.person_store import PersonStore
 from appliance.requests.intake import Intake, IntakeOrder
 from tests.support.factories.cached_hashes import CachedHashes
+from tests.support.factories.core import core_settings
 from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.factories.fakes import NOON, MovingClock
 from tests.support.factories.held_credential import hold
 from tests.support.factories.integrator_services import (
     IntegratorServices,
-    integrator_settings,
     open_integrator_services,
 )
 from tests.support.pki.outside_ca import OutsideCa
@@ -252,9 +252,10 @@ async def open_console(folder: Path, url: str = "sqlite") -> AsyncIterator[Conso
     for name, letter in names.items():
         (folder / name).write_text((letter * 32).hex())
         (folder / name).chmod(0o600)
-    settings = integrator_settings(
+    settings = core_settings(
         folder,
         url,
+        trial=True,
         secrets={name: str(folder / name) for name in names},
         web={"admin_url": ADMIN_URL},
         auth={"login_per_minute_address": 1000, "login_per_minute_account": 100},

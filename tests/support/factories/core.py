@@ -100,15 +100,15 @@ def keyed(document: ActivationDocument) -> ActivationDocument:
 
 
 def core_settings(folder: Path, url: str = "sqlite", **tables: Any) -> Settings:
-    """Settings of a trial in a folder."""
-    token = {"label": "x", "pin_file": "pin"}
+    """Settings of an installation in a folder, whose secrets nobody made."""
+    token = {"label": "x", "pin_file": str(folder / "pin")}
     names = ("pepper_file", "data_key_file", "lookup_key_file")
     return Settings.model_validate(
         {
             "data_dir": str(folder),
             "run_dir": str(folder),
             "hsm": {"firma": token, "pki": token},
-            "secrets": dict.fromkeys(names, "secret"),
+            "secrets": {name: str(folder / name) for name in names},
             "database": {"url": url},
             **tables,
         }

@@ -27,6 +27,7 @@ from appliance.integrators.integrators import Integrators
 from appliance.keys.signing_password import SigningPasswords
 from appliance.pki.revocation_pins import RevocationPins
 from appliance.settings import Settings
+from tests.support.factories.core import core_settings
 from tests.support.factories.fakes import MovingClock
 from tests.support.factories.migrated_folder import lay_tables
 from tests.support.factories.signing_host import SigningHost, issuing
@@ -70,23 +71,6 @@ class IntegratorServices:
         return [row.event for row in rows if row.event.event is kind]
 
 
-def integrator_settings(folder: Path, url: str = "sqlite", **top: Any) -> Settings:
-    """Settings of a trial in a folder."""
-    token = {"label": "x", "pin_file": "pin"}
-    names = ("pepper_file", "data_key_file", "lookup_key_file")
-    return Settings.model_validate(
-        {
-            "data_dir": str(folder),
-            "run_dir": str(folder),
-            "trial": True,
-            "hsm": {"firma": token, "pki": token},
-            "secrets": dict.fromkeys(names, "secret"),
-            "database": {"url": url},
-            **top,
-        }
-    )
-
-
 @asynccontextmanager
 async def open_integrator_services(
     folder: Path,
@@ -102,7 +86,7 @@ async def open_integrator_services(
         keys: the data key and the lookup key, where the usual ones will not do.
         top: settings.
     """
-    settings = integrator_settings(folder, url, **top)
+    settings = core_settings(folder, url, **{"trial": True, **top})
     await lay_tables(settings)
     clock = MovingClock()
     store = Database(open_engines(settings), clock, "test")
