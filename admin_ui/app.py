@@ -4,35 +4,26 @@ async with open_admin(settings, clock) as console:
     await serve(create_console(console), config)
 """
 
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, Final
 
 from jinja2 import StrictUndefined
-from quart import Quart, g, redirect, request, url_for
+from quart import Blueprint, Quart, g, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 
-from admin_ui import assets, figures, health_words, session, story, times, words
-from admin_ui.core import KEY, core
-from admin_ui.pages import (
-    account,
-    administrators,
-    audit,
-    authority,
-    certificates,
-    credentials,
-    domains,
-    gallery,
-    health,
-    home,
-    integrators,
-    keys,
-    login,
-    people,
-    person,
-    profile,
-    requests,
-    stamp,
-    trust,
+from admin_ui import (
+    assets,
+    figures,
+    health_words,
+    pages,
+    session,
+    story,
+    times,
+    words,
 )
+from admin_ui.core import KEY, core
 from admin_ui.render import error_page
 from appliance.bootstrap import AdminServiceRegistry
 from appliance.domain.identity import format_cuil
@@ -53,27 +44,6 @@ _HEADERS: Final = {
     "X-Robots-Tag": "noindex, nofollow",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=()",
 }
-_PAGES: Final = (
-    login,
-    home,
-    integrators,
-    keys,
-    domains,
-    profile,
-    stamp,
-    people,
-    person,
-    credentials,
-    certificates,
-    trust,
-    authority,
-    requests,
-    audit,
-    health,
-    administrators,
-    account,
-    gallery,
-)
 
 
 def create_console(console: AdminServiceRegistry) -> Quart:
@@ -95,9 +65,15 @@ def create_console(console: AdminServiceRegistry) -> Quart:
     for short in ("/", "/admin"):
         app.add_url_rule(short, "root", public(_root))
     app.register_blueprint(assets.blueprint)
-    for page in _PAGES:
-        app.register_blueprint(page.blueprint)
+    for blueprint in page_blueprints():
+        app.register_blueprint(blueprint)
     return app
+
+
+def page_blueprints() -> Iterator[Blueprint]:
+    """Of every module of `admin_ui.pages`, by its name."""
+    for module in iter_modules(pages.__path__, f"{pages.__name__}."):
+        yield import_module(module.name).blueprint
 
 
 async def _root() -> ResponseReturnValue:
