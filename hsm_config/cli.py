@@ -117,7 +117,12 @@ def check_settings(settings: Settings, role: str | None) -> Iterator[Fault]:
         tokens.append((f"hsm.replicas.{number}", replica))
         modules.append((f"hsm.replicas.{number}.module", replica.module))
     for key, module in modules:
-        if module is not None and not module.is_file():
+        try:
+            is_there = module is None or module.is_file()
+        except PermissionError as exc:
+            yield key, f"{module}: cannot be read ({exc.strerror}); let this user in"
+            continue
+        if not is_there:
             yield (
                 key,
                 f"{module}: is not there; install the module, or correct the path",

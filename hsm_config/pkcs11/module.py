@@ -36,6 +36,7 @@ _log = structlog.get_logger(__name__)
 Library: TypeAlias = lib
 """A loaded PKCS#11 module."""
 
+_LET_IN: Final = "let the signing workers' user in: its folder, or the maker's group"
 _PIN_ERRORS: Final = (
     PinExpired,
     PinIncorrect,
@@ -83,12 +84,17 @@ def module_path(hsm: HsmSettings, profile: HsmProfile) -> Path:
     """Find the PKCS#11 module.
 
     Raises:
-        SettingsError: the one named, or every one the profile knows, is missing.
+        SettingsError: the one named, or every one the profile knows, is missing, or
+            this user may not see it.
     """
     candidates = profile.modules if hsm.module is None else (hsm.module,)
     for candidate in candidates:
-        if candidate.is_file():
-            return candidate
+        try:
+            if candidate.is_file():
+                return candidate
+        except PermissionError as exc:
+            msg = f"hsm.module: {candidate}: cannot be read ({exc.strerror}); {_LET_IN}"
+            raise SettingsError(msg) from exc
     listed = ", ".join(str(candidate) for candidate in candidates)
     msg = f"hsm.module: no PKCS#11 module at {listed}"
     raise SettingsError(msg)

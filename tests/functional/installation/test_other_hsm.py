@@ -61,6 +61,9 @@ def machine(tmp_path: Path) -> Iterator[Booted]:
         place = booted.root / _MODULE.lstrip("/")
         place.parent.mkdir()
         shutil.copy(build(tmp_path, variables), place)
+        # As a package's are: those of the tests are nobody else's.
+        for each in (place, place.parent):
+            each.chmod(0o755)
         booted.run(f"{_INSTALL} /tmp/{package.name}")
         booted.run(_MAKERS)
         yield booted

@@ -28,6 +28,7 @@ from tests.support.appliance.manual import (
 )
 from tests.support.hosts.booted_machine import Booted, can_boot
 from tests.support.hosts.debian_packages import debian_with, in_checkout
+from tests.support.hosts.machine_hsm import BRING_KEY, KEY, TAKE_KEY
 from tests.support.services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.support.services.server_certificates import make_authority
 
@@ -290,20 +291,15 @@ def test_certificate_of_the_ca_is_made_anew(machine: Booted) -> None:
 
 
 _LOOKUP_KEY: Final = "/etc/rubrica/secrets/lookup-key"
-_OBJECTS: Final = "/var/lib/rubrica/tokens/*/*.object"
-"""SoftHSM's files; by another ending it does not see one."""
 _LACKING: Final = {
     "file": (
         f"mv {_LOOKUP_KEY} /root/lookup-key",
         f"mv /root/lookup-key {_LOOKUP_KEY}",
         f"the file {_LOOKUP_KEY}",
     ),
-    "HSM object": (
-        f"for file in $(grep -l rubrica-ocsp {_OBJECTS}); do mv $file $file.away; done",
-        f"for file in {_OBJECTS}.away; do mv $file ${{file%.away}}; done",
-        "rubrica-ocsp is not there",
-    ),
+    "HSM object": (TAKE_KEY, BRING_KEY, f"{KEY} is not there"),
     "masked socket": (
+        # None that callers are at: systemd lets go of what a masked one listens on.
         "systemctl mask rubrica-embed.socket 2>&1",
         "systemctl unmask rubrica-embed.socket 2>&1",
         "the unit rubrica-embed.socket, which rubrica-embed.service requires:",
