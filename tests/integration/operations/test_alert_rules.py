@@ -264,7 +264,7 @@ FURTHER: Final[dict[str, tuple[str, Any, bool]]] = {
 """What an alert got wrong once: its name, series, and whether it fires."""
 
 
-_LIVE: Final = "functional/test_faults_live.py"
+_LIVE: Final = "faults/test_alerts_by_fault.py"
 _RECORD: Final = "integration/operations/test_figures_of_the_record.py"
 _ROLES: Final = "integration/operations/test_figures_of_roles.py"
 _FILES: Final = "integration/operations/test_metrics_files.py"
