@@ -7,9 +7,9 @@ from tests.support.appliance.signing_walk import (
     walk_of_a_signature,
 )
 
-MOST_FUNCTIONS = 532
-MOST_MODULE_CHANGES = 236
-MOST_RETURNS = 114
+MOST_FUNCTIONS = 540
+MOST_MODULE_CHANGES = 245
+MOST_RETURNS = 122
 """What there is and a little more: whoever shortens the way lowers them."""
 
 
