@@ -189,6 +189,9 @@ def look_at_service(settings: Settings) -> Iterator[Finding]:
     """
     try:
         states = asyncio.run(_states(settings))
+    except SettingsError as exc:
+        yield Finding(str(exc))
+        return
     except ApplianceError as exc:
         states = {"service": exc.code.value}
     for name, state in states.items():
