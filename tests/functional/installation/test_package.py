@@ -588,15 +588,13 @@ def test_documents_move_into_a_bucket_and_back(machine: Booted, tmp_path: Path) 
 
 def test_purge_keeps_keys_and_documents(machine: Booted) -> None:
     """Roles and program go; what nothing brings back stays, and is told."""
-    told = machine.run(
-        "DEBIAN_FRONTEND=noninteractive apt-get purge --yes rubrica 2>&1"
-    ).stdout
+    purge = "DEBIAN_FRONTEND=noninteractive apt-get purge --yes rubrica 2>&1"
+    told = machine.run(purge).stdout
 
     assert "kept: /etc/rubrica" in told
     assert "kept: /var/lib/rubrica" in told
     active = machine.run("systemctl list-units --no-legend --state=active 'rubrica*'")
     assert active.stdout == ""
     assert not (machine.root / "opt/rubrica").exists()
-    assert machine.run("ls /etc/rubrica/secrets").stdout.split() == [
-        *("data-key", "document-key", "lookup-key", "pepper", "sample-person.json")
-    ]
+    secrets = ["data-key", "document-key", "lookup-key", "pepper", "sample-person.json"]
+    assert machine.run("ls /etc/rubrica/secrets").stdout.split() == secrets

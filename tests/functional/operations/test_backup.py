@@ -20,14 +20,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from appliance.bootstrap import open_core
-from appliance.core.installation_store import RESTORED, InstallationStore
-from appliance.documents.local.folder_mark import mark_in
-from appliance.domain.clock import SystemClock
-from appliance.domain.generation import Generation
+from appliance.core.installation_store import RESTORED
 from appliance.domain.vocab import RequestState
 from appliance.operations.backup.archive import writing
-from appliance.operations.backup.names import RECORD, BackupName, installation_id
+from appliance.operations.backup.names import RECORD, BackupName
 from tests.support.appliance.backups import (
     RestorableAppliance,
     appliance_with_backups,
@@ -39,7 +35,6 @@ from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import execute, until
 from tests.support.faults.retrying_callers import Crowd
 from tests.support.faults.small_disk import small_disk
-from tests.support.processes.event_loops import run_apart
 from tests.support.services.postgres import PostgresServer
 
 _LAST: Final = "rubrica_backup_last_success_timestamp_seconds"
@@ -203,21 +198,12 @@ def test_documents_that_are_missing_are_named(
     assert f"MISSING  {row.integrator}/{row.sha256}.pdf" in told.stdout
 
 
-def name_of_year(restorable_appliance: RestorableAppliance, year: int) -> str:
-    """What a backup of the record of a year's first moment is called."""
-    whose = installation_id(
-        mark_in(restorable_appliance.appliance.settings.documents_dir)
-    )
-    assert whose is not None
-    return BackupName(RECORD, whose, datetime(year, 1, 1, tzinfo=UTC)).file
-
-
 def test_backups_beyond_those_to_keep_go(empty: RestorableAppliance) -> None:
     """The newest stay; what is no backup, or another installation's, is not touched."""
     note = empty.places / "record" / "rubrica-note.txt"
     note.write_text("mine")
     other = BackupName(RECORD, "0" * 12, datetime(2020, 1, 1, tzinfo=UTC)).file
-    names = name_of_year(empty, 2020), name_of_year(empty, 2021)
+    names = empty.name_of_year(2020), empty.name_of_year(2021)
     for name in (*names, other):
         (empty.places / "record" / name).write_bytes(b"x")
 
@@ -236,7 +222,7 @@ def test_secrets_place_that_is_away_keeps_no_record_too_many(
     empty: RestorableAppliance,
 ) -> None:
     """One that is full, say: each day would leave a record more than are to stay."""
-    name = name_of_year(empty, 2020)
+    name = empty.name_of_year(2020)
     (empty.places / "record" / name).write_bytes(b"x")
     secrets = empty.places / "secrets"
 
@@ -282,7 +268,7 @@ def test_file_says_what_a_timer_does(empty: RestorableAppliance) -> None:
 
 def test_newest_stays_whatever_the_clock_was(empty: RestorableAppliance) -> None:
     """One of a time when the clock was wrong is not the newest for good."""
-    names = name_of_year(empty, 2020), name_of_year(empty, 2999)
+    names = empty.name_of_year(2020), empty.name_of_year(2999)
     for name in names:
         (empty.places / "record" / name).write_bytes(b"x")
 
@@ -295,7 +281,7 @@ def test_newest_stays_whatever_the_clock_was(empty: RestorableAppliance) -> None
 
 def test_folder_that_is_away_is_no_backup(empty: RestorableAppliance) -> None:
     """It would be one without documents, for which a whole one is removed."""
-    whole = empty.places / "record" / name_of_year(empty, 2020)
+    whole = empty.places / "record" / empty.name_of_year(2020)
     whole.write_bytes(b"x")
     folder = empty.appliance.settings.documents_dir
     away = folder.rename(folder.with_name("away"))
@@ -447,7 +433,7 @@ def test_restore_that_is_killed_at_its_end_is_ended(
     restorable_appliance.back_up_all()
     restorable_appliance.lose()
     assert restorable_appliance.restore_all().returncode == 0
-    assert generation_of(restorable_appliance) == RESTORED
+    assert restorable_appliance.generation() == RESTORED
     execute(
         restorable_appliance.appliance,
         "DELETE FROM installation WHERE name = 'generation'",
@@ -457,22 +443,8 @@ def test_restore_that_is_killed_at_its_end_is_ended(
     again = restorable_appliance.restore_all()
 
     assert again.returncode == 0, again.stderr
-    assert generation_of(restorable_appliance) == RESTORED
+    assert restorable_appliance.generation() == RESTORED
     assert restorable_appliance.restore_all().returncode == 78
-
-
-def generation_of(restorable_appliance: RestorableAppliance) -> Generation:
-    """The take-over that the record is of."""
-
-    async def read() -> Generation:
-        settings = restorable_appliance.appliance.settings
-        async with (
-            open_core(settings, SystemClock(), "operator") as core,
-            core.store.read() as transaction,
-        ):
-            return await InstallationStore(transaction).generation()
-
-    return run_apart(read())
 
 
 @pytest.mark.parametrize("restorable_appliance", ["sqlite"], indirect=True)

@@ -11,12 +11,20 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+from appliance.bootstrap import open_core
+from appliance.core.installation_store import InstallationStore
+from appliance.documents.local.folder_mark import mark_in
+from appliance.domain.clock import SystemClock
+from appliance.domain.generation import Generation
+from appliance.operations.backup.names import RECORD, BackupName, installation_id
 from tests.support.appliance.appliance import MADE, Appliance, TestPerson
 from tests.support.appliance.http_calls import signed_pdf
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import execute
+from tests.support.processes.event_loops import run_apart
 from tests.support.processes.scratch import short_folder
 from tests.support.processes.setup_cache import copy_installation
 
@@ -35,6 +43,25 @@ class RestorableAppliance:
         request = self.appliance.new_request(self.person, pdfs.one_page())
         with self.appliance.client(self.person) as client:
             return request, signed_pdf(client, self.person, request)
+
+    def name_of_year(self, year: int) -> str:
+        """What a backup of the record of a year's first moment is called."""
+        whose = installation_id(mark_in(self.appliance.settings.documents_dir))
+        assert whose is not None
+        return BackupName(RECORD, whose, datetime(year, 1, 1, tzinfo=UTC)).file
+
+    def generation(self) -> Generation:
+        """The take-over that the record is of."""
+
+        async def read() -> Generation:
+            settings = self.appliance.settings
+            async with (
+                open_core(settings, SystemClock(), "operator") as core,
+                core.store.read() as transaction,
+            ):
+                return await InstallationStore(transaction).generation()
+
+        return run_apart(read())
 
     def signed(self, request: int) -> bytes:
         """The signed document of a request, as its signer gets it."""
