@@ -60,7 +60,7 @@ def create_console(console: AdminServiceRegistry) -> Quart:
     )
     app = create_app("admin_ui", settings=console.settings, face=face)
     app.extensions[KEY] = console
-    app.extensions[figures.KEY] = figures.HostFigures(console.settings.metrics_dir)
+    app.extensions[figures.KEY] = figures.figures_in_reach(console.settings)
     _prepare_templates(app)
     for short in ("/", "/admin"):
         app.add_url_rule(short, "root", public(_root))

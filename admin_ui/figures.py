@@ -1,18 +1,22 @@
-"""Figures of the processes whose folders this console may read."""
+"""Figures of the processes whose folders this console may read, and of other hosts."""
 
 import asyncio
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from quart import current_app
 
 from admin_ui.core import core
 from appliance.operations.metrics.facts import Facts, facts
 from appliance.operations.metrics.reading import read_all
+from appliance.settings import Settings
+
+if TYPE_CHECKING:
+    from appliance.operations.metrics.other_hosts import HostAnswer, OtherHosts
 
 KEY: Final = "rubrica.figures"
 """Where the application keeps them."""
@@ -22,15 +26,17 @@ _RESTS: Final = 10
 """The longer a reading took, the longer it is shown: so many times."""
 
 
-class HostFigures:
+class FiguresInReach:
     """What was handed over, read and understood once for all who look in one moment.
 
     Args:
-        folder: of all roles.
+        folder: of all roles of this host.
+        others: the other hosts, or None: there are none.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, others: "OtherHosts | None" = None) -> None:
         self._folder = folder
+        self._others = others
         self._reading = asyncio.Lock()
         self._facts = Facts()
         self._until = 0.0
@@ -43,18 +49,43 @@ class HostFigures:
             tsas: as of `facts`.
         """
         async with self._reading:
-            if (began := time.monotonic()) >= self._until:
-                self._facts = await asyncio.to_thread(self._read, now, tuple(tsas))
+            if time.monotonic() >= self._until:
+                answers = await self._others.read() if self._others else []
+                began = time.monotonic()
+                self._facts = await asyncio.to_thread(
+                    self._understood, answers, now, tuple(tsas)
+                )
                 read = time.monotonic()
                 # A role that hands over all it may costs a tenth of a core at most.
                 self._until = read + max(KEPT_S, _RESTS * (read - began))
             return self._facts
 
-    def _read(self, now: datetime, tsas: Iterable[str]) -> Facts:
-        return facts(read_all(self._folder), socket.gethostname(), now, tsas)
+    def _understood(
+        self, answers: "Sequence[HostAnswer]", now: datetime, tsas: Iterable[str]
+    ) -> Facts:
+        processes = read_all(self._folder)
+        # Its own come first: what another host says of them does not count.
+        processes += (each for answer in answers for each in answer.processes)
+        away = {each.address: each.fault for each in answers if each.fault}
+        return facts(processes, socket.gethostname(), now, tsas, away)
+
+
+def figures_in_reach(settings: Settings) -> FiguresInReach:
+    """Those that the settings name.
+
+    Args:
+        settings: of the installation.
+    """
+    if not settings.metrics.hosts:
+        return FiguresInReach(settings.metrics_dir)
+    from appliance.operations.metrics.other_hosts import (  # noqa: PLC0415 (heavy)
+        OtherHosts,
+    )
+
+    return FiguresInReach(settings.metrics_dir, OtherHosts(settings.metrics.hosts))
 
 
 async def figures_now() -> Facts:
     """What the figures in reach tell now."""
-    source = cast("HostFigures", current_app.extensions[KEY])
+    source = cast("FiguresInReach", current_app.extensions[KEY])
     return await source.facts(core().clock.now(), core().settings.tsa_names)

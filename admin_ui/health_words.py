@@ -31,6 +31,10 @@ _PKI: Final = N_(
     "that the pki token is ready."
 )
 REMEDIES: Final = {
+    "RubricaFiguresAway": N_(
+        "It does not respond: check that rubrica-metrics runs there, and that this "
+        "console can reach it."
+    ),
     "RubricaRoleDown": N_(
         "It no longer hands over figures: check whether it runs on that host, "
         "and start it."

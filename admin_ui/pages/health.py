@@ -72,7 +72,10 @@ def rows_of(
         beats: signs of life, and whether they are of now.
         figures: of the processes in reach.
     """
-    left: dict[str, ProcessFact] = {each.slot: each for each in figures}
+    left: dict[str, ProcessFact] = {}
+    for each in figures:
+        # Of two of one name the first: the console's own host comes before others.
+        left.setdefault(each.slot, each)
     rows = [
         Row(beat.slot, beat, alive, left.pop(beat.slot, None)) for beat, alive in beats
     ]
@@ -147,6 +150,7 @@ def _troubles(
     missing = [State.BAD] * len(each["missing"])
     mixed = of([each["mixed"]] if each["mixed"] else [])
     unread = [State.ATTENTION] * len(facts.unreadable)
+    unread += of(one.verdict for one in facts.unreached)
     found = {
         "parts": [State.GOOD if told == OK else State.BAD for told in checks.values()],
         "waiting": of([*(one for _, one in whole["queues"]), whole["levels"]]),

@@ -1,11 +1,16 @@
 """`[metrics]`: where figures are handed over, and where they are asked for."""
 
+import re
 from pathlib import Path
+from typing import Final
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
+from appliance.domain.text.urls import read_address
 from appliance.settings.section import Section
 from appliance.settings.web import checked_listener
+
+_HOST: Final = re.compile(r"https?://[^/?#@\s]+")
 
 
 class MetricsSettings(Section):
@@ -18,6 +23,24 @@ class MetricsSettings(Section):
     folder: Path | None = None
     """Folder in which each role has one of its own to hand its figures over; the
     default is `metrics` in `run_dir`."""
+
+    hosts: tuple[str, ...] = Field(
+        default=(),
+        max_length=64,
+        examples=[["http://192.0.2.12:8083"]],
+    )
+    """Addresses of the other hosts' figures (their `metrics.listen`), without a path.
+    The console shows them beside those of its own host."""
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_hosts(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for each in given:
+            parts = read_address(each)
+            if parts is None or not _HOST.fullmatch(each) or not parts.hostname:
+                msg = f"{each!r}: must be http://host:port, or https"
+                raise ValueError(msg)
+        return given
 
     @field_validator("listen")
     @classmethod

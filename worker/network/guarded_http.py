@@ -18,9 +18,9 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
+from appliance.core.system.http_client import BadAnswerError, HttpClient, read_up_to
 from appliance.domain.text.urls import read_address
 from appliance.settings import RevocationSettings
-from worker.network.http_client import BadAnswerError, HttpClient, read_up_to
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address

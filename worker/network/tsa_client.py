@@ -19,6 +19,7 @@ import structlog
 from asn1crypto import tsp
 
 from appliance.bootstrap import Core, open_trust
+from appliance.core.system.http_client import BadAnswerError, HttpClient, read_up_to
 from appliance.domain.clock import Clock
 from appliance.domain.errors import TsaUnavailableError
 from appliance.domain.keys import DigestAlgorithm
@@ -26,7 +27,6 @@ from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.settings import TimestampSettings
 from worker.network.external_tsa import REPLY, ExternalTsa, read_outside
-from worker.network.http_client import BadAnswerError, HttpClient, read_up_to
 from worker.network.tsa_metrics import tsa_measured
 from worker.network.tsa_response import BadTimestampError, checked_token
 

@@ -11,9 +11,10 @@ they say, there is a fact.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
 from appliance.operations.metrics.reading import Process
@@ -126,12 +127,25 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True)
+class HostFact:
+    """Another host that tells nothing."""
+
+    address: str
+    """Of its figures, as the settings have it."""
+    fault: str
+    """As of `HostAnswer`."""
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that the figures in reach tell."""
 
     processes: tuple[ProcessFact, ...] = ()
     unreadable: tuple[str, ...] = ()
     """Roles whose folder may not be read."""
+    unreached: tuple[HostFact, ...] = ()
+    """Hosts that the settings name."""
     tsas: tuple[Asked, ...] = ()
     outside: tuple[Asked, ...] = ()
     tokens: tuple[TokenFact, ...] = ()
@@ -172,6 +186,7 @@ def facts(
     here: str,
     now: datetime,
     tsas: Iterable[str] = (),
+    unreached: Mapping[str, str] = MappingProxyType({}),
 ) -> Facts:
     """What the figures of some processes tell.
 
@@ -180,6 +195,7 @@ def facts(
         here: the host of a process that does not name its own.
         now: the present time.
         tsas: names of those that may be asked: each stands there, asked or not.
+        unreached: addresses of hosts that told nothing, and why.
     """
     told = [each for each in processes if each.number != "-"]
     alive = [_Figures(each, here) for each in told if each.is_alive]
@@ -188,6 +204,7 @@ def facts(
     return Facts(
         tuple(_process(each, here) for each in told),
         tuple(each.role for each in processes if each.number == "-"),
+        tuple(_host_away(*each) for each in unreached.items()),
         tuple(_asked(alive, stamping, tsas, _of_tsa)),
         tuple(_asked(alive, status, STATUSES, lambda a, b: _of_status(a, b, now))),
         tuple(fact for each in alive for fact in _tokens(each, now)),
@@ -244,6 +261,12 @@ def _of_process(process: Process, figures: _Figures) -> Verdict:
     if most and (figures.one("rubrica_process_open_fds") or 0) > DESCRIPTORS * most:
         return alarm("RubricaDescriptorsRunOut")
     return GOOD
+
+
+def _host_away(address: str, fault: str) -> HostFact:
+    away = fault == "unreachable"
+    alert = "RubricaFiguresAway" if away else "RubricaFiguresRefused"
+    return HostFact(address, fault, alarm(alert))
 
 
 # -- who is asked ----------------------------------------------------------------

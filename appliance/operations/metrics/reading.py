@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +33,9 @@ ROLE_BYTES: Final = 4_194_304
 """Longest file, and all of a role's: reading more would hold up all others' figures."""
 MOST_SAMPLES: Final = 5_000
 """Of a role's processes together: what is told, Prometheus keeps."""
-_NAME: Final = re.compile(r"([1-9][0-9]{0,3})\.json")
+NUMBER: Final = re.compile(r"[1-9][0-9]{0,3}")
+"""A process's, among its kind."""
+_NAME: Final = re.compile(rf"({NUMBER.pattern})\.json")
 _LABEL_LENGTH: Final = 120
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -186,9 +188,27 @@ def _take(process: Process, content: bytes, most: int = MOST_SAMPLES) -> None:
     if told.get("format") != FORMAT:
         fault = "format"
         raise BadFileError(fault)
-    if _is_label(host := told.get("host", "")):
-        process.host = host
-    samples: list[Any] = told["samples"]
+    process.host = host_name(told.get("host"))
+    take_samples(process, told["samples"], most)
+
+
+def host_name(told: object) -> str:
+    """The host that a process says it is of; empty where that is no name.
+
+    Args:
+        told: as it says.
+    """
+    return told if isinstance(told, str) and _is_label(told) else ""
+
+
+def take_samples(process: Process, samples: Sequence[Any], most: int) -> None:
+    """Take samples, as far as they are what the process's role measures.
+
+    Args:
+        process: whose they are; it counts those that are left out.
+        samples: `[name, labels, value]` each, of anybody's making.
+        most: of them.
+    """
     process.dropped = max(0, len(samples) - most)
     for one in samples[:most]:
         key = _key(one, process.role)

@@ -1,9 +1,12 @@
-"""The `metrics` role: `GET /metrics` on a listener of its own, not a public one."""
+"""The `metrics` role, on a listener of its own, not a public one.
+
+`GET /metrics` is for Prometheus, `GET /metrics/processes` for consoles of other hosts.
+"""
 
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -14,7 +17,8 @@ from quart import Blueprint, Quart, Response, current_app
 from appliance.core.metrics_file import snapshot
 from appliance.core.system.late_imports import FACES, load_late
 from appliance.operations.metrics.exposition import exposition
-from appliance.operations.metrics.reading import own, read_all
+from appliance.operations.metrics.processes_json import PATH, processes_json
+from appliance.operations.metrics.reading import Process, own, read_all
 from appliance.settings import METRICS, Settings
 from appliance.web.app import create_app
 from appliance.web.auth import public
@@ -27,7 +31,7 @@ KEPT_S: Final = 1.0
 
 
 class Figures:
-    """The text of all roles, read once for all who ask in one moment.
+    """What all roles tell, read once for all who ask in one moment.
 
     Args:
         folder: of all roles.
@@ -36,19 +40,23 @@ class Figures:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._reading = asyncio.Lock()
-        self._text = b""
-        self._until = 0.0
+        self._told: dict[Callable[[Iterable[Process]], bytes], tuple[bytes, float]] = {}
 
-    async def text(self) -> bytes:
-        """What is told now."""
+    async def told(self, form: Callable[[Iterable[Process]], bytes]) -> bytes:
+        """What is told now.
+
+        Args:
+            form: in which it is told.
+        """
         async with self._reading:
-            if time.monotonic() >= self._until:
-                self._text = await asyncio.to_thread(self._read)
-                self._until = time.monotonic() + KEPT_S
-            return self._text
+            told, until = self._told.get(form, (b"", 0.0))
+            if time.monotonic() >= until:
+                told = await asyncio.to_thread(lambda: form(self._read()))
+                self._told[form] = told, time.monotonic() + KEPT_S
+            return told
 
-    def _read(self) -> bytes:
-        return exposition([*read_all(self._folder), own(snapshot(METRICS), METRICS)])
+    def _read(self) -> list[Process]:
+        return [*read_all(self._folder), own(snapshot(METRICS), METRICS)]
 
 
 @blueprint.get("/metrics")
@@ -56,7 +64,17 @@ class Figures:
 async def metrics() -> Response:
     """`GET /metrics`: the figures of all roles of this host."""
     figures: Figures = current_app.extensions[_KEY]
-    return Response(await figures.text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    text = await figures.told(exposition)
+    return Response(text, content_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+@blueprint.get(PATH)
+@public
+async def processes() -> Response:
+    """`GET /metrics/processes`: the same, for the console of another host."""
+    figures: Figures = current_app.extensions[_KEY]
+    body = await figures.told(processes_json)
+    return Response(body, content_type="application/json")
 
 
 @blueprint.get("/healthz")

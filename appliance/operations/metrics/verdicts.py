@@ -21,6 +21,7 @@ class State(StrEnum):
 
 _WORSE: Final = (State.BAD, State.ATTENTION, State.UNKNOWN, State.GOOD)
 SEVERITIES: Final[Mapping[str, State]] = {
+    "RubricaFiguresAway": State.BAD,
     "RubricaRoleDown": State.BAD,
     "RubricaFiguresRefused": State.ATTENTION,
     "RubricaVersionsDiffer": State.ATTENTION,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from admin_ui.figures import KEPT_S, HostFigures
+from admin_ui.figures import KEPT_S, FiguresInReach
 from appliance.core.metrics_file import FORMAT
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.hsm_tasks import WorkerStatus
@@ -455,7 +455,7 @@ async def test_many_who_look_cost_one_reading(tmp_path: Path) -> None:
         path = tmp_path / "api" / f"{number}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(body)
-    source = HostFigures(tmp_path)
+    source = FiguresInReach(tmp_path)
     began = time.monotonic()
     first = await source.facts(NOON, ())
     took_s = time.monotonic() - began

@@ -12,6 +12,7 @@ from quart import Quart
 
 from admin_ui.session import COOKIE
 from appliance.api.app import create_api
+from appliance.core.system.http_client import BadAnswerError
 from appliance.domain.text.urls import read_address
 from appliance.settings import RevocationSettings
 from appliance.settings.pki import ExternalTsaSettings
@@ -21,7 +22,6 @@ from tests.support.faces.api_services import ApiServices
 from tests.support.faces.console import NAME, PASSWORD, Console, open_console
 from tests.support.faces.frame_role import Frame
 from worker.network.guarded_http import GuardedHttp, host_of
-from worker.network.http_client import BadAnswerError
 
 pytestmark = pytest.mark.full
 

@@ -30,7 +30,7 @@ def sample(name: str, value: float, **labels: str) -> Sample:
 
 
 def hand_over(
-    console: Console,
+    at: Console | Path,
     role: str,
     *samples: Sample,
     number: int = 1,
@@ -40,14 +40,15 @@ def hand_over(
     """Write what a process of a role would; the path of its file.
 
     Args:
-        console: whose console reads it.
+        at: the console that reads it, or the folder of all roles.
         role: of the process.
         samples: its figures, beside its version.
         number: among its kind.
         host: as it says; None of an earlier version, which did not.
         version: that it says it is.
     """
-    path = console.front.settings.metrics_dir / role / f"{number}.json"
+    folder = at if isinstance(at, Path) else at.front.settings.metrics_dir
+    path = folder / role / f"{number}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     built = sample("rubrica_build_info", 1, version=version)
     content = {"format": FORMAT, "samples": [built, *samples]}
@@ -57,7 +58,7 @@ def hand_over(
 
 async def page(console: Console, **headers: str) -> str:
     """The page of now: what was read a moment ago is read again."""
-    fresh = figures.HostFigures(console.front.settings.metrics_dir)
+    fresh = figures.FiguresInReach(console.front.settings.metrics_dir)
     console.app.extensions[figures.KEY] = fresh
     answer = await console.get("/admin/health", **headers)
     assert answer.status == 200, answer.text
