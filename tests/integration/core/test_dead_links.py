@@ -44,7 +44,8 @@ LOOKED_AT_MOST_S = 4.5
 """Cancelling a statement over a dead link takes two seconds more."""
 
 pytestmark = [
-    pytest.mark.alone,
+    # They wait for most of their time, and leave the machine to others meanwhile.
+    pytest.mark.full,
     pytest.mark.skipif(not can_make_networks(), reason="it takes root and iproute2"),
 ]
 
