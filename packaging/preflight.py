@@ -309,7 +309,11 @@ def _lacks_units(needed: Sequence[str]) -> Iterator[Lack]:
     for role, unit in dict.fromkeys(pairs):
         of = f"the unit {unit}, which rubrica-{role}.service requires"
         if _is_empty(_UNITS / unit) or _load_state(unit) == "masked":
-            yield Lack(f"{of}: it is masked", f"systemctl unmask {unit}")
+            mend = f"systemctl unmask {unit}"
+            if unit.endswith(".socket"):
+                # Masked it let go of its listener, which the role may still have.
+                mend += f"; systemctl restart {unit} rubrica-{role}.service"
+            yield Lack(f"{of}: it is masked", mend)
         elif not unit.startswith("rubrica") and _load_state(unit) not in {"", "loaded"}:
             yield Lack(
                 f"{of}: {_load_state(unit)}",

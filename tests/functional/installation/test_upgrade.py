@@ -110,7 +110,8 @@ _LACKING: Final = {
     "masked socket": Lacking(
         # None that callers are at: systemd lets go of what a masked one listens on.
         "systemctl mask rubrica-embed.socket 2>&1",
-        "systemctl unmask rubrica-embed.socket 2>&1",
+        "systemctl unmask rubrica-embed.socket 2>&1;"
+        " systemctl restart rubrica-embed.socket rubrica-embed.service",
         "rubrica-embed.socket, which rubrica-embed.service requires: it is masked",
     ),
     "migrated tables": Lacking(
