@@ -12,6 +12,7 @@ from quart import current_app
 
 from admin_ui.core import core
 from appliance.operations.metrics.facts import Facts, facts
+from appliance.operations.metrics.processes_json import FOLDER
 from appliance.operations.metrics.reading import read_all
 from appliance.settings import Settings
 
@@ -63,11 +64,17 @@ class FiguresInReach:
     def _understood(
         self, answers: "Sequence[HostAnswer]", now: datetime, tsas: Iterable[str]
     ) -> Facts:
+        here = socket.gethostname()
         processes = read_all(self._folder)
-        # Its own come first: what another host says of them does not count.
-        processes += (each for answer in answers for each in answer.processes)
-        away = {each.address: each.fault for each in answers if each.fault}
-        return facts(processes, socket.gethostname(), now, tsas, away)
+        told: list[HostAnswer] = []
+        if self._others:
+            own = {here, *(each.host for each in processes)}
+            told = self._others.parted(answers, own)
+        processes += (
+            each for one in told for each in one.processes if each.number != FOLDER
+        )
+        away = {one.address: (one.fault, one.cause) for one in told if one.fault}
+        return facts(processes, here, now, tsas, away)
 
 
 def figures_in_reach(settings: Settings) -> FiguresInReach:

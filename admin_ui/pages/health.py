@@ -108,6 +108,7 @@ async def _processes() -> dict[str, Any]:
         "facts": facts,
         "console_host": socket.gethostname(),
         "unseen": out_of_reach(rows),
+        "asks_hosts": bool(core().settings.metrics.hosts),
         "mixed": alarm("RubricaVersionsDiffer") if len(facts.versions) > 1 else None,
     }
 

@@ -10,7 +10,7 @@ from appliance.domain.text.urls import read_address
 from appliance.settings.section import Section
 from appliance.settings.web import checked_listener
 
-_HOST: Final = re.compile(r"https?://[^/?#@\s]+")
+_HOST: Final = re.compile(r"https?://[^/?#@\s]+:[1-9][0-9]{0,4}")
 
 
 class MetricsSettings(Section):
@@ -18,7 +18,8 @@ class MetricsSettings(Section):
 
     listen: str = ""
     """Address that the `metrics` role listens on, `host:port` or `unix:/path`, for
-    Prometheus alone: whoever reaches it reads all figures, and nothing secret. `rubrica
+    Prometheus and other hosts' consoles: whoever reaches it reads all figures, and
+    nothing secret. `rubrica
     setup` and `rubrica init` write one; empty, figures are not served."""
     folder: Path | None = None
     """Folder in which each role has one of its own to hand its figures over; the
@@ -40,6 +41,9 @@ class MetricsSettings(Section):
             if parts is None or not _HOST.fullmatch(each) or not parts.hostname:
                 msg = f"{each!r}: must be http://host:port, or https"
                 raise ValueError(msg)
+        if len(set(given)) < len(given):
+            msg = "each host once"
+            raise ValueError(msg)
         return given
 
     @field_validator("listen")

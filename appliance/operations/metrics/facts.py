@@ -128,12 +128,12 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class HostFact:
-    """Another host that tells nothing."""
+    """Another host that tells nothing, or not all."""
 
     address: str
     """Of its figures, as the settings have it."""
-    fault: str
-    """As of `HostAnswer`."""
+    detail: str
+    """What was wrong, in a word."""
     verdict: Verdict
 
 
@@ -186,7 +186,7 @@ def facts(
     here: str,
     now: datetime,
     tsas: Iterable[str] = (),
-    unreached: Mapping[str, str] = MappingProxyType({}),
+    unreached: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> Facts:
     """What the figures of some processes tell.
 
@@ -195,7 +195,8 @@ def facts(
         here: the host of a process that does not name its own.
         now: the present time.
         tsas: names of those that may be asked: each stands there, asked or not.
-        unreached: addresses of hosts that told nothing, and why.
+        unreached: addresses of hosts that told nothing, or not all: fault and cause
+            as of `HostAnswer`.
     """
     told = [each for each in processes if each.number != "-"]
     alive = [_Figures(each, here) for each in told if each.is_alive]
@@ -263,10 +264,12 @@ def _of_process(process: Process, figures: _Figures) -> Verdict:
     return GOOD
 
 
-def _host_away(address: str, fault: str) -> HostFact:
+def _host_away(address: str, why: tuple[str, str]) -> HostFact:
+    fault, cause = why
     away = fault == "unreachable"
     alert = "RubricaFiguresAway" if away else "RubricaFiguresRefused"
-    return HostFact(address, fault, alarm(alert))
+    detail = cause if away else f"{fault}: {cause}" if cause else fault
+    return HostFact(address, detail, alarm(alert))
 
 
 # -- who is asked ----------------------------------------------------------------

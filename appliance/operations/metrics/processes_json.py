@@ -26,31 +26,61 @@ from appliance.operations.metrics.reading import (
 )
 
 PATH: Final = "/metrics/processes"
+FOLDER: Final = "-"
+"""In the place of a process's number: the role's folder, which may not be read."""
+ROLE_BYTES: Final = 1_048_576
+"""Most that is told of a role: one that was taken over leaves the others their room."""
 
 
-def processes_json(processes: Iterable[Process]) -> bytes:
+def processes_json(processes: Iterable[Process], host: str) -> bytes:
     """What a host tells another one of its processes.
 
     Args:
         processes: as they were read.
+        host: its name, which is that of a process that says none.
     """
-    told = [
+    left = Counter(dict.fromkeys(ROLES, ROLE_BYTES))
+    told = []
+    for each in processes:
+        if each.role not in ROLES:
+            continue
+        one = _told(each)
+        if len(one) > left[each.role]:
+            one = _told(
+                Process(
+                    each.role,
+                    each.number,
+                    each.is_alive,
+                    host=each.host,
+                    fault="too-large",
+                )
+            )
+        left[each.role] -= len(one)
+        told.append(one)
+    head = _json({"format": FORMAT, "host": host})
+    return head[:-1] + b',"processes":[' + b",".join(told) + b"]}"
+
+
+def _told(process: Process) -> bytes:
+    return _json(
         {
-            "role": each.role,
-            "number": each.number,
-            "host": each.host,
-            "isAlive": each.is_alive,
-            "dropped": each.dropped,
-            "fault": each.fault,
+            "role": process.role,
+            "number": process.number,
+            "host": process.host,
+            "isAlive": process.is_alive,
+            "dropped": process.dropped,
+            "fault": process.fault,
             "samples": [
                 [name, dict(labels), value]
-                for (name, labels), value in each.samples.items()
+                for (name, labels), value in process.samples.items()
             ],
         }
-        for each in processes
-    ]
-    content = {"format": FORMAT, "processes": told}
-    return json.dumps(content, separators=(",", ":")).encode()
+    )
+
+
+def _json(value: object) -> bytes:
+    # As it is: escaped, a label may become three times as long as its file had it.
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def processes_from(body: bytes, address: str) -> list[Process]:
@@ -58,7 +88,7 @@ def processes_from(body: bytes, address: str) -> list[Process]:
 
     Args:
         body: of its answer.
-        address: of it, whose name is that of a process that says none.
+        address: of it, whose name is the host's where it says none.
 
     Raises:
         BadFileError: `malformed`; `format`: of another version.
@@ -72,41 +102,50 @@ def processes_from(body: bytes, address: str) -> list[Process]:
         case {"format": int() as version, "processes": list()} if version != FORMAT:
             fault = "format"
             raise BadFileError(fault)
-        case {"format": int(), "processes": list() as processes}:
-            return _taken(processes, address)
+        case {"format": int(), "processes": list() as processes, **more}:
+            parts = read_address(address)
+            named = _place(more.get("host")) or (parts.hostname if parts else None)
+            return _taken(processes, named or address)
         case _:
             fault = "malformed"
             raise BadFileError(fault)
 
 
-def _taken(told: Sequence[Any], address: str) -> list[Process]:
-    parts = read_address(address)
-    name = (parts.hostname if parts else None) or address
+def _place(told: object) -> str:
+    """A host's name as it stands in a slot; empty where it is none."""
+    name = host_name(told).strip()
+    return "" if "/" in name else name
+
+
+def _taken(told: Sequence[Any], host: str) -> list[Process]:
     found: dict[tuple[str, str], Process] = {}
     files, samples = Counter[str](), Counter[str]()
     for one in told:
         match one:
             case {"role": str() as role, "number": str() as number, "samples": list()}:
-                if role not in ROLES or not NUMBER.fullmatch(number):
+                if role not in ROLES or not (
+                    NUMBER.fullmatch(number) or number == FOLDER
+                ):
                     continue
             case _:
                 continue
         # As of files: one of each, and no more of a role than one host has.
         if (role, number) in found or files[role] == MOST_FILES:
             continue
-        process = _process(one, name, MOST_SAMPLES - samples[role])
+        process = _process(one, host, MOST_SAMPLES - samples[role])
         found[role, number] = process
         files[role] += 1
         samples[role] += len(process.samples)
     return list(found.values())
 
 
-def _process(one: Mapping[str, Any], name: str, most: int) -> Process:
+def _process(one: Mapping[str, Any], host: str, most: int) -> Process:
     """One process, whose role and number are such."""
-    process = Process(one["role"], one["number"], is_alive=one.get("isAlive") is True)
-    process.host = host_name(one.get("host")) or name
+    process = Process(one["role"], one["number"])
+    process.host = _place(one.get("host")) or host
     if isinstance(fault := one.get("fault"), str):
         process.fault = fault
+    process.is_alive = one.get("isAlive") is True and process.number != FOLDER
     if process.is_alive:
         take_samples(process, one["samples"], most)
     if isinstance(dropped := one.get("dropped"), int):

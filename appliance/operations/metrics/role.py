@@ -73,8 +73,12 @@ async def metrics() -> Response:
 async def processes() -> Response:
     """`GET /metrics/processes`: the same, for the console of another host."""
     figures: Figures = current_app.extensions[_KEY]
-    body = await figures.told(processes_json)
+    body = await figures.told(_of_this_host)
     return Response(body, content_type="application/json")
+
+
+def _of_this_host(processes: Iterable[Process]) -> bytes:
+    return processes_json(processes, socket.gethostname())
 
 
 @blueprint.get("/healthz")

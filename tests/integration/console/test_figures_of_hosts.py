@@ -24,6 +24,8 @@ from appliance.operations.metrics.reading import (
     MOST_FILES,
     MOST_SAMPLES,
     BadFileError,
+    Labels,
+    Process,
     read_all,
 )
 from tests.support.faces.console import Console, open_console
@@ -108,6 +110,7 @@ async def test_host_that_does_not_answer_is_named(console: Console) -> None:
     workers = plain(section(text, "workers"))
     assert f"Sin cifras de {address} Mal No responde: fijate" in workers
     assert "RubricaFiguresAway en docs/alerts.md" in workers
+    assert "ClientConnectorError" in workers
     assert f"signing/{HOST}/1" in workers
     assert 'href="#workers"' in section(text, "look")
 
@@ -138,7 +141,7 @@ class Strange(HttpService):
         (b'{"format": 1}', 200, "malformed"),
         (b'{"format": 2, "processes": []}', 200, "format"),
         (b" " * (ANSWER_BYTES + 1), 200, "too-large"),
-        (b"", 404, "unreachable"),
+        (b"", 404, "format"),
         (b"", 302, "unreachable"),
     ],
 )
@@ -158,7 +161,46 @@ async def test_console_shows_why_a_host_tells_nothing(console: Console) -> None:
     with Strange(b'{"format": 2, "processes": []}') as host:
         workers = plain(section(await shown(console, host.origin), "workers"))
     assert f"Sin cifras de {host.origin} Atención" in workers
-    assert "RubricaFiguresRefused en docs/alerts.md" in workers
+    assert "RubricaFiguresRefused en docs/alerts.md Detalle técnico format" in workers
+
+
+@pytest.mark.parametrize("name", [HOST, "/", " "])
+async def test_host_cannot_speak_for_the_consoles_own(
+    console: Console, name: str
+) -> None:
+    """Neither by that one's name nor by none: its figures are its own address's."""
+    hand_over(console.front.settings.metrics_dir, "signing")
+    away = ["rubrica_redis_connected", {}, 0]
+    with Strange(told(one("signing", "1", host=name, samples=[away]))) as host:
+        text = await shown(console, host.origin)
+    assert f"Redis {HOST}" not in plain(section(text, "ground"))
+    workers = plain(section(text, "workers"))
+    if name == HOST:
+        assert f"Sin cifras de {host.origin} Atención" in workers
+        assert f"Detalle técnico named-twice: {HOST}" in workers
+    else:
+        assert "signing/127.0.0.1/1" in workers
+
+
+async def test_two_hosts_of_one_name_are_told() -> None:
+    """The first is heard, and the other one is not, whichever of them lies."""
+    with Strange(told(one(host="b"))) as first, Strange(told(one(host="b"))) as second:
+        others = OtherHosts([first.origin, second.origin])
+        answers = others.parted(await others.read(), {"a"})
+    assert [each.fault for each in answers] == ["", "named-twice"]
+    assert [len(each.processes) for each in answers] == [1, 0]
+
+
+async def test_answer_that_takes_long_to_read_rests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So that nobody's console is kept busy by one host."""
+    monkeypatch.setattr("appliance.operations.metrics.other_hosts._RESTS", 10_000)
+    with Strange(told(one())) as host:
+        others = OtherHosts([host.origin])
+        first, again = await others.read(), await others.read()
+        assert first == again
+        assert host.asked == 1
 
 
 def told(*processes: Any) -> bytes:
@@ -180,7 +222,7 @@ def test_what_a_host_makes_up_is_left_out() -> None:
             one(samples=[]),
             one("metrics"),
             one("root"),
-            one(number="-"),
+            one(number="--"),
             one(number="1/../2"),
             one(3),
             "x",
@@ -198,6 +240,30 @@ def test_what_a_host_makes_up_is_left_out() -> None:
     assert api.samples == {("rubrica_build_info", (("version", "1.2.3"),)): 1.0}
     assert (embed.samples, embed.dropped) == ({}, 2)
     assert (admin.host, admin.is_alive, admin.samples) == ("second.example", False, {})
+
+
+def test_folder_that_a_host_may_not_read_is_told() -> None:
+    """By the address: it is for somebody there to mend."""
+    (folder,) = processes_from(
+        told(one("api", "-", fault="unreadable", isAlive=False, samples=[])), ADDRESS
+    )
+    assert (folder.number, folder.fault) == ("-", "unreadable")
+
+
+def test_role_that_hands_over_too_much_is_left_out_alone() -> None:
+    """Whatever it writes, the other roles of its host are told."""
+    labels = {"kind": "\U0001f600" * 120}
+    many: dict[tuple[str, Labels], float] = {
+        ("rubrica_sandbox_jobs_total", (("kind", f"{n}{labels['kind']}"),)): 1.0
+        for n in range(4_000)
+    }
+    taken = Process("sandbox", "1", is_alive=True, samples=many)
+    other = Process("api", "1", is_alive=True, host="b")
+    body = processes_json([taken, other], "b")
+    assert len(body) < ANSWER_BYTES
+    sandbox, api = processes_from(body, ADDRESS)
+    assert (sandbox.fault, sandbox.host) == ("too-large", "b")
+    assert (api.fault, api.is_alive) == ("", True)
 
 
 def test_what_a_host_tells_is_bounded() -> None:
@@ -223,8 +289,10 @@ def test_nothing_that_is_told_is_lost(other_folder: Path) -> None:
     (other_folder / "api/1.json").write_text("{")
     read = read_all(other_folder)
     assert [each.fault for each in read] == ["malformed", "", ""]
-    api, *others = processes_from(processes_json(read), ADDRESS)
-    assert (api.host, api.fault) == ("second.example", "malformed")
+    body = processes_json(read, "second")
+    api, *others = processes_from(body, "http://192.0.2.12:8083")
+    # It does not say its host, and its own host does.
+    assert (api.host, api.fault) == ("second", "malformed")
     assert others == read[1:]
     with pytest.raises(BadFileError):
-        processes_from(processes_json(read)[:-1], ADDRESS)
+        processes_from(body[:-1], ADDRESS)
