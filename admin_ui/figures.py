@@ -12,8 +12,7 @@ from quart import current_app
 
 from admin_ui.core import core
 from appliance.operations.metrics.facts import Facts, facts
-from appliance.operations.metrics.processes_json import FOLDER
-from appliance.operations.metrics.reading import read_all
+from appliance.operations.metrics.reading import FOLDER, read_all
 from appliance.settings import Settings
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class FiguresInReach:
         told: list[HostAnswer] = []
         if self._others:
             own = {here, *(each.host for each in processes)}
-            told = self._others.parted(answers, own)
+            told = self._others.each_host_once(answers, own)
         processes += (
             each for one in told for each in one.processes if each.number != FOLDER
         )

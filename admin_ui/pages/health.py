@@ -72,10 +72,7 @@ def rows_of(
         beats: signs of life, and whether they are of now.
         figures: of the processes in reach.
     """
-    left: dict[str, ProcessFact] = {}
-    for each in figures:
-        # Of two of one name the first: the console's own host comes before others.
-        left.setdefault(each.slot, each)
+    left: dict[str, ProcessFact] = {each.slot: each for each in figures}
     rows = [
         Row(beat.slot, beat, alive, left.pop(beat.slot, None)) for beat, alive in beats
     ]

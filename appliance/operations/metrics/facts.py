@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
-from appliance.operations.metrics.reading import Process
+from appliance.operations.metrics.reading import FOLDER, Process
 from appliance.operations.metrics.verdicts import GOOD, UNKNOWN, Verdict, alarm
 
 LAG_S: Final = 1.0
@@ -198,13 +198,13 @@ def facts(
         unreached: addresses of hosts that told nothing, or not all: fault and cause
             as of `HostAnswer`.
     """
-    told = [each for each in processes if each.number != "-"]
+    told = [each for each in processes if each.number != FOLDER]
     alive = [_Figures(each, here) for each in told if each.is_alive]
     stamping = _Question("tsa", "rubrica_tsa", "granted")
     status = _Question("kind", "rubrica_outside_status", "good")
     return Facts(
         tuple(_process(each, here) for each in told),
-        tuple(each.role for each in processes if each.number == "-"),
+        tuple(each.role for each in processes if each.number == FOLDER),
         tuple(_host_away(*each) for each in unreached.items()),
         tuple(_asked(alive, stamping, tsas, _of_tsa)),
         tuple(_asked(alive, status, STATUSES, lambda a, b: _of_status(a, b, now))),

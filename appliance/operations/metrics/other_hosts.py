@@ -16,10 +16,10 @@ import aiohttp
 import structlog
 
 from appliance.core.system.http_client import BadAnswerError, HttpClient, read_up_to
-from appliance.operations.metrics.processes_json import FOLDER, PATH, processes_from
-from appliance.operations.metrics.reading import BadFileError, Process
+from appliance.operations.metrics.processes_json import PATH, processes_from
+from appliance.operations.metrics.reading import FOLDER, BadFileError, Process
 
-ANSWER_BYTES: Final = 8_388_608
+ANSWER_BYTES: Final = 4_194_304
 """Longest answer of a host, in bytes."""
 TIMEOUT_S: Final = 2.0
 """Longest time for an answer: somebody waits for the page."""
@@ -64,7 +64,9 @@ class OtherHosts:
             return await asyncio.gather(*asked)
 
     @staticmethod
-    def parted(answers: Sequence[HostAnswer], own: set[str]) -> list[HostAnswer]:
+    def each_host_once(
+        answers: Sequence[HostAnswer], own: set[str]
+    ) -> list[HostAnswer]:
         """Answers without those that speak for a host that was heard already.
 
         Args:

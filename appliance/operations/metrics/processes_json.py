@@ -11,24 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from appliance.core.metrics_file import FORMAT
-from appliance.domain.errors import ApplianceError
-from appliance.domain.strict_json import parse
 from appliance.domain.text.urls import read_address
 from appliance.operations.metrics.reading import (
+    FOLDER,
     MOST_FILES,
     MOST_SAMPLES,
     NUMBER,
     ROLES,
-    BadFileError,
     Process,
     host_name,
     take_samples,
+    told_in,
 )
 
 PATH: Final = "/metrics/processes"
-FOLDER: Final = "-"
-"""In the place of a process's number: the role's folder, which may not be read."""
-ROLE_BYTES: Final = 1_048_576
+ROLE_BYTES: Final = 524_288
 """Most that is told of a role: one that was taken over leaves the others their room."""
 
 
@@ -93,22 +90,10 @@ def processes_from(body: bytes, address: str) -> list[Process]:
     Raises:
         BadFileError: `malformed`; `format`: of another version.
     """
-    try:
-        told = parse(body)
-    except ApplianceError as exc:
-        fault = "malformed"
-        raise BadFileError(fault) from exc
-    match told:
-        case {"format": int() as version, "processes": list()} if version != FORMAT:
-            fault = "format"
-            raise BadFileError(fault)
-        case {"format": int(), "processes": list() as processes, **more}:
-            parts = read_address(address)
-            named = _place(more.get("host")) or (parts.hostname if parts else None)
-            return _taken(processes, named or address)
-        case _:
-            fault = "malformed"
-            raise BadFileError(fault)
+    told = told_in(body, "processes")
+    parts = read_address(address)
+    named = _place(told.get("host")) or (parts.hostname if parts else None)
+    return _taken(told["processes"], named or address)
 
 
 def _place(told: object) -> str:

@@ -33,6 +33,8 @@ ROLE_BYTES: Final = 4_194_304
 """Longest file, and all of a role's: reading more would hold up all others' figures."""
 MOST_SAMPLES: Final = 5_000
 """Of a role's processes together: what is told, Prometheus keeps."""
+FOLDER: Final = "-"
+"""In the place of a process's number: the role's folder, which may not be read."""
 NUMBER: Final = re.compile(r"[1-9][0-9]{0,3}")
 """A process's, among its kind."""
 _NAME: Final = re.compile(rf"({NUMBER.pattern})\.json")
@@ -60,7 +62,7 @@ class Process:
 
     role: str
     number: str
-    """Among its kind, or `-` of the folder itself."""
+    """Among its kind, or `FOLDER`."""
     is_alive: bool = False
     samples: dict[tuple[str, Labels], float] = field(default_factory=dict)
     """By the sample's name and its labels; empty of a process that is not alive."""
@@ -107,7 +109,7 @@ def _of_role(folder: Path, role: str) -> Iterator[Process]:
     except FileNotFoundError:
         return
     except OSError:
-        yield Process(role, "-", fault="unreadable")
+        yield Process(role, FOLDER, fault="unreadable")
         return
     try:
         for number in _numbers(descriptor):
@@ -177,19 +179,33 @@ def _take(process: Process, content: bytes, most: int = MOST_SAMPLES) -> None:
     Raises:
         BadFileError: `malformed`; `format`: of another version.
     """
+    told = told_in(content, "samples")
+    process.host = host_name(told.get("host"))
+    take_samples(process, told["samples"], most)
+
+
+def told_in(content: bytes, name: str) -> dict[str, Any]:
+    """What a file or an answer holds, of this version and with a list in it.
+
+    Args:
+        content: of anybody's making.
+        name: of the list.
+
+    Raises:
+        BadFileError: `malformed`; `format`: of another version.
+    """
     try:
         told = parse(content)
     except ApplianceError as exc:
         fault = "malformed"
         raise BadFileError(fault) from exc
-    if not isinstance(told, dict) or not isinstance(told.get("samples"), list):
+    if not isinstance(told, dict) or not isinstance(told.get(name), list):
         fault = "malformed"
         raise BadFileError(fault)
     if told.get("format") != FORMAT:
         fault = "format"
         raise BadFileError(fault)
-    process.host = host_name(told.get("host"))
-    take_samples(process, told["samples"], most)
+    return told
 
 
 def host_name(told: object) -> str:

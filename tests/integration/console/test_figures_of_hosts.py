@@ -186,7 +186,7 @@ async def test_two_hosts_of_one_name_are_told() -> None:
     """The first is heard, and the other one is not, whichever of them lies."""
     with Strange(told(one(host="b"))) as first, Strange(told(one(host="b"))) as second:
         others = OtherHosts([first.origin, second.origin])
-        answers = others.parted(await others.read(), {"a"})
+        answers = others.each_host_once(await others.read(), {"a"})
     assert [each.fault for each in answers] == ["", "named-twice"]
     assert [len(each.processes) for each in answers] == [1, 0]
 
