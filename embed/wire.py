@@ -350,13 +350,12 @@ class _InitInvalidError(ApplianceError):
 
     def __init__(self, field: str, sentence: str = "") -> None:
         extras = {"field": field, **described(field, INIT_FIELDS)}
-        super().__init__(ErrorCode.INIT_INVALID, params={"field": field}, extras=extras)
-        self._sentence = sentence
-
-    @property
-    def sentence(self) -> str:
-        """What is said: where more is known than that it is not valid, that."""
-        return self._sentence or super().sentence
+        super().__init__(
+            ErrorCode.INIT_INVALID,
+            params={"field": field},
+            extras=extras,
+            sentence=sentence,
+        )
 
 
 def _object(value: object, name: str) -> Mapping[str, object]:

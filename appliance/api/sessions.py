@@ -11,7 +11,12 @@ from quart import Blueprint, Response, request
 from appliance.api.core import core
 from appliance.api.wire import representations
 from appliance.api.wire.query import QueryInvalidError
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldMissingError
+from appliance.domain.errors import (
+    API_KEY_ELSEWHERE,
+    ApplianceError,
+    ErrorCode,
+    FieldMissingError,
+)
 from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE
 from appliance.web import body
 from appliance.web.auth import public
@@ -47,9 +52,10 @@ async def new_session() -> Response:
     if len(ids) > 1:
         raise QueryInvalidError("id", "once")
     await body.discard(BODY_BYTES)
-    opened = await core().sessions.open(
-        ids[0], request.headers.get("X-Api-Key", ""), from_browser=_is_browser()
-    )
+    api_key = request.headers.get("X-Api-Key", "")
+    if not api_key and LOOKS_LIKE_ONE.search(request.headers.get("Authorization", "")):
+        raise ApplianceError(ErrorCode.API_KEY_MISSING, sentence=API_KEY_ELSEWHERE)
+    opened = await core().sessions.open(ids[0], api_key, from_browser=_is_browser())
     return json_response(
         {
             "tokenSession": opened.token,

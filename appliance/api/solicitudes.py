@@ -13,7 +13,7 @@ from appliance.api import pages
 from appliance.api.core import core
 from appliance.api.wire import query, representations, requests
 from appliance.domain.documents import signed_name
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import LINK_OVER, ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.ports import DocumentStream
 from appliance.domain.requests.request import (
@@ -84,11 +84,17 @@ async def download_signed(solicitud: str) -> Response:
     Of several versions the newest, or the one that `sha256` names. Marked public
     because a link needs no bearer; without a valid `clave` the bearer is demanded
     here. A fresh link is only for the signer.
+
+    Raises:
+        ApplianceError: `TOKEN_MISSING`, of a link that opens nothing any more; those
+            of `signer` and of the document.
     """
     wanted = _request_id(solicitud)
     fresh = content_negotiation.wants_only(JSON)
     clave = request.args.get("clave", "")
     linked = not fresh and await core().links.open(clave, wanted)
+    if clave and not (linked or fresh or "Authorization" in request.headers):
+        raise ApplianceError(ErrorCode.TOKEN_MISSING, sentence=LINK_OVER)
     signer = None if linked else await auth.signer()
     person = None if signer is None else signer.person
     view, pdf = await core().requests.signed(person, wanted, query.version())

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Final
 
 from quart import Response
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web import i18n
@@ -235,8 +235,15 @@ def of_exception(exc: Exception) -> ApplianceError:
         refused = ErrorCode.BAD_HEADER if exc.code < _ERROR_OF_OURS else None
         code = _FRAMEWORK.get(exc.code, refused)
         if code is not None:
-            return ApplianceError(code)
+            return ApplianceError(code, extras=_methods(exc))
     return ApplianceError(ErrorCode.INTERNAL)
+
+
+def _methods(exc: HTTPException) -> dict[str, object]:
+    """What a 405 says beside its sentence: the methods that are answered there."""
+    if isinstance(exc, MethodNotAllowed) and exc.valid_methods:
+        return {"allowed": sorted(exc.valid_methods)}
+    return {}
 
 
 def members(error: ApplianceError, lang: str) -> dict[str, object]:

@@ -79,13 +79,17 @@ class DemoHost(http.server.ThreadingHTTPServer):
         if path == "/config.json":
             return Answer.of_json(self._told_to_the_page())
         if path == "/ejemplo.pdf" and self.config.sample is not None:
-            return Answer(
-                HTTPStatus.OK, self.config.sample.read_bytes(), "application/pdf"
-            )
+            return self._sample(self.config.sample)
         if path not in _FILES:
             return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
         kind = _TYPES[Path(path).suffix or ".html"]
         return Answer(HTTPStatus.OK, _FILES[path], kind)
+
+    def _sample(self, path: Path) -> Answer:
+        try:
+            return Answer(HTTPStatus.OK, path.read_bytes(), "application/pdf")
+        except OSError:
+            return Answer.refused(HTTPStatus.NOT_FOUND, "SAMPLE_MISSING")
 
     def _told_to_the_page(self) -> dict[str, object]:
         return {

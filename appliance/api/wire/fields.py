@@ -12,16 +12,23 @@ a field that may be left out: null is refused unless the rule takes it.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
 from pydantic.alias_generators import to_camel
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import (
+    CoreSchema,
+    ErrorDetails,
+    PydanticCustomError,
+    core_schema,
+)
 
 from appliance.domain.errors import (
+    COMES_WITH,
+    WRONG_TYPES,
     ApplianceError,
     ErrorCode,
     FieldInvalidError,
@@ -46,6 +53,8 @@ COLORS: Final = (
 )
 """The java.awt.Color names (decisions "fontColor")."""
 PASSWORD_BYTES: Final = (8, 1024)
+_JSON_TYPES: Final = {"string": str, "integer": int, "boolean": bool, "array": list}
+"""What the values of JSON are read as, by the names of their types."""
 _TOGETHER: Final = "together"
 """Type of the error where one of two fields is missing."""
 _HEX_COLOR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
@@ -105,18 +114,37 @@ class Body(BaseModel):
             fault = exc.errors(include_url=False, include_input=False)[0]
         # Out of the handler: its error holds what was sent, passwords among it.
         name = str(fault["loc"][0])
-        rule = rules[name]
-        if fault["type"] == _TOGETHER:
-            raise FieldInvalidError(fault["ctx"]["missing"], fault["msg"], rule.kind)
-        if fault["type"] == "missing":
-            raise FieldMissingError(name, rule.allowed, rule.kind)
-        raise FieldInvalidError(name, rule.allowed, rule.kind)
+        told = _told(fault, name, rules[name], body)
+        raise told
 
     def __repr__(self) -> str:
         """Show nothing of what was sent: a password may be among it."""
         return f"{type(self).__name__}(…)"
 
     __str__ = __repr__
+
+
+def _told(
+    fault: ErrorDetails, name: str, rule: Rule, body: Mapping[str, object]
+) -> FieldInvalidError:
+    """What pydantic found, as an answer tells it."""
+    if fault["type"] == _TOGETHER:
+        missing = str(fault["ctx"]["missing"])
+        return FieldInvalidError(
+            missing,
+            fault["msg"],
+            rule.kind,
+            sentence=COMES_WITH,
+            params={"other": fault["ctx"]["there"]},
+        )
+    if fault["type"] == "missing":
+        return FieldMissingError(name, rule.allowed, rule.kind)
+    # `type`, since true is an `int` too; of a list, each item may be of another type.
+    of_type = type(body[name]) is _JSON_TYPES[rule.kind]
+    if of_type and not (len(fault["loc"]) > 1 and fault["type"] == "int_type"):
+        return FieldInvalidError(name, rule.allowed, rule.kind)
+    sentence = WRONG_TYPES[rule.kind]
+    return FieldInvalidError(name, rule.allowed, rule.kind, sentence=sentence)
 
 
 @cache
@@ -150,7 +178,9 @@ def whole_or_null(low: int, high: int, along_with: str = "") -> Rule:
         other: object = info.data.get(along_with, value)
         if (other is None) is (value is None):
             return value
-        context = {"missing": info.field_name if value is None else along_with}
+        names = (info.field_name, along_with)
+        missing, there = names if value is None else reversed(names)
+        context = {"missing": missing, "there": there}
         told = f"{along_with} and {info.field_name} come together"
         raise PydanticCustomError(_TOGETHER, told, context)
 
@@ -194,6 +224,11 @@ def text(most: int) -> Rule:
         return trimmed
 
     return _string(read, f"1..{most} characters")
+
+
+def one_time_code() -> Rule:
+    """A code as somebody typed it: what is none is a wrong one, told like any other."""
+    return replace(text(64), allowed=("6 digits",))
 
 
 def lines(most: int) -> Rule:

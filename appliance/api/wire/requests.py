@@ -15,6 +15,7 @@ from appliance.api.wire.fields import (
     Body,
     boolean,
     color,
+    one_time_code,
     password,
     text,
     whole,
@@ -120,7 +121,7 @@ class OneTimeCode(Body):
     """The body of `POST /auth/otp`, its code as typed (decisions "login")."""
 
     login_token: Annotated[str, text(256)]
-    codigo: Annotated[str, text(64)]
+    codigo: Annotated[str, one_time_code()]
 
 
 class PasswordChange(Body):

@@ -26,17 +26,25 @@ from appliance.domain.errors.exceptions import (
     TsaUnavailableError,
 )
 from appliance.domain.errors.sentences import (
+    API_KEY_ELSEWHERE,
     CHECK_DIGIT,
+    COMES_WITH,
+    LINK_OVER,
     SENTENCES,
     SIGNER_REPEATED,
     SIGNERS_TOO_MANY,
+    WRONG_TYPES,
 )
 
 __all__ = [
+    "API_KEY_ELSEWHERE",
     "CHECK_DIGIT",
+    "COMES_WITH",
+    "LINK_OVER",
     "SENTENCES",
     "SIGNERS_TOO_MANY",
     "SIGNER_REPEATED",
+    "WRONG_TYPES",
     "ActivationInvalidError",
     "ApplianceError",
     "ChainRefusedError",

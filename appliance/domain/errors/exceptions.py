@@ -19,6 +19,7 @@ class ApplianceError(Exception):
         params: the values that the sentence's places need.
         extras: further members of the answer (`attemptsLeft`, `stamp`, …);
             plain JSON values, safe for the caller.
+        sentence: the msgid of what is said, where it is not that of the code.
     """
 
     def __init__(
@@ -27,16 +28,14 @@ class ApplianceError(Exception):
         *,
         params: dict[str, object] | None = None,
         extras: dict[str, object] | None = None,
+        sentence: str | None = None,
     ) -> None:
         self.code = code
         self.params = params or {}
         self.extras = extras or {}
-        super().__init__(code.value)
-
-    @property
-    def sentence(self) -> str:
+        self.sentence = sentence or SENTENCES[code]
         """The msgid of what is said; fill it with `params` after translation."""
-        return SENTENCES[self.code]
+        super().__init__(code.value)
 
     def told(self, sentence: str) -> str:
         """Fill the places of a sentence, perhaps a translated one.
@@ -68,6 +67,8 @@ class FieldInvalidError(ApplianceError):
         kind: what the value must be in JSON: `string`, `integer`, `boolean`, `array`;
             the answer's `fieldType`, since `type` is the problem's own (RFC 9457).
         code: `FIELD_INVALID`, or what a subclass says.
+        sentence: the msgid of what is said, where it is not that of the code.
+        params: the values that it needs, besides `field`.
     """
 
     def __init__(
@@ -77,13 +78,16 @@ class FieldInvalidError(ApplianceError):
         kind: str | None = None,
         *,
         code: ErrorCode = ErrorCode.FIELD_INVALID,
+        sentence: str | None = None,
+        params: dict[str, object] | None = None,
     ) -> None:
         extras: dict[str, object] = {"field": field}
         if kind is not None:
             extras["fieldType"] = kind
         if allowed is not None:
             extras["allowed"] = [allowed] if isinstance(allowed, str) else [*allowed]
-        super().__init__(code, params={"field": field}, extras=extras)
+        told = {"field": field, **(params or {})}
+        super().__init__(code, params=told, extras=extras, sentence=sentence)
         self.field = field
 
 
@@ -114,12 +118,7 @@ class CheckDigitError(FieldInvalidError):
     """
 
     def __init__(self, field: str, allowed: str) -> None:
-        super().__init__(field, allowed)
-
-    @property
-    def sentence(self) -> str:
-        """What is wrong: the form is right, and most often one digit is not."""
-        return CHECK_DIGIT
+        super().__init__(field, allowed, sentence=CHECK_DIGIT)
 
 
 class SignersInvalidError(FieldInvalidError):
@@ -131,14 +130,7 @@ class SignersInvalidError(FieldInvalidError):
     """
 
     def __init__(self, sentence: str, **params: object) -> None:
-        super().__init__("then")
-        self.params = params
-        self._sentence = sentence
-
-    @property
-    def sentence(self) -> str:
-        """What is wrong with them together."""
-        return self._sentence
+        super().__init__("then", sentence=sentence, params=params)
 
 
 class PageOutOfRangeError(ApplianceError):

@@ -27,7 +27,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.MFA_REQUIRED: "This needs a sign-in with a second factor.",
     ErrorCode.STEP_UP: "The second factor is too old for this; sign in again.",
     ErrorCode.LOGIN_FAILED: "The user or the password is wrong.",
-    ErrorCode.OTP_INVALID: "The code is wrong or was already used.",
+    ErrorCode.OTP_INVALID: (
+        "The code is wrong or was already used: check it, or wait for the next one."
+    ),
     ErrorCode.RATE_LIMITED: "Too many attempts; wait a moment and try again.",
     ErrorCode.API_KEY_MISSING: "The header X-Api-Key is missing.",
     ErrorCode.API_KEY_INVALID: "The integrator or its API key is wrong.",
@@ -254,6 +256,23 @@ CHECK_DIGIT: Final = (
     "The check digit of {field} does not fit: look at its digits again."
 )
 """Of `FIELD_INVALID` and `INIT_INVALID`, where that alone is wrong."""
+WRONG_TYPES: Final = {
+    "string": "The field {field} must be a string, in quotes.",
+    "integer": "The field {field} must be a whole number, without quotes or decimals.",
+    "boolean": "The field {field} must be true or false, without quotes.",
+    "array": "The field {field} must be a list of whole numbers.",
+}
+"""Of `FIELD_INVALID`, where a value is of another JSON type; by what it must be."""
+COMES_WITH: Final = "The field {field} is missing: it comes together with {other}."
+"""Of `FIELD_INVALID`, where one of two fields is there alone."""
+LINK_OVER: Final = (
+    "This download link has expired or is not whole: sign in to download the document."
+)
+"""Of `TOKEN_MISSING`, where the link of a download came and does not open it."""
+API_KEY_ELSEWHERE: Final = (
+    "The API key goes in the header X-Api-Key, not in Authorization."
+)
+"""Of `API_KEY_MISSING`, where one came as a bearer."""
 SIGNER_REPEATED: Final = "{cuil} is there more than once: each person signs once."
 SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in turn."
 """Of `FIELD_INVALID`, where each of the signers is well written."""

@@ -28,6 +28,9 @@ LEGAL_MOVES: Final[dict[RequestState, frozenset[RequestState]]] = {
 UNFINISHED: Final = frozenset({state for state, then in LEGAL_MOVES.items() if then})
 """States that a request leaves again."""
 
+WAITS_FOR_A_PERSON_S: Final = 60
+"""When to ask again for a document that nobody has begun to sign."""
+
 LISTED: Final = frozenset({_S.PENDING, _S.IN_PROGRESS})
 """What `GET /solicitudes` lists by itself (decisions "GET /solicitudes")."""
 
@@ -86,14 +89,19 @@ def refuse_unsigned(view: RequestView, now: datetime) -> Never:
         now: the time.
 
     Raises:
-        ApplianceError: `NOT_SIGNED_YET` while it can still be signed; else `STATE`.
+        ApplianceError: `NOT_SIGNED_YET` while it can still be signed, to be asked
+            again soon where it is being signed, and seldom where it waits for a
+            person; else `STATE`.
     """
     state = view.state
     waits = state in {RequestState.WAITING, RequestState.PENDING}
     if waits and view.expires is not None and view.expires <= now:
         state = RequestState.EXPIRED
     if state in UNFINISHED:
-        raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+        extras: dict[str, object] = {}
+        if waits:
+            extras["retryAfter"] = WAITS_FOR_A_PERSON_S
+        raise ApplianceError(ErrorCode.NOT_SIGNED_YET, extras=extras)
     raise ApplianceError(ErrorCode.STATE, params={"estado": state.value})
 
 

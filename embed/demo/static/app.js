@@ -63,9 +63,11 @@ async function readOrder() {
 async function readFile() {
   const source = form.elements.source.value;
   mark("file", "");
+  mark("sample", "");
   if (source === "none") return undefined;
   if (source === "sample") {
-    const answer = await fetch("/ejemplo.pdf");
+    const answer = await fetch("/ejemplo.pdf").catch(() => null);
+    if (!answer?.ok) return mark("sample", words.sampleMissing(config.sample));
     return documentObject(await answer.blob(), config.sample);
   }
   const file = byId("file").files[0];

@@ -2,6 +2,7 @@
 
 const ES = {
   sampleNamed: (name) => `Un PDF de ejemplo (${name})`,
+  sampleMissing: (name) => `No se puede leer ${name}: elegí un PDF tuyo, o creá el de ejemplo con «rubrica demo setup».`,
   fileMissing: "Elegí un archivo PDF, o una de las otras opciones.",
   fileNotPdf: "Ese archivo no es un PDF.",
   cuilWrong: "El CUIL tiene 11 dígitos, así: 20-12345678-6.",
@@ -92,6 +93,7 @@ const EN = {
   placeholder: "The frame opens here when you start.",
   log: "Messages",
   logHint: "What travels between this site and the frame. Keys and documents are shortened.",
+  sampleMissing: (name) => `${name} cannot be read: choose a PDF of yours, or make the sample with “rubrica demo setup”.`,
   fileMissing: "Choose a PDF file, or one of the other options.",
   fileNotPdf: "That file is not a PDF.",
   cuilWrong: "A CUIL has 11 digits, like 20-12345678-6.",

@@ -378,6 +378,26 @@ async def test_missing_key_is_told_in_words(start_site: StartSite, page: Page) -
     await expect(page.get_by_role("alert")).to_contain_text("rubrica demo setup")
 
 
+async def test_missing_sample_is_told_beside_its_choice(
+    start_site: StartSite, page: Page
+) -> None:
+    """Without its file the page says what to do, and opens no session."""
+    site = start_site(sample=PDF)
+    site.config_file.with_name("contrato.pdf").unlink()
+    await visit(page, site)
+    await page.click("#open")
+
+    await expect(page.locator("#sample-error")).to_contain_text("rubrica demo setup")
+    await expect(page.locator("#sample")).to_be_focused()
+    assert site.service.tokens == []
+
+    await page.check("[name=source][value=own]")
+    await choose_file(page.locator("#file"), "acta.pdf", PDF)
+    await page.click("#open")
+    await expect(done(page, "ack")).to_be_visible()
+    await expect(page.locator("#sample-error")).to_be_hidden()
+
+
 async def test_wrong_fields_are_told_beside_them(
     start_site: StartSite, page: Page
 ) -> None:

@@ -120,7 +120,8 @@ def test_method_that_an_address_lacks(
         if method.upper() in methods:
             # HTTP methods are case-sensitive; the server reads `get` as `GET`.
             continue
-        problem(answer, 405, "METHOD_NOT_ALLOWED")
+        told = problem(answer, 405, "METHOD_NOT_ALLOWED")
+        assert told["allowed"] == sorted(methods)
         assert set(answer.headers["Allow"].split(", ")) == set(methods)
         assert "echo-me" not in answer.text
 

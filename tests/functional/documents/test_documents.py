@@ -76,15 +76,18 @@ def test_wrong_or_absent_clave_opens_nothing(
     plain, _, clave = link.partition("?clave=")
 
     for wrong in (
-        plain,
-        f"{plain}?clave=",
         f"{plain}?clave={clave[:-1]}",
         f"{plain}?clave={'A' * 43}",
         f"{plain}?clave={other_link.partition('?clave=')[2]}",
         f"{plain}?clave=%00",
-        f"{plain}?Clave={clave}",
     ):
-        problem(httpx.get(wrong), 401, "TOKEN_MISSING")
+        told = problem(httpx.get(wrong), 401, "TOKEN_MISSING")
+        assert "enlace de descarga" in str(told["detail"])
+    for none in (plain, f"{plain}?clave=", f"{plain}?Clave={clave}"):
+        told = problem(httpx.get(none), 401, "TOKEN_MISSING")
+        assert "token bearer" in str(told["detail"])
+    refused = httpx.get(f"{plain}?clave=x", headers={"Authorization": "Bearer x"})
+    problem(refused, 401, "TOKEN_INVALID")
     assert httpx.get(link).status_code == 200
 
 
@@ -269,10 +272,11 @@ def test_original_is_what_came_in(
 
 
 def test_no_document_before_it_is_signed(client: httpx.Client, request_id: int) -> None:
-    """The document's address answers 409 until there is one."""
+    """Until there is one it is 409, to be asked again when a person may have signed."""
     answer = client.get(f"/solicitudes/{request_id}/documento")
 
-    problem(answer, 409, "NOT_SIGNED_YET")
+    assert problem(answer, 409, "NOT_SIGNED_YET")["retryAfter"] == 60
+    assert answer.headers["Retry-After"] == "60"
 
 
 def _reds(png: bytes) -> tuple[int, int, int, int] | None:

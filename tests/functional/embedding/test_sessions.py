@@ -234,6 +234,20 @@ def test_missing_key_is_said(backend: Backend) -> None:
             assert answer.headers["WWW-Authenticate"].startswith("ApiKey")
 
 
+@pytest.mark.parametrize("scheme", ["Bearer", "ApiKey", "bearer"])
+def test_key_in_authorization_is_told_where_it_goes(
+    backend: Backend, scheme: str
+) -> None:
+    """A key that came as a bearer is not used; the answer names its header."""
+    headers = {"Authorization": f"{scheme} {backend.key.secret}"}
+    with backend.appliance.client() as client:
+        answer = client.post(f"{NEW}?id=demo", headers=headers)
+
+    told = problem(answer, 401, "API_KEY_MISSING")
+    assert "X-Api-Key, no en Authorization" in str(told["detail"])
+    assert backend.key.secret not in answer.text
+
+
 def test_key_of_the_other_environment_is_said(backend: Backend) -> None:
     """The public prefix of a key tells where it belongs, and so does the answer."""
     key = new_api_key(Environment.PROD).text

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from appliance.api.wire import fields, requests
 from appliance.api.wire.requests import Conditions
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import SENTENCES, ApplianceError, ErrorCode
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 
@@ -125,6 +125,70 @@ def test_coordinate_refused_alone(given_one: str, missing: str) -> None:
     error = refused({**LEAST, given_one: 10})
 
     assert (error.code, error.extras["field"]) == (ErrorCode.FIELD_INVALID, missing)
+    told = f"The field {missing} is missing: it comes together with {given_one}."
+    assert error.told(error.sentence) == told
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("x", "5", "a whole number, without quotes or decimals"),
+        ("solicitudId", "7", "a whole number, without quotes or decimals"),
+        ("page", 1.5, "a whole number, without quotes or decimals"),
+        ("page", True, "a whole number, without quotes or decimals"),
+        ("zoomPercent", None, "a whole number, without quotes or decimals"),
+        ("fontName", 5, "a string, in quotes"),
+        ("motivo", ["a"], "a string, in quotes"),
+        ("visible", "true", "true or false, without quotes"),
+    ],
+)
+def test_wrong_type_is_what_is_told(field: str, value: object, told: str) -> None:
+    """Of a value of another JSON type its type is told, not its range."""
+    error = refused({**LEAST, "x": 1, "y": 1, field: value})
+
+    assert error.told(error.sentence) == f"The field {field} must be {told}."
+
+
+@pytest.mark.parametrize(("field", "value"), [("fontSize", 99), ("motivo", "")])
+def test_wrong_value_is_what_is_told(field: str, value: object) -> None:
+    """Of a value of the right type what is told is that it is not allowed."""
+    error = refused({**LEAST, field: value})
+
+    told = f"The field {field} has a value that is not allowed."
+    assert error.told(error.sentence) == told
+
+
+@pytest.mark.parametrize("value", [5, "5", ["5"], [5, None], [True], {"0": 5}])
+def test_wrong_list_is_told_as_one_of_numbers(value: object) -> None:
+    """A list of whole numbers is asked for, whichever part of it is something else."""
+    body = {"solicitudIds": value, "password": LEAST["password"]}
+
+    with pytest.raises(ApplianceError) as caught:
+        requests.sign_batch(body, NOTHING)
+
+    told = caught.value.told(caught.value.sentence)
+    assert told == "The field solicitudIds must be a list of whole numbers."
+
+
+@pytest.mark.parametrize("value", [[], [0], [5] * 10_000])
+def test_list_out_of_its_range_is_told_as_such(value: object) -> None:
+    """Of a list of whole numbers how many there are and their range are told."""
+    body = {"solicitudIds": value, "password": LEAST["password"]}
+
+    with pytest.raises(ApplianceError) as caught:
+        requests.sign_batch(body, NOTHING)
+
+    assert caught.value.sentence == SENTENCES[ErrorCode.FIELD_INVALID]
+
+
+def test_code_as_a_number_is_asked_for_as_six_digits() -> None:
+    """A code is a string, for it may begin with 0; what is asked for are six digits."""
+    with pytest.raises(ApplianceError) as caught:
+        requests.OneTimeCode.read({"loginToken": "t", "codigo": 123456})
+
+    assert caught.value.extras["allowed"] == ["6 digits"]
+    told = caught.value.told(caught.value.sentence)
+    assert told == "The field codigo must be a string, in quotes."
 
 
 @pytest.mark.parametrize("field", ["solicitudId", "password"])
