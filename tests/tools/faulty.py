@@ -420,6 +420,7 @@ def made() -> dict[str, bytes]:
 def main() -> int:
     """Write the files."""
     folder, files = Path(sys.argv[1]), made()
+    folder.mkdir(parents=True, exist_ok=True)
     count = int(sys.argv[2]) if len(sys.argv) > _FOLDER_ONLY else len(files)
     for at, (name, pdf) in zip(range(count), itertools.cycle(files.items())):
         turn = at // len(files)
