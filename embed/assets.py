@@ -29,6 +29,12 @@ _TYPES: Final = {
     ".wasm": "application/wasm",
 }
 _PLAIN: Final = "application/octet-stream"
+_POLICIES: Final = {
+    "pdfjs/pdf.worker.min.mjs": "default-src 'none'; script-src 'self'; "
+    "connect-src 'self'; frame-ancestors 'none'"
+}
+"""Of a worker's script, which is held to its own policy and not to its page's: pdf.js
+loads decoders of pictures as scripts, and character maps of fonts."""
 _PACKED: Final = frozenset({".js", ".mjs", ".css", ".json", ".svg"})
 _PACK_AT_LEAST: Final = 1024
 _SENTENCE = re.compile(r'\bt\(\s*"((?:[^"\\]|\\.)*)"')
@@ -43,6 +49,8 @@ class Asset:
     packed: bytes | None = field(repr=False)
     """The same by gzip, where that is worth it."""
     media_type: str
+    policy: str | None = None
+    """Its `Content-Security-Policy`, where it is not the usual one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,8 @@ def _asset(name: str, content: bytes) -> Asset:
     packed = None
     if suffix in _PACKED and len(content) >= _PACK_AT_LEAST:
         packed = _packed_once(content)
-    return Asset(content, packed, _TYPES.get(suffix, _PLAIN))
+    media_type = _TYPES.get(suffix, _PLAIN)
+    return Asset(content, packed, media_type, _POLICIES.get(name))
 
 
 @cache

@@ -237,6 +237,8 @@ async def asset(version: str, name: str) -> Response:
     response.headers["Vary"] = "Accept-Encoding"
     # A worker of an isolated page must say that it is isolated too.
     response.headers["Cross-Origin-Embedder-Policy"] = _ISOLATED
+    if found.policy is not None:
+        response.headers["Content-Security-Policy"] = found.policy
     if packed is not None:
         response.headers["Content-Encoding"] = "gzip"
     return response

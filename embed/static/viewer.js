@@ -7,6 +7,7 @@ import { pageCount, size, t } from "./i18n.js";
 import { Mark, lay } from "./mark.js";
 
 const MOST_PIXELS = 5_242_880; // of one canvas: more, and phones drop it
+const MOST_IMAGE_PIXELS = 64_000_000; // of a picture on a page
 const ZOOMS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
 const NEAR = "100% 0px";
 
@@ -16,8 +17,11 @@ export class Viewer {
   #pdfjs;
   #base;
   #pages = [];
+  #worker = null;
   #task = null;
   #pdf = null;
+  /** How often pdf.js left out what it could not draw, or the text of a page. */
+  #leftOut = 0;
   #zoom = 1;
   #near;
   #mark = new Mark();
@@ -179,9 +183,10 @@ export class Viewer {
     for (const page of this.#pages) page.work?.cancel();
     this.#pages = [];
     this.#root.replaceChildren();
-    const task = this.#task;
-    this.#task = this.#pdf = null;
+    const [task, worker] = [this.#task, this.#worker];
+    this.#task = this.#worker = this.#pdf = null;
     await task?.destroy();
+    worker?.destroy();
   }
 
   /** @param {number} steps bigger (1) or smaller (-1). */
@@ -329,7 +334,11 @@ export class Viewer {
     try {
       this.#pdfjs ??= await import(`${this.#base}/pdf.min.mjs`);
       this.#pdfjs.GlobalWorkerOptions.workerSrc = `${this.#base}/pdf.worker.min.mjs`;
+      this.#worker = new this.#pdfjs.PDFWorker();
+      await this.#worker.promise;
+      this.#worker.port.addEventListener("message", ({ data }) => this.#hear(data));
       this.#task = this.#pdfjs.getDocument({
+        worker: this.#worker,
         data: bytes,
         cMapUrl: `${this.#base}/cmaps/`,
         standardFontDataUrl: `${this.#base}/standard_fonts/`,
@@ -338,13 +347,22 @@ export class Viewer {
         // The policy of this page allows no WebAssembly: the script forms do.
         useWasm: false,
         enableXfa: false,
-        stopAtErrors: false,
-        maxImageSize: 64_000_000,
+        // What it would leave out, the server's picture shows (#hear, lacksSomething).
+        stopAtErrors: true,
+        maxImageSize: MOST_IMAGE_PIXELS,
       });
       this.#pdf = await this.#task.promise;
     } catch {
       this.#pdf = null;
     }
+  }
+
+  /**
+   * Note that pdf.js stopped at an error: it ends the page's stream of operators by the
+   * reason, and who draws is not told.
+   */
+  #hear(message) {
+    if (message?.stream && message.reason) this.#leftOut += 1;
   }
 
   #layout() {
@@ -390,19 +408,21 @@ export class Viewer {
     if (page.drawn === scale) return;
     page.drawn = scale;
     page.work?.cancel();
+    const source = await this.#pdf?.getPage(page.number).catch(() => null);
     try {
-      if (this.#pdf === null) await this.#drawPicture(page);
-      else await this.#drawPage(page, scale);
+      if (source) await this.#drawPage(page, source, scale);
+      else await this.#drawPicture(page);
     } catch (error) {
       if (error?.name === "RenderingCancelledException") return;
       await this.#drawPicture(page).catch(() => {
         page.element.append(h("p", { class: "paper" }, t("This page cannot be shown.")));
       });
     }
+    // A page whose text cannot be read is seen all the same.
+    if (source && page.drawn === scale) await this.#layText(page, source, scale).catch(() => {});
   }
 
-  async #drawPage(page, scale) {
-    const source = await this.#pdf.getPage(page.number);
+  async #drawPage(page, source, scale) {
     const dense = Math.min(
       window.devicePixelRatio || 1,
       Math.sqrt(MOST_PIXELS / (page.width * page.height * scale * scale)),
@@ -411,12 +431,21 @@ export class Viewer {
     const canvas = h("canvas", { class: "paper", role: "presentation" });
     canvas.width = Math.max(Math.floor(viewport.width), 1);
     canvas.height = Math.max(Math.floor(viewport.height), 1);
+    const before = this.#leftOut;
     page.work = source.render({ canvas, viewport });
     await page.work.promise;
+    if (this.#leftOut !== before || lacksSomething(source)) {
+      throw new Error("something on the page is not drawn");
+    }
     if (page.drawn !== scale) return;
-    const text = h("div", { class: "textLayer" });
     page.element.querySelectorAll(".paper, .textLayer").forEach((part) => part.remove());
-    page.element.prepend(canvas, text);
+    page.element.prepend(canvas);
+  }
+
+  /** Lay a page's text over it, for selection and screen readers. */
+  async #layText(page, source, scale) {
+    const text = h("div", { class: "textLayer" });
+    page.element.querySelector(".paper")?.after(text);
     await new this.#pdfjs.TextLayer({
       textContentSource: source.streamTextContent(),
       container: text,
@@ -434,6 +463,14 @@ export class Viewer {
     page.element.querySelectorAll(".paper, .textLayer").forEach((part) => part.remove());
     page.element.prepend(image);
   }
+}
+
+/**
+ * Whether pdf.js has drawn a page without something that stands on it: a picture that it
+ * could not decode is nothing to it, and a font that it could not load is a message.
+ */
+function lacksSomething({ objs, commonObjs }) {
+  return [...objs, ...commonObjs].some(([, data]) => data === null || typeof data === "string");
 }
 
 /**

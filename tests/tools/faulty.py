@@ -289,6 +289,11 @@ def _hybrid() -> bytes:
     return _rows(hostile_pdfs.hybrid(), _same(4, 2))
 
 
+def _sized(size: int) -> bytes:
+    """The base with another number of objects than it has."""
+    return re.sub(rb"/Size \d+", b"/Size %d" % size, _base())
+
+
 PLACES: Final[dict[str, Callable[[], bytes]]] = {
     "unneeded-object-elsewhere": lambda: _rows(_base(), _same(7, 6)),
     "two-objects-exchanged": lambda: _rows(_base(), _swap(5, 6)),
@@ -301,6 +306,8 @@ PLACES: Final[dict[str, Callable[[], bytes]]] = {
     "in-a-stream": lambda: _xref_stream({7: 6}),
     "in-a-stream-exchanged": lambda: _xref_stream({5: 6, 6: 5}),
     "hybrid": _hybrid,
+    "more-than-readers-take": lambda: _sized(2**31 - 1),
+    "more-than-readers-add-up": lambda: _sized(100_000_000),
 }
 """Tables that put objects where others are, by how."""
 

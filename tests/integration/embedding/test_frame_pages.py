@@ -294,6 +294,21 @@ async def test_files_are_kept_by_browsers_for_good(
     assert answer.headers["Cross-Origin-Embedder-Policy"] == "require-corp"
 
 
+async def test_worker_may_load_its_decoders_and_nothing_from_elsewhere(
+    frame: Frame, assets: Assets
+) -> None:
+    """A worker is held to the policy of its script; other files need none."""
+    worker = await frame.client.get(f"{assets.base}/pdfjs/pdf.worker.min.mjs")
+    other = await frame.client.get(f"{assets.base}/pdfjs/pdf.min.mjs")
+
+    assert worker.headers["Content-Security-Policy"] == (
+        "default-src 'none'; script-src 'self'; connect-src 'self'; "
+        "frame-ancestors 'none'"
+    )
+    usual = "default-src 'none'; frame-ancestors 'none'"
+    assert other.headers["Content-Security-Policy"] == usual
+
+
 async def test_files_are_packed_for_who_takes_it(frame: Frame, assets: Assets) -> None:
     """pdf.js goes over the line at a fourth of its size."""
     path = f"{assets.base}/pdfjs/pdf.worker.min.mjs"

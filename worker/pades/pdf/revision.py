@@ -88,6 +88,11 @@ class Revision(IncrementalPdfFileWriter):
     def _update_meta(self) -> None:
         """Change nothing."""
 
+    @property
+    def last_number(self) -> int:
+        """Number of the last object that the document says it has, and of any added."""
+        return int(self._lastobj_id)
+
     def write_tail(self, original: bytes) -> Tail:
         """Write what the revision adds, and the original not again.
 

@@ -46,6 +46,9 @@ from worker.sandbox.inspect.pages import Page, walk_pages
 from worker.sandbox.inspect.pdf_objects import key_of
 from worker.sandbox.inspect.trial_signer import trial_signer
 
+MOST_OBJECTS: Final = 8_388_607
+"""Indirect objects of a file (ISO 32000-1, annex C.2). Others give up at a table that
+says more, and what is appended is numbered from there."""
 _STAMP_BYTES: Final = 4096
 # What stands in the store is read by nobody here; a revision has to be made of it.
 _LATER: Final = b"\x30\x00"
@@ -63,6 +66,9 @@ def prove_signable(pdf: bytes, limit: int) -> None:
             `PDF_UNVERIFIABLE`, its signature would not be valid.
     """
     with open_revision(pdf) as revision:
+        if revision.last_number > MOST_OBJECTS:
+            reason = "objects numbered beyond what programs read"
+            raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
         pages = walk_pages(revision.root, limit).pages
         _demand_findable(revision, pages)
         count = len(pages)
