@@ -5,7 +5,9 @@
 Each file is taken in, signed over HTTP twice (without a stamp, and with one that
 places itself), downloaded by its link, and looked at by pyHanko and pdfsig; or it
 is refused at the door, by a code. The pages of what was signed are drawn and
-compared with those of the file that came in: they differ in the stamp alone.
+compared with those of what was to be signed: they differ in the stamp alone. Of a
+repaired copy, which is what its signer reads, a mark tells where it looks unlike
+the file that came in.
 Files that `tests.tools.damage` damages or encrypts go the same way after them.
 """
 
@@ -41,6 +43,8 @@ from tests.tools.damage import DAMAGED, ENCRYPTED
 
 GOOD: Final = "valid"
 LOOKS: Final = "looks different"
+UNLIKE: Final = "looks unlike what came in"
+"""Of a repaired copy; its signer is shown the copy, and told of the damage."""
 LEVEL: Final = "B-LT"
 NOWHERE: Final[Box] = (0.0, 0.0, 0.0, 0.0)
 """Of a signature that is not shown."""
@@ -67,7 +71,7 @@ class Line:
     visible: str = ""
     """Likewise, with a stamp."""
     repaired: str = ""
-    """What was wrong, where the repaired copy was signed."""
+    """What was wrong, where the repaired copy was signed, and whether it shows."""
 
     @property
     def signed(self) -> bool:
@@ -140,14 +144,15 @@ def _sign_some(
             pdf = files[name]
             if isinstance(requests, str):
                 return Line(name, len(pdf), refused=requests)
-            came = pdf if name in drawn else b""
-            place = _Place(appliance, client, person, came, judges)
+            place = _Place(appliance, client, person, judges, name in drawn)
             invisible, visible = (
                 place.outcome(request, visible=visible)
                 for request, visible in zip(requests, (False, True), strict=True)
             )
             told = client.get(f"/solicitudes/{requests[0]}").json()["reparacion"]
             damage = [each["codigo"] for each in told["danos"]] if told else []
+            if told and name in drawn and place.is_unlike(requests[0], pdf):
+                damage.append(UNLIKE)
             return Line(
                 name,
                 len(pdf),
@@ -183,10 +188,10 @@ class _Place:
     appliance: Appliance
     client: httpx.Client
     person: TestPerson
-    came: bytes
-    """The file as it came in; empty: no page is drawn."""
     judges: BoundedPool
     """Where others look at what was signed."""
+    drawn: bool
+    """Whether its pages are drawn and compared."""
 
     def outcome(self, request: int, *, visible: bool) -> str:
         """The same as `sign`; whatever fails is this file's result, not the end."""
@@ -199,9 +204,8 @@ class _Place:
 
     def sign(self, request: int, *, visible: bool) -> str:
         """Sign one request and download it; `valid`, or what is wrong."""
-        # What is signed: the file, or the repaired copy of it.
-        original = self.client.get(f"/solicitudes/{request}/original").content
-        place = self._stamp(request) if visible and self.came else NOWHERE
+        original = self._original(request)
+        place = self._stamp(request) if visible and self.drawn else NOWHERE
         answer = self.client.post(
             "/solicitudes/firmar",
             json={
@@ -220,13 +224,25 @@ class _Place:
         if (level := answer.json()["nivel"]) != LEVEL:
             faults.append(f"level {level}")
         if (
-            self.came
+            self.drawn
             and place is not None
             # Elsewhere: PDFium is not to be used by two threads at once.
-            and not self.judges.call(_differs_in, self.came, signed, place)
+            and not self.judges.call(_differs_in, original, signed, place)
         ):
             faults.append(LOOKS)
         return "; ".join(faults) or GOOD
+
+    def is_unlike(self, request: int, came: bytes) -> bool:
+        """Whether what is signed looks otherwise than the file that came in."""
+        try:
+            original = self._original(request)
+            return not self.judges.call(_differs_in, came, original, NOWHERE)
+        except TooLateError:
+            return False
+
+    def _original(self, request: int) -> bytes:
+        """What is signed: the file, or the repaired copy of it."""
+        return self.client.get(f"/solicitudes/{request}/original").content
 
     def _stamp(self, request: int) -> Box | None:
         """Where the stamp is going to be, as the preview tells; None: not drawn."""

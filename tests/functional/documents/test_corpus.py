@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.corpus import GOOD, LOOKS, Line, made, read, sign_corpus, table
+from bench.corpus import (
+    GOOD,
+    LOOKS,
+    UNLIKE,
+    Line,
+    made,
+    read,
+    sign_corpus,
+    table,
+)
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.ledger import PYHANKO_FAILS, read_ledger
 from tests.tools.damage import DAMAGED
@@ -65,7 +74,11 @@ def test_whole_corpus_looks_as_before_but_for_the_stamp(
         pytest.skip("the shared corpus does not stand beside the project")
     lines = sign_corpus(sqlite_appliance, people[0], FILES)
 
-    different = {line.name for line in lines if LOOKS in line.invisible + line.visible}
+    different = {
+        line.name
+        for line in lines
+        if LOOKS in line.invisible + line.visible or UNLIKE in line.repaired
+    }
     assert different <= LEFT_OPEN
 
 
@@ -80,6 +93,7 @@ def test_damaged_and_encrypted_files_are_signed(
     assert [_in_short(line) for line in lines] == [
         (name, GOOD, GOOD, name in DAMAGED) for name in files
     ]
+    assert [line.name for line in lines if UNLIKE in line.repaired] == []
 
 
 def _in_short(line: Line) -> tuple[str, str, str, bool]:
