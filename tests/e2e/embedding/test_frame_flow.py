@@ -290,6 +290,30 @@ async def test_signer_who_cannot_sign_is_told_after_the_code(
     assert site.requests(person) == []
 
 
+async def test_signer_who_is_locked_meanwhile_is_told_the_same(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """No field to type into that changes nothing: since when, and whom to ask."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.choose_place(frame)
+    await ceremony.at(frame, "password")
+    since = site.lock(person)
+    await ceremony.sign(frame, person)
+    await ceremony.at(frame, "blocked")
+
+    panel = frame.locator("#panel")
+    await expect(panel).to_contain_text("Ahora no podés firmar")
+    await expect(panel).to_contain_text(f"{since.astimezone(ZONE):%d/%m/%Y}")
+    await expect(panel).to_contain_text("Consultalo con Estudio Contable Sur.")
+    await expect(frame.get_by_role("button", name="Firmar")).to_have_count(0)
+    error = await site.wait(page, "error")
+    assert error["code"] == "SIGN_LOCKED"
+    assert site.states(person) == ["pendiente"]
+
+
 async def test_code_works_once(
     site: FrameSite, person: TestPerson, open_page: Opener
 ) -> None:
