@@ -14,6 +14,14 @@ import * as steps from "./steps.js";
 /** Somebody else's call is making, or made, this very signature. */
 const MADE_ELSEWHERE = new Set(["IN_PROGRESS", "ALREADY_SIGNED"]);
 const CANNOT_BE_SIGNED = new Set(["SIGNING_FAILED", "STATE", "PDF_LOCKED"]);
+/** Refusals of one place, where others may be chosen. */
+const OF_THE_PLACE = new Set([
+  "PAGE_OUT_OF_RANGE",
+  "POSITION_OUT_OF_PAGE",
+  "SIGNATURE_FIELD_NOT_FOUND",
+  "SIGNATURE_FIELD_FILLED",
+  "SIGNATURE_FIELD_DEMANDS",
+]);
 const PRESET = { corner: "bottomLeft", page: 1, field: null, x: null, y: null };
 const CM_PT = 72 / 2.54;
 
@@ -79,9 +87,23 @@ export class Signature extends Stage {
       return false;
     });
     this.#choosing = work;
-    return work.finally(() => {
-      if (this.#choosing === work) this.#choosing = null;
+    return work.then((holds) => {
+      if (this.#choosing === work) {
+        this.#choosing = null;
+        if (!holds) this.#putBack();
+      }
+      return holds;
     });
+  }
+
+  /** Show what holds: a choice that came to nothing must not look as if it did. */
+  #putBack() {
+    if (!this._machine.is("authorising")) return;
+    this.#chosen = this.#shown;
+    // One that was dragged goes back, too.
+    this._viewer.mark(this.#stamp);
+    // A page number stays as it was typed: to be mended, and asked for by going on.
+    reflect(this.#chosen, { page: false });
   }
 
   /** Go on to the password: where the mark is seen is where it is signed. */
@@ -89,19 +111,28 @@ export class Signature extends Stage {
     // Moved by keys a moment ago: now, and not once more when the keys have rested.
     const moved = this._viewer.takeMoved();
     if (moved !== null) this.#begin(() => this.#put(moved));
+    if (!(await this.#settled())) return;
+    this.#begin(() => this.#change({ page: this.#page() }));
+    if (await this.#settled()) this.password();
+  }
+
+  /** Wait for the last choice; whether it came to hold. */
+  async #settled() {
     let holds = true;
-    while (this.#choosing !== null) {
-      const last = this.#choosing;
-      holds = await last;
-      if (this.#choosing === last) this.#choosing = null;
-    }
-    if (holds && (await this.#change({ page: this.#page() }))) this.password();
+    while (this.#choosing !== null) holds = await this.#choosing;
+    return holds;
   }
 
   /** Take what the form says; the place on the page stays where it fits. */
   async #change(change) {
     clearAlert();
     const { corner } = change;
+    const { length: pages } = this.session.document.pages;
+    const isThere = change.page >= 1 && change.page <= pages && Number.isInteger(change.page);
+    if (change.page !== undefined && !isThere) {
+      alert(() => t("Type a page number, from 1 to {pages}.", { pages }), "page");
+      return false;
+    }
     if (corner === "custom") {
       const { page, width, height } = this._viewer.sizeOf(this.#chosen.page);
       const there = this._viewer.marked ?? { page, x: width / 2, y: height / 2 };
@@ -111,9 +142,7 @@ export class Signature extends Stage {
       return this.#choose({ x: null, y: null, ...change });
     }
     const { x, y } = this.#chosen;
-    const isThere = change.page >= 1 && change.page <= this.session.document.pages.length;
-    if (x === null || !isThere) return this.#choose(change);
-    return this.#put({ ...change, x, y });
+    return x === null ? this.#choose(change) : this.#put({ ...change, x, y });
   }
 
   /**
@@ -158,12 +187,10 @@ export class Signature extends Stage {
       await this.#look();
       return true;
     } catch (error) {
-      if (this.#chosen === chosen) {
-        this.#chosen = this.#shown;
-        // One that was dragged goes back to where it holds.
-        this._viewer.mark(this.#stamp);
-      }
-      this.tell(error, { field: change.field ? undefined : "page" });
+      if (this.#chosen === chosen) this.#chosen = this.#shown;
+      // Another place is chosen here: no business of the host's.
+      const quiet = OF_THE_PLACE.has(error.code);
+      this.tell(error, { quiet, field: change.field ? undefined : "page" });
       return false;
     }
   }

@@ -437,20 +437,30 @@ async def test_field_of_the_document_is_chosen(
     assert pyhanko_valid(signed, appliance.roots)
 
 
-async def test_page_past_the_end_is_refused_at_its_field(
+async def test_page_that_is_none_is_refused_at_its_field(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
-    """The error stands at the field, which has the focus."""
+    """In words, at the field, which has the focus; and the host hears of no typo."""
     await site.open(page, person, autoLoadFile=file_of(pdfs.pages(2)))
     frame = site.frame(page)
     await ceremony.read(frame)
     await ceremony.give_code(frame, person)
     await ceremony.at(frame, "place")
-    await frame.fill("#page", "9")
+    told = "Escribí un número de página, de 1 a 2."
+    for typed in ("9", "", "0", "1.5"):
+        await frame.fill("#page", typed)
+        await ceremony.go(frame)
+        await expect(frame.locator(".field #alert"), typed).to_have_text(told)
+        await expect(frame.locator("#page")).to_have_attribute("aria-invalid", "true")
+        assert await is_focused(frame.locator("#page"))
+        await frame.fill("#page", "1")
+        await frame.locator("#page").blur()
+        await expect(frame.locator("#alert")).to_be_hidden()
     await ceremony.go(frame)
+    await ceremony.sign(frame, person)
+    await site.wait(page, "signature.completed")
 
-    await expect(frame.locator("#alert")).to_contain_text("9")
-    await expect(frame.locator("#page")).to_have_attribute("aria-invalid", "true")
+    assert await site.errors(page) == []
 
 
 async def test_key_in_a_browser_is_refused_and_flagged(
