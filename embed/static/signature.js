@@ -40,6 +40,8 @@ export class Signature extends Stage {
   #sizes = new Map();
   /** Settles once the host was told of the signature. */
   _told = null;
+  /** Whether it was. */
+  #handedOver = false;
 
   /** Begin with the choice of place. */
   async authorised() {
@@ -293,9 +295,11 @@ export class Signature extends Stage {
     this._machine.move("signed");
     notice(null);
     this._viewer.mark(null);
+    this.#handedOver = false;
     this.step(() =>
       steps.done({
         session: this.session,
+        handedOver: this.#handedOver,
         save: () => this.save("download", this.session.signed.fileName),
       }),
     );
@@ -311,6 +315,12 @@ export class Signature extends Stage {
       delivery.fileBase64 = await encodeBase64(bytes);
     }
     this._host.post("signature.completed", { ...event, delivery });
+    this.#handedOver = true;
+    const shown = byId("outcome");
+    if (!shown) return;
+    const say = () => steps.outcome(this.session, this.#handedOver);
+    shown.textContent = say();
+    announce(say);
   }
 }
 

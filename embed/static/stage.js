@@ -4,7 +4,7 @@
 import { call } from "./api.js";
 import { Failure, Unreachable } from "./failure.js";
 import { instant, t } from "./i18n.js";
-import { alert, announce, ask, isTyped, notice, show } from "./screen.js";
+import { alert, announce, ask, clearAlert, isTyped, notice, show } from "./screen.js";
 import * as steps from "./steps.js";
 
 /** Errors that the signer mends here: no business of the host's. */
@@ -22,6 +22,13 @@ export const SESSION_OVER = new Set([
   "TOKEN_MISSING",
 ]);
 export const LOOK_AGAIN_MS = 1500;
+
+const noConnection = () => t("There is no connection. Try again.");
+
+/** The connection is back: say no more that there is none. */
+export function connected() {
+  clearAlert(noConnection);
+}
 
 export const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
 
@@ -163,7 +170,7 @@ export class Stage {
    */
   tell(error, { quiet = false, field } = {}) {
     if (error instanceof Unreachable) {
-      alert(() => t("There is no connection. Try again."));
+      alert(noConnection);
       return;
     }
     if (!(error instanceof Failure)) throw error;

@@ -286,14 +286,21 @@ export function signing({ checking }) {
   };
 }
 
+/** What became of the document: the host has it once it was told, and not before. */
+export function outcome({ integrator }, handedOver) {
+  return handedOver
+    ? t("Your signature is on the document. {integrator} has it.", { integrator })
+    : t("Your signature is on the document. It is being handed over to {integrator}: do not close this page yet.", { integrator });
+}
+
 /** It is signed. */
-export function done({ session, save }) {
-  const { completed, integrator, signed } = session;
+export function done({ session, handedOver, save }) {
+  const { completed, signed } = session;
   return {
     name: "done",
     title: t("Signed"),
     body: [
-      h("p", { class: "success" }, t("Your signature is on the document. {integrator} has it.", { integrator })),
+      h("p", { class: "success", id: "outcome" }, outcome(session, handedOver)),
       facts([
         [t("Document"), completed.document.fileName],
         [t("Date"), signed.at && instant(signed.at)],

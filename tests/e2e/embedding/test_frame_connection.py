@@ -3,9 +3,11 @@
 Source: decisions "Iframe"; spec "Signature-completed payload".
 """
 
+import asyncio
 import base64
 
-from playwright.async_api import Frame, Page, expect
+import pytest
+from playwright.async_api import Frame, Page, Route, expect
 
 from tests.support.appliance.appliance import TestPerson
 from tests.support.browsers import ceremony
@@ -131,3 +133,52 @@ async def test_field_that_was_not_taken_is_not_shown_as_chosen(
 
     await expect(field).to_be_checked()
     await expect(frame.locator("#alert")).to_be_hidden()
+
+
+@pytest.mark.parametrize("back", ["event", "answer"])
+async def test_lost_connection_is_said_no_longer_than_it_lasts(
+    site: FrameSite, person: TestPerson, page: Page, back: str
+) -> None:
+    """The browser says that it is back, or an answer of the service does."""
+    frame = await _placing(site, person, page, pdfs.one_page())
+    await _lose(page)
+    await frame.locator("input[value=topRight]").click()
+    await expect(frame.locator("#alert")).to_have_text(LOST)
+    if back == "event":
+        await page.context.set_offline(True)
+        await page.context.set_offline(False)
+    else:
+        await frame.get_by_role("button", name="Descargar").click()
+
+    await expect(frame.locator("#alert")).to_be_hidden()
+    await page.unroute(PLACES)
+
+
+async def test_host_has_the_document_only_once_it_was_told(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Signed and not handed over yet is what the signer reads until then."""
+    frame = await _placing(site, person, page, pdfs.one_page())
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await go_on.wait()
+        await route.abort()
+
+    await page.route("**/embed/api/completed", hold, times=1)
+    await go(frame)
+    await ceremony.sign(frame, person)
+    await at(frame, "done")
+    await asked.wait()
+    told = frame.locator("#outcome")
+    await expect(told).to_contain_text("Tu firma está en el documento.")
+    await expect(told).to_contain_text("Se lo estamos entregando a Estudio Contable")
+    await expect(told).not_to_contain_text("ya lo tiene")
+    assert await site.payloads(page, "signature.completed") == []
+    go_on.set()
+    await site.wait(page, "signature.completed")
+
+    await expect(told).to_contain_text("Estudio Contable Sur ya lo tiene.")
+    await frame.locator("#language").click()
+    await expect(told).to_contain_text("Estudio Contable Sur has it.")
