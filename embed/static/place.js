@@ -55,12 +55,15 @@ function ownPlaces(newField, chosen, choose) {
     "fieldset",
     { class: "corners whole" },
     h("legend", {}, t("Place on the page")),
-    ...offered.map(([corner, label]) =>
-      option(corner, {
+    ...offered.flatMap(([corner, label]) => {
+      const hint = corner === "custom" ? h("p", { class: "hint how", id: "custom-hint" }, t("Choose a point on the page, drag the mark, or move it with the arrow keys")) : null;
+      return [option(corner, {
         value: corner,
         checked: corner === valueOf(chosen),
         onchange: () => choose({ corner, field: null }),
-      }, label, corner === "custom" ? t("Choose a point on the page, or drag the mark") : null)),
+        "aria-describedby": hint?.id,
+      }, label), hint];
+    }),
   );
 }
 
