@@ -183,11 +183,11 @@ export class Conversation {
       throw prefix ? wrong("base64") : ownFailure("DOCUMENT_EMPTY", at("base64"));
     }
     const most = this.#boot.maxDocumentBytes;
-    if (file.base64.length > Math.ceil(most / 3) * 4) {
-      throw ownFailure("DOCUMENT_TOO_LARGE", { limit: most, ...at("base64") });
-    }
+    const tooLarge = () => ownFailure("DOCUMENT_TOO_LARGE", { limit: most, ...at("base64") });
+    if (file.base64.length > Math.ceil(most / 3) * 4) throw tooLarge();
     const bytes = decodeBase64(file.base64);
     if (bytes === null) throw notBase64(file.base64, at("base64"));
+    if (bytes.length > most) throw tooLarge();
     return bytes;
   }
 

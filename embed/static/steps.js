@@ -127,6 +127,11 @@ export function read({ session, go, change, list, reject, cancel }) {
   };
 }
 
+/** Nobody is known by the data at hand. */
+export function unknownSigner(integrator) {
+  return t("We did not find you among the people who may sign here. Check your CUIL and e-mail; if they are right, ask {integrator} to have you enrolled.", { integrator });
+}
+
 /** Who signs, when the host's data do not tell. */
 export function identify({ claim, unknown, rejecting, integrator, go, back, cancel }) {
   return {
@@ -134,9 +139,7 @@ export function identify({ claim, unknown, rejecting, integrator, go, back, canc
     title: t("Who are you?"),
     body: [
       toReject(rejecting),
-      h("p", {}, unknown
-        ? t("We did not find you among the people who may sign here. Check what you typed; if it is right, ask {integrator} to have you enrolled.", { integrator })
-        : t("We will look you up among the people who can sign here.")),
+      h("p", {}, unknown ? unknownSigner(integrator) : t("We will look you up among the people who can sign here.")),
       input("cuil", t("CUIL"), {
         inputmode: "numeric",
         autocomplete: "off",

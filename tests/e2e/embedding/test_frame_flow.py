@@ -259,14 +259,17 @@ async def test_signer_who_does_not_fit_is_told_the_same(
     await expect(asked.locator("#body")).to_contain_text(
         "pedile a Estudio Contable Sur"
     )
-    await expect(asked.locator("#alert")).to_have_text(
-        "Estos datos no coinciden con una persona registrada."
-    )
+    # Once, where nothing was typed yet; above the field after it was.
+    await expect(asked.locator("#alert")).to_be_hidden()
+    await asked.fill("#email", "nadie@demo.example")
+    await ceremony.go(asked)
+    await expect(asked.locator(".field #alert")).to_contain_text("No te encontramos")
+    await expect(asked.get_by_text("No te encontramos")).to_have_count(1)
     # The signer may put it right here: what comes next proves that no error came.
     await asked.get_by_role("button", name="Cancelar").click()
     await site.wait(page, "cancelled")
     assert await site.errors(page) == []
-    assert len(await site.payloads(page, "signer.unknown")) == 1
+    assert len(await site.payloads(page, "signer.unknown")) == 2
 
 
 async def test_signer_who_cannot_sign_is_told_after_the_code(
