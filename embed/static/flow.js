@@ -382,6 +382,8 @@ export class Flow extends Signature {
       try {
         this.session = await call("otp", { body: { code } });
       } catch (error) {
+        // Neither another code nor another try mends it: only what the host sends.
+        if (error.code === "IDEMKEY_CONFLICT") return this.#refused(error);
         return this.tell(error, { field: "code" });
       }
       return this.guarded(() => this.#proven(next));
@@ -407,11 +409,17 @@ export class Flow extends Signature {
     const { list } = await call("requests");
     const choose = (request) =>
       this.guarded(async () => {
-        this.session = await call("choose", { body: { request } });
-        if (this._isOver()) return;
+        try {
+          this.session = await call("choose", { body: { request } });
+        } catch (error) {
+          if (error.code === "IDEMKEY_CONFLICT") return this.#refused(error);
+          // Signed or withdrawn meanwhile: another one is picked here.
+          return this.tell(error, { quiet: error.code === "SOLICITUD_NOT_FOUND" });
+        }
+        if (this._isOver()) return undefined;
         this.#picked = this.session.document.sha256;
         await this.#reopen();
-        await this.#proven();
+        return this.#proven();
       });
     this.step(() => steps.requests({ list, choose, back: () => this.#back(), cancel: () => this.leave() }));
   }

@@ -269,6 +269,30 @@ async def test_same_key_with_another_file_is_a_conflict(
     assert site.states(person) == ["firmada"]
 
 
+async def test_key_that_was_used_meanwhile_is_a_conflict_at_the_code(
+    site: FrameSite, person: TestPerson, open_page: Opener
+) -> None:
+    """The same screen: no other code mends it, so none is asked for."""
+    one, two = await open_page(), await open_page()
+    init = await site.open(one, person, autoLoadFile=file_of(PDF))
+    await site.open(two, person, autoLoadFile=file_of(OTHER), idemKey=init["idemKey"])
+    frame = site.frame(two)
+    await ceremony.at(frame, "read")
+    await ceremony.whole(site.frame(one), person)
+    await site.next_code(person)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "refused")
+
+    error = await site.wait(two, "error")
+    assert (error["code"], error["field"]) == ("IDEMKEY_CONFLICT", "idemKey")
+    panel = frame.locator("#panel")
+    await expect(panel).to_contain_text("Todavía no se puede seguir")
+    await expect(panel).to_contain_text(f"Referencia: {error['requestId']}")
+    await expect(frame.locator("#code")).to_have_count(0)
+    await expect(frame.locator("#bar .primary")).to_have_count(0)
+
+
 async def test_completed_is_told_again_with_the_same_event(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
