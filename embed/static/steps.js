@@ -34,10 +34,10 @@ export function alone({ boot: { integrator, origins, home, kind } }) {
   const expired = kind === "expired";
   return {
     name: "alone",
-    title: expired ? t("The time has run out") : t("This page does not open by itself"),
+    title: expired ? t("The session is over") : t("This page does not open by itself"),
     body: [
       h("p", {}, expired
-        ? t("The session that {integrator} opened for you to sign has expired.", { integrator })
+        ? t("The time to sign that {integrator} gave you ran out, or the session was closed.", { integrator })
         : t("It is part of the site of {integrator}, where you are asked to sign a document.", { integrator })),
       h("p", {}, expired
         ? t("Go back to {integrator} and start again; what you signed stays signed.", { integrator })
@@ -369,7 +369,19 @@ export function rejected({ integrator }) {
 
 function blockedTitle({ code, problem }) {
   if (problem.obstacle) return t("You cannot sign now");
-  return code === "SESSION_TOKEN_EXPIRED" ? t("The time has run out") : t("You cannot continue here");
+  return code === "SESSION_TOKEN_EXPIRED" ? t("The session is over") : t("You cannot continue here");
+}
+
+/** Why it ends here. The code of a session that is over is one, whatever ended it. */
+function blockedWhy({ code }, told) {
+  return code === "SESSION_TOKEN_EXPIRED" ? t("Its time ran out, or it was closed.") : told;
+}
+
+/** What can be done where a session goes on here no more. */
+function blockedWayOn({ code }, integrator) {
+  return code === "SESSION_SUPERSEDED"
+    ? t("Go on there. If you closed it, start again at {integrator}; what you signed stays signed.", { integrator })
+    : t("Go back to {integrator} and start again; what you signed stays signed.", { integrator });
 }
 
 /** The session cannot go on. */
@@ -378,8 +390,8 @@ export function blocked({ failure, told, integrator }) {
     name: "blocked",
     title: blockedTitle(failure),
     body: [
-      failure.code === "SESSION_TOKEN_EXPIRED" ? null : h("p", {}, told),
-      failure.problem.obstacle ? null : h("p", {}, t("Go back to {integrator} and start again; what you signed stays signed.", { integrator })),
+      h("p", {}, blockedWhy(failure, told)),
+      failure.problem.obstacle ? null : h("p", {}, blockedWayOn(failure, integrator)),
       h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
     ],
   };

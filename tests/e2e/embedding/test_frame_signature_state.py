@@ -469,10 +469,18 @@ async def test_signer_rejects_for_good(
 async def test_revoked_key_ends_the_session(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
-    """A key that is revoked takes its unfinished sessions along."""
-    await site.open(page, person, autoLoadFile=file_of(PDF))
-    await ceremony.at(site.frame(page), "read")
-    site.revoke()
-    await ceremony.go(site.frame(page))
+    """A key that is revoked takes its unfinished sessions along.
 
+    One code stands for this and for time that ran out, and one sentence that is true.
+    """
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.at(frame, "read")
+    site.revoke()
+    await ceremony.go(frame)
+    await ceremony.at(frame, "blocked")
+
+    await expect(frame.locator("#title")).to_have_text("La sesión terminó")
+    why = "Se terminó su tiempo o la cerraron."
+    await expect(frame.locator("#panel")).to_contain_text(why)
     assert (await site.wait(page, "error"))["code"] == "SESSION_TOKEN_EXPIRED"

@@ -321,15 +321,15 @@ async def test_frame_that_is_opened_alone_says_whose_it_is(
     panel = page.locator("#panel")
 
     await expect(panel).to_contain_text("Estudio Contable Sur")
-    title = "Se terminó el tiempo" if expired else "Esta página no se abre sola"
+    title = "La sesión terminó" if expired else "Esta página no se abre sola"
     await expect(panel.get_by_role("heading")).to_have_text(title)
     if expired:
-        await expect(panel).to_contain_text("ya venció")
+        await expect(panel).to_contain_text("Se terminó el tiempo")
     there = panel.get_by_role("link", name="Ir a ")
     assert await there.get_attribute("href") == site.origin
     await expect(panel.get_by_role("link", name="Verificar una firma")).to_be_visible()
     await page.get_by_role("button", name="English").click()
-    await expect(panel).to_contain_text("expired" if expired else "Go to that site")
+    await expect(panel).to_contain_text("ran out" if expired else "Go to that site")
 
 
 async def test_rejecting_from_reading_says_what_the_code_is_for(
