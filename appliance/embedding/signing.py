@@ -51,6 +51,7 @@ from appliance.domain.requests.request import (
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_views import EmbedSessionViews
+from appliance.embedding.signer_readiness import check_signer
 from appliance.integrators.session_store import SessionStore
 from appliance.keys.signing_password import normalize
 from appliance.people.person_store import PersonStore
@@ -60,6 +61,8 @@ from appliance.signing.sign import Signing
 
 FACTORS: Final = ("otp",)
 """What a signer in a frame has proven before the signing password."""
+_BARRED: Final = frozenset({ErrorCode.SIGN_LOCKED, ErrorCode.CERTIFICATE_NOT_USABLE})
+"""What a signer is told who cannot sign, whatever the password."""
 
 
 class EmbedSessionSigning:
@@ -154,8 +157,9 @@ class EmbedSessionSigning:
         """Sign; or give what signing gave.
 
         Raises:
-            ApplianceError: those of `Signing.sign`; `DOCUMENT_CHANGED` when another
-                document was on the screen.
+            ApplianceError: those of `Signing.sign`; of a signer who cannot sign any
+                more, as `check_signer`; `DOCUMENT_CHANGED` when another document was
+                on the screen.
         """
         view = await self._views.view(session)
         session = view.session
@@ -177,7 +181,14 @@ class EmbedSessionSigning:
             password=secret,
             if_match=order.seen,
         )
-        await self._signing.sign(command, _signer_of(session))
+        try:
+            await self._signing.sign(command, _signer_of(session))
+        except ApplianceError as exc:
+            if exc.code in _BARRED:
+                # Since when, too, as after the code: no password mends it.
+                async with self._store.read() as transaction:
+                    await check_signer(transaction, session.person, self._clock)
+            raise
         return await self._views.view(session)
 
     async def view(

@@ -4,6 +4,12 @@ import { Failure, Unreachable } from "./failure.js";
 import { currentLanguage } from "./i18n.js";
 
 let bearer = null;
+let answered = () => {};
+
+/** Have something done whenever the service has answered. */
+export function whenAnswered(act) {
+  answered = act;
+}
 
 /** Whether the page has a session of its own. */
 export function hasSession() {
@@ -60,6 +66,7 @@ export async function call(path, how = {}) {
       cache: "no-store",
       redirect: "error",
     });
+    answered();
     if (answer.ok) {
       return how.raw ? new Uint8Array(await answer.arrayBuffer()) : await answer.json();
     }

@@ -22,9 +22,12 @@ export class Conversation {
   /** The document that came with it, to know it when it comes again. */
   #file = null;
   #queue = Promise.resolve();
+  /** Whether the page told the host by itself that the session is over. */
+  #saysOver;
 
   constructor(boot, host, machine, flow, clock) {
     this.#boot = boot;
+    this.#saysOver = boot.kind === "expired";
     this.#host = host;
     this.#machine = machine;
     this.#flow = flow;
@@ -109,6 +112,10 @@ export class Conversation {
   }
 
   #refuse(error, origin) {
+    // Said by the page itself before this init came: not said a second time.
+    const isSaid = this.#saysOver && error.code === "SESSION_TOKEN_EXPIRED";
+    this.#saysOver = false;
+    if (isSaid) return;
     if (error.category === "new_session") this.#flow.block(error);
     else this.#report(error, origin);
   }
@@ -116,6 +123,7 @@ export class Conversation {
   #ack({ expiresAt }, origin) {
     this.#host.pin(origin);
     this.#acked = true;
+    this.#saysOver = false;
     this.#host.post("handshake.ack", {
       protocol: PROTOCOL_VERSION,
       sessionExpiresAt: expiresAt,
@@ -183,11 +191,11 @@ export class Conversation {
       throw prefix ? wrong("base64") : ownFailure("DOCUMENT_EMPTY", at("base64"));
     }
     const most = this.#boot.maxDocumentBytes;
-    if (file.base64.length > Math.ceil(most / 3) * 4) {
-      throw ownFailure("DOCUMENT_TOO_LARGE", { limit: most, ...at("base64") });
-    }
+    const tooLarge = () => ownFailure("DOCUMENT_TOO_LARGE", { limit: most, ...at("base64") });
+    if (file.base64.length > Math.ceil(most / 3) * 4) throw tooLarge();
     const bytes = decodeBase64(file.base64);
     if (bytes === null) throw notBase64(file.base64, at("base64"));
+    if (bytes.length > most) throw tooLarge();
     return bytes;
   }
 

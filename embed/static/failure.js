@@ -1,6 +1,6 @@
 // One kind of error for the page: what the server said, or what the page found.
 
-import { currentLanguage, errorSentence, knownSentence, t } from "./i18n.js";
+import { currentLanguage, errorSentence, knownSentence, size, t } from "./i18n.js";
 
 /** Categories of the codes that the page gives by itself. */
 const OWN = {
@@ -24,6 +24,9 @@ function sentenceOf(code, values) {
   }
   if (code === "BASE64_INVALID" && values.blanks) {
     return t("The document's Base64 has blanks or line breaks; send it in one piece.");
+  }
+  if (code === "DOCUMENT_TOO_LARGE") {
+    return t("The document is larger than {size}.", { size: size(values.limit) });
   }
   return errorSentence(code, values);
 }

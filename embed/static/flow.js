@@ -108,8 +108,13 @@ export class Flow extends Signature {
 
   async #chooseFile(file) {
     if (!file) return;
-    const bytes = new Uint8Array(await file.arrayBuffer());
-    await this.take(() => bytes, file.name, { own: true });
+    const { maxDocumentBytes: limit } = this._boot;
+    const bytes = file.size > limit ? null : new Uint8Array(await file.arrayBuffer());
+    const read = () => {
+      if (bytes === null) throw ownFailure("DOCUMENT_TOO_LARGE", { limit });
+      return bytes;
+    };
+    await this.take(read, file.name, { own: true });
   }
 
   /** Whether the host has sent a document, be it one that was refused. */
@@ -162,7 +167,7 @@ export class Flow extends Signature {
       }
       if (this.session.document && this.#shown()) this.read();
       else this.pick();
-      return this.tell(error, { quiet: own });
+      return this.tell(error, { quiet: own, file: name });
     }
   }
 
@@ -320,20 +325,27 @@ export class Flow extends Signature {
       else this.#code(next);
     } catch (error) {
       // The signer mends it here, so it is no error of the host's.
-      const quiet = error.code === "IDENTITY_MISMATCH";
-      if (quiet) this.#unknown(next);
-      this.tell(error, { quiet });
+      if (error.code === "IDENTITY_MISMATCH") this.#unknown(next);
+      else this.tell(error);
     }
     return undefined;
   }
 
-  /** Nobody is known by these data; the host is told that, and no more. */
-  #unknown(next) {
+  /**
+   * Nobody is known by these data; the host is told that, and no more.
+   * @param {() => unknown} [next]
+   * @param {{typed?: boolean}} [how] typed: the signer typed them just now.
+   */
+  #unknown(next, { typed = false } = {}) {
     this._host.post("signer.unknown");
-    this.#ask(next, true);
+    this.#ask(next, { unknown: !typed });
+    const say = () => steps.unknownSigner(this._boot.integrator);
+    // What was typed is to be mended; else the step says it, and one sentence is enough.
+    if (typed) alert(say, "cuil");
+    else announce(say);
   }
 
-  #ask(next, unknown = false) {
+  #ask(next, { unknown = false } = {}) {
     const identify = async (form) => {
       const said = { cuil: form.get("cuil").trim(), email: form.get("email").trim() };
       try {
@@ -344,10 +356,11 @@ export class Flow extends Signature {
       } catch (error) {
         if (error.code === "IDENTITY_MISMATCH") {
           this.claim = { ...said, name: this.claim.name };
-          this.#unknown(next);
+          return this.#unknown(next, { typed: true });
         }
-        this.tell(error, { quiet: true, field: error.field === "email" ? "email" : "cuil" });
+        return this.tell(error, { quiet: true, field: error.field === "email" ? "email" : "cuil" });
       }
+      return undefined;
     };
     this.step(() =>
       steps.identify({
@@ -369,6 +382,8 @@ export class Flow extends Signature {
       try {
         this.session = await call("otp", { body: { code } });
       } catch (error) {
+        // Neither another code nor another try mends it: only what the host sends.
+        if (error.code === "IDEMKEY_CONFLICT") return this.#refused(error);
         return this.tell(error, { field: "code" });
       }
       return this.guarded(() => this.#proven(next));
@@ -394,11 +409,17 @@ export class Flow extends Signature {
     const { list } = await call("requests");
     const choose = (request) =>
       this.guarded(async () => {
-        this.session = await call("choose", { body: { request } });
-        if (this._isOver()) return;
+        try {
+          this.session = await call("choose", { body: { request } });
+        } catch (error) {
+          if (error.code === "IDEMKEY_CONFLICT") return this.#refused(error);
+          // Signed or withdrawn meanwhile: another one is picked here.
+          return this.tell(error, { quiet: error.code === "SOLICITUD_NOT_FOUND" });
+        }
+        if (this._isOver()) return undefined;
         this.#picked = this.session.document.sha256;
         await this.#reopen();
-        await this.#proven();
+        return this.#proven();
       });
     this.step(() => steps.requests({ list, choose, back: () => this.#back(), cancel: () => this.leave() }));
   }

@@ -1,6 +1,6 @@
 // Puts the parts together, once the page is there.
 
-import { call } from "./api.js";
+import { call, whenAnswered } from "./api.js";
 import { SessionClock } from "./clock.js";
 import { Conversation } from "./conversation.js";
 import { byId } from "./dom.js";
@@ -11,6 +11,7 @@ import { currentLanguage, loadLanguage, t } from "./i18n.js";
 import { Machine } from "./machine.js";
 import { PROTOCOL_VERSION } from "./protocol.js";
 import { alert, announce, notice } from "./screen.js";
+import { connected } from "./stage.js";
 import { alone, expiring, unheard, waiting } from "./steps.js";
 import { Viewer } from "./viewer.js";
 
@@ -116,6 +117,8 @@ function tellUnheard() {
 addEventListener("unhandledrejection", () => {
   alert(() => t("Something went wrong. Try again, or start over."));
 });
+addEventListener("online", connected);
+whenAnswered(connected);
 await loadLanguage(boot.language, boot.statics);
 dress();
 byId("language").addEventListener("click", switchLanguage);

@@ -55,12 +55,15 @@ function ownPlaces(newField, chosen, choose) {
     "fieldset",
     { class: "corners whole" },
     h("legend", {}, t("Place on the page")),
-    ...offered.map(([corner, label]) =>
-      option(corner, {
+    ...offered.flatMap(([corner, label]) => {
+      const hint = corner === "custom" ? h("p", { class: "hint how", id: "custom-hint" }, t("Choose a point on the page, drag the mark, or move it with the arrow keys")) : null;
+      return [option(corner, {
         value: corner,
         checked: corner === valueOf(chosen),
         onchange: () => choose({ corner, field: null }),
-      }, label, corner === "custom" ? t("Choose a point on the page, or drag the mark") : null)),
+        "aria-describedby": hint?.id,
+      }, label), hint];
+    }),
   );
 }
 
@@ -70,13 +73,21 @@ function valueOf({ corner, field, x }) {
   return corner !== "none" && x !== null ? "custom" : corner;
 }
 
-/** Show a choice that was made on the page itself. */
-export function reflect(chosen) {
-  const radio = document.querySelector(`input[name="corner"][value="${valueOf(chosen)}"]`);
-  if (radio) radio.checked = true;
+/**
+ * Show in the form the choice that holds.
+ * @param {object} chosen
+ * @param {{page?: boolean}} [how] page: its number as well.
+ */
+export function reflect(chosen, { page: withPage = true } = {}) {
+  for (const radio of document.querySelectorAll('input[name="corner"]')) {
+    radio.checked = radio.dataset.field === undefined
+      ? radio.value === valueOf(chosen)
+      : radio.dataset.field === chosen.field;
+  }
   const page = document.getElementById("page");
   if (!page) return;
   page.closest(".field").hidden = chosen.field !== null;
+  if (!withPage) return;
   // What somebody is typing there is theirs until they leave it.
   const typed = page === document.activeElement && page.value !== page.dataset.shown;
   if (!typed) page.value = page.dataset.shown = String(chosen.page);
@@ -108,6 +119,7 @@ function documentFields(fields, chosen, choose) {
       option("own", {
         id: fieldId(index),
         value: "field",
+        "data-field": name,
         checked: name === chosen.field,
         disabled: obstacle !== null,
         onchange: () => choose({ field: name }),

@@ -31,7 +31,10 @@ export function show(step, { again = false, whoFirst = false } = {}) {
   const restore = again ? typed() : () => {};
   const told = again ? said.alert : null;
   document.body.dataset.step = step.name;
-  if (!again) document.querySelector("dialog")?.close();
+  if (!again) {
+    document.querySelector("dialog")?.close();
+    announce(null);
+  }
   clearAlert();
   byId("title").textContent = step.title;
   fill(byId("body"), ...step.body);
@@ -218,7 +221,12 @@ export function alert(say, field, { quiet = false } = {}) {
   box.scrollIntoView({ block: "nearest" });
 }
 
-export function clearAlert() {
+/**
+ * Take away what was said to be wrong.
+ * @param {() => string} [say] only if it is this.
+ */
+export function clearAlert(say) {
+  if (say && said.alert?.say !== say) return;
   const box = byId("alert");
   said.alert = null;
   fill(box);

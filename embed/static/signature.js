@@ -14,6 +14,14 @@ import * as steps from "./steps.js";
 /** Somebody else's call is making, or made, this very signature. */
 const MADE_ELSEWHERE = new Set(["IN_PROGRESS", "ALREADY_SIGNED"]);
 const CANNOT_BE_SIGNED = new Set(["SIGNING_FAILED", "STATE", "PDF_LOCKED"]);
+/** Refusals of one place, where others may be chosen. */
+const OF_THE_PLACE = new Set([
+  "PAGE_OUT_OF_RANGE",
+  "POSITION_OUT_OF_PAGE",
+  "SIGNATURE_FIELD_NOT_FOUND",
+  "SIGNATURE_FIELD_FILLED",
+  "SIGNATURE_FIELD_DEMANDS",
+]);
 const PRESET = { corner: "bottomLeft", page: 1, field: null, x: null, y: null };
 const CM_PT = 72 / 2.54;
 
@@ -32,6 +40,8 @@ export class Signature extends Stage {
   #sizes = new Map();
   /** Settles once the host was told of the signature. */
   _told = null;
+  /** Whether it was. */
+  #handedOver = false;
 
   /** Begin with the choice of place. */
   async authorised() {
@@ -79,9 +89,23 @@ export class Signature extends Stage {
       return false;
     });
     this.#choosing = work;
-    return work.finally(() => {
-      if (this.#choosing === work) this.#choosing = null;
+    return work.then((holds) => {
+      if (this.#choosing === work) {
+        this.#choosing = null;
+        if (!holds) this.#putBack();
+      }
+      return holds;
     });
+  }
+
+  /** Show what holds: a choice that came to nothing must not look as if it did. */
+  #putBack() {
+    if (!this._machine.is("authorising")) return;
+    this.#chosen = this.#shown;
+    // One that was dragged goes back, too.
+    this._viewer.mark(this.#stamp);
+    // A page number stays as it was typed: to be mended, and asked for by going on.
+    reflect(this.#chosen, { page: false });
   }
 
   /** Go on to the password: where the mark is seen is where it is signed. */
@@ -89,19 +113,28 @@ export class Signature extends Stage {
     // Moved by keys a moment ago: now, and not once more when the keys have rested.
     const moved = this._viewer.takeMoved();
     if (moved !== null) this.#begin(() => this.#put(moved));
+    if (!(await this.#settled())) return;
+    this.#begin(() => this.#change({ page: this.#page() }));
+    if (await this.#settled()) this.password();
+  }
+
+  /** Wait for the last choice; whether it came to hold. */
+  async #settled() {
     let holds = true;
-    while (this.#choosing !== null) {
-      const last = this.#choosing;
-      holds = await last;
-      if (this.#choosing === last) this.#choosing = null;
-    }
-    if (holds && (await this.#change({ page: this.#page() }))) this.password();
+    while (this.#choosing !== null) holds = await this.#choosing;
+    return holds;
   }
 
   /** Take what the form says; the place on the page stays where it fits. */
   async #change(change) {
     clearAlert();
     const { corner } = change;
+    const { length: pages } = this.session.document.pages;
+    const isThere = change.page >= 1 && change.page <= pages && Number.isInteger(change.page);
+    if (change.page !== undefined && !isThere) {
+      alert(() => t("Type a page number, from 1 to {pages}.", { pages }), "page");
+      return false;
+    }
     if (corner === "custom") {
       const { page, width, height } = this._viewer.sizeOf(this.#chosen.page);
       const there = this._viewer.marked ?? { page, x: width / 2, y: height / 2 };
@@ -111,9 +144,7 @@ export class Signature extends Stage {
       return this.#choose({ x: null, y: null, ...change });
     }
     const { x, y } = this.#chosen;
-    const isThere = change.page >= 1 && change.page <= this.session.document.pages.length;
-    if (x === null || !isThere) return this.#choose(change);
-    return this.#put({ ...change, x, y });
+    return x === null ? this.#choose(change) : this.#put({ ...change, x, y });
   }
 
   /**
@@ -158,12 +189,10 @@ export class Signature extends Stage {
       await this.#look();
       return true;
     } catch (error) {
-      if (this.#chosen === chosen) {
-        this.#chosen = this.#shown;
-        // One that was dragged goes back to where it holds.
-        this._viewer.mark(this.#stamp);
-      }
-      this.tell(error, { field: change.field ? undefined : "page" });
+      if (this.#chosen === chosen) this.#chosen = this.#shown;
+      // Another place is chosen here: no business of the host's.
+      const quiet = OF_THE_PLACE.has(error.code);
+      this.tell(error, { quiet, field: change.field ? undefined : "page" });
       return false;
     }
   }
@@ -266,9 +295,11 @@ export class Signature extends Stage {
     this._machine.move("signed");
     notice(null);
     this._viewer.mark(null);
+    this.#handedOver = false;
     this.step(() =>
       steps.done({
         session: this.session,
+        handedOver: this.#handedOver,
         save: () => this.save("download", this.session.signed.fileName),
       }),
     );
@@ -284,6 +315,12 @@ export class Signature extends Stage {
       delivery.fileBase64 = await encodeBase64(bytes);
     }
     this._host.post("signature.completed", { ...event, delivery });
+    this.#handedOver = true;
+    const shown = byId("outcome");
+    if (!shown) return;
+    const say = () => steps.outcome(this.session, this.#handedOver);
+    shown.textContent = say();
+    announce(say);
   }
 }
 

@@ -4,7 +4,7 @@
 import { call } from "./api.js";
 import { Failure, Unreachable } from "./failure.js";
 import { instant, t } from "./i18n.js";
-import { alert, announce, ask, isTyped, notice, show } from "./screen.js";
+import { alert, announce, ask, clearAlert, isTyped, notice, show } from "./screen.js";
 import * as steps from "./steps.js";
 
 /** Errors that the signer mends here: no business of the host's. */
@@ -23,12 +23,27 @@ export const SESSION_OVER = new Set([
 ]);
 export const LOOK_AGAIN_MS = 1500;
 
+const noConnection = () => t("There is no connection. Try again.");
+
+/** The connection is back: say no more that there is none. */
+export function connected() {
+  clearAlert(noConnection);
+}
+
 export const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
+
+/** What the signer reads of a field of theirs, whose name on the wire says nothing. */
+const TYPED_WRONGLY = {
+  cuil: () => t("Check the CUIL: a digit is missing, to spare or wrong."),
+  email: () => t("Check the e-mail address: it has to look like name@example.com."),
+};
 
 /** What an error is to the signer: with the tries that are left, or the time to wait. */
 function sentenceOf(failure, integrator) {
   const { code, problem: { attemptsLeft, retryAfter } } = failure;
   if (code === "RATE_LIMITED" && retryAfter) return tooMany(Math.ceil(retryAfter));
+  const typed = code === "FIELD_INVALID" && TYPED_WRONGLY[failure.field];
+  if (typed) return typed();
   const sentence = MENDED_HERE.has(code) ? failure.sentence : failure.toSigner(integrator);
   if (attemptsLeft === undefined) return sentence;
   return `${sentence} ${t("Attempts left: {count}.", { count: attemptsLeft })}`;
@@ -158,12 +173,12 @@ export class Stage {
   /**
    * Show an error, and tell the host of what cannot be mended here.
    * @param {unknown} error
-   * @param {{quiet?: boolean, field?: string}} [how] quiet: not to the host; field:
-   *   where on the screen.
+   * @param {{quiet?: boolean, field?: string, file?: string}} [how] quiet: not to the
+   *   host; field: where on the screen; file: name of the one that it is about.
    */
-  tell(error, { quiet = false, field } = {}) {
+  tell(error, { quiet = false, field, file } = {}) {
     if (error instanceof Unreachable) {
-      alert(() => t("There is no connection. Try again."));
+      alert(noConnection);
       return;
     }
     if (!(error instanceof Failure)) throw error;
@@ -176,7 +191,8 @@ export class Stage {
       this.block(new Failure({ ...error.problem, detail: say() }), say);
       return;
     }
-    alert(() => sentenceOf(error, this._boot.integrator), field);
+    const about = () => (file ? [t("{name} was not opened.", { name: file })] : []);
+    alert(() => [...about(), sentenceOf(error, this._boot.integrator)].join(" "), field);
     if (!quiet && !MENDED_HERE.has(error.code)) this._host.post("error", error.payload);
   }
 

@@ -34,10 +34,10 @@ export function alone({ boot: { integrator, origins, home, kind } }) {
   const expired = kind === "expired";
   return {
     name: "alone",
-    title: expired ? t("The time has run out") : t("This page does not open by itself"),
+    title: expired ? t("The session is over") : t("This page does not open by itself"),
     body: [
       h("p", {}, expired
-        ? t("The session that {integrator} opened for you to sign has expired.", { integrator })
+        ? t("The time to sign that {integrator} gave you ran out, or the session was closed.", { integrator })
         : t("It is part of the site of {integrator}, where you are asked to sign a document.", { integrator })),
       h("p", {}, expired
         ? t("Go back to {integrator} and start again; what you signed stays signed.", { integrator })
@@ -127,6 +127,11 @@ export function read({ session, go, change, list, reject, cancel }) {
   };
 }
 
+/** Nobody is known by the data at hand. */
+export function unknownSigner(integrator) {
+  return t("We did not find you among the people who may sign here. Check your CUIL and e-mail; if they are right, ask {integrator} to have you enrolled.", { integrator });
+}
+
 /** Who signs, when the host's data do not tell. */
 export function identify({ claim, unknown, rejecting, integrator, go, back, cancel }) {
   return {
@@ -134,9 +139,7 @@ export function identify({ claim, unknown, rejecting, integrator, go, back, canc
     title: t("Who are you?"),
     body: [
       toReject(rejecting),
-      h("p", {}, unknown
-        ? t("We did not find you among the people who may sign here. Check what you typed; if it is right, ask {integrator} to have you enrolled.", { integrator })
-        : t("We will look you up among the people who can sign here.")),
+      h("p", {}, unknown ? unknownSigner(integrator) : t("We will look you up among the people who can sign here.")),
       input("cuil", t("CUIL"), {
         inputmode: "numeric",
         autocomplete: "off",
@@ -286,14 +289,21 @@ export function signing({ checking }) {
   };
 }
 
+/** What became of the document: the host has it once it was told, and not before. */
+export function outcome({ integrator }, handedOver) {
+  return handedOver
+    ? t("Your signature is on the document. {integrator} has it.", { integrator })
+    : t("Your signature is on the document. It is being handed over to {integrator}: do not close this page yet.", { integrator });
+}
+
 /** It is signed. */
-export function done({ session, save }) {
-  const { completed, integrator, signed } = session;
+export function done({ session, handedOver, save }) {
+  const { completed, signed } = session;
   return {
     name: "done",
     title: t("Signed"),
     body: [
-      h("p", { class: "success" }, t("Your signature is on the document. {integrator} has it.", { integrator })),
+      h("p", { class: "success", id: "outcome" }, outcome(session, handedOver)),
       facts([
         [t("Document"), completed.document.fileName],
         [t("Date"), signed.at && instant(signed.at)],
@@ -359,7 +369,19 @@ export function rejected({ integrator }) {
 
 function blockedTitle({ code, problem }) {
   if (problem.obstacle) return t("You cannot sign now");
-  return code === "SESSION_TOKEN_EXPIRED" ? t("The time has run out") : t("You cannot continue here");
+  return code === "SESSION_TOKEN_EXPIRED" ? t("The session is over") : t("You cannot continue here");
+}
+
+/** Why it ends here. The code of a session that is over is one, whatever ended it. */
+function blockedWhy({ code }, told) {
+  return code === "SESSION_TOKEN_EXPIRED" ? t("Its time ran out, or it was closed.") : told;
+}
+
+/** What can be done where a session goes on here no more. */
+function blockedWayOn({ code }, integrator) {
+  return code === "SESSION_SUPERSEDED"
+    ? t("Go on there. If you closed it, start again at {integrator}; what you signed stays signed.", { integrator })
+    : t("Go back to {integrator} and start again; what you signed stays signed.", { integrator });
 }
 
 /** The session cannot go on. */
@@ -368,8 +390,8 @@ export function blocked({ failure, told, integrator }) {
     name: "blocked",
     title: blockedTitle(failure),
     body: [
-      failure.code === "SESSION_TOKEN_EXPIRED" ? null : h("p", {}, told),
-      failure.problem.obstacle ? null : h("p", {}, t("Go back to {integrator} and start again; what you signed stays signed.", { integrator })),
+      h("p", {}, blockedWhy(failure, told)),
+      failure.problem.obstacle ? null : h("p", {}, blockedWayOn(failure, integrator)),
       h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
     ],
   };

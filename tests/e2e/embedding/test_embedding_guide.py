@@ -88,6 +88,19 @@ async def test_sample_page_shows_errors(site: HostPage, page: Page) -> None:
     )
 
 
+async def test_sample_page_embeds_nothing_without_a_session(
+    site: HostPage, page: Page
+) -> None:
+    """A backend with a wrong key refuses: said in words, with no frame around it."""
+    refusal = Reply.of_json({"code": "API_KEY_INVALID"}, status=502)
+    site.on("POST", "/mi-backend/sesion", lambda _: refusal)
+    await page.goto(site.url())
+    await page.click("#firmar")
+
+    await expect(page.locator("#estado")).to_contain_text("No se pudo empezar la firma")
+    await expect(page.locator("iframe")).to_have_count(0)
+
+
 async def test_sample_page_is_accessible_and_big_enough(
     site: HostPage, open_page: Opener
 ) -> None:

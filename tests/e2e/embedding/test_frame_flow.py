@@ -259,14 +259,17 @@ async def test_signer_who_does_not_fit_is_told_the_same(
     await expect(asked.locator("#body")).to_contain_text(
         "pedile a Estudio Contable Sur"
     )
-    await expect(asked.locator("#alert")).to_have_text(
-        "Estos datos no coinciden con una persona registrada."
-    )
+    # Once, where nothing was typed yet; above the field after it was.
+    await expect(asked.locator("#alert")).to_be_hidden()
+    await asked.fill("#email", "nadie@demo.example")
+    await ceremony.go(asked)
+    await expect(asked.locator(".field #alert")).to_contain_text("No te encontramos")
+    await expect(asked.get_by_text("No te encontramos")).to_have_count(1)
     # The signer may put it right here: what comes next proves that no error came.
     await asked.get_by_role("button", name="Cancelar").click()
     await site.wait(page, "cancelled")
     assert await site.errors(page) == []
-    assert len(await site.payloads(page, "signer.unknown")) == 1
+    assert len(await site.payloads(page, "signer.unknown")) == 2
 
 
 async def test_signer_who_cannot_sign_is_told_after_the_code(
@@ -288,6 +291,30 @@ async def test_signer_who_cannot_sign_is_told_after_the_code(
     assert error["code"] == "SIGN_LOCKED"
     assert error["message"] in await panel.inner_text()
     assert site.requests(person) == []
+
+
+async def test_signer_who_is_locked_meanwhile_is_told_the_same(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """No field to type into that changes nothing: since when, and whom to ask."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.choose_place(frame)
+    await ceremony.at(frame, "password")
+    since = site.lock(person)
+    await ceremony.sign(frame, person)
+    await ceremony.at(frame, "blocked")
+
+    panel = frame.locator("#panel")
+    await expect(panel).to_contain_text("Ahora no podés firmar")
+    await expect(panel).to_contain_text(f"{since.astimezone(ZONE):%d/%m/%Y}")
+    await expect(panel).to_contain_text("Consultalo con Estudio Contable Sur.")
+    await expect(frame.get_by_role("button", name="Firmar")).to_have_count(0)
+    error = await site.wait(page, "error")
+    assert error["code"] == "SIGN_LOCKED"
+    assert site.states(person) == ["pendiente"]
 
 
 async def test_code_works_once(
@@ -413,20 +440,30 @@ async def test_field_of_the_document_is_chosen(
     assert pyhanko_valid(signed, appliance.roots)
 
 
-async def test_page_past_the_end_is_refused_at_its_field(
+async def test_page_that_is_none_is_refused_at_its_field(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
-    """The error stands at the field, which has the focus."""
+    """In words, at the field, which has the focus; and the host hears of no typo."""
     await site.open(page, person, autoLoadFile=file_of(pdfs.pages(2)))
     frame = site.frame(page)
     await ceremony.read(frame)
     await ceremony.give_code(frame, person)
     await ceremony.at(frame, "place")
-    await frame.fill("#page", "9")
+    told = "Escribí un número de página, de 1 a 2."
+    for typed in ("9", "", "0", "1.5"):
+        await frame.fill("#page", typed)
+        await ceremony.go(frame)
+        await expect(frame.locator(".field #alert"), typed).to_have_text(told)
+        await expect(frame.locator("#page")).to_have_attribute("aria-invalid", "true")
+        assert await is_focused(frame.locator("#page"))
+        await frame.fill("#page", "1")
+        await frame.locator("#page").blur()
+        await expect(frame.locator("#alert")).to_be_hidden()
     await ceremony.go(frame)
+    await ceremony.sign(frame, person)
+    await site.wait(page, "signature.completed")
 
-    await expect(frame.locator("#alert")).to_contain_text("9")
-    await expect(frame.locator("#page")).to_have_attribute("aria-invalid", "true")
+    assert await site.errors(page) == []
 
 
 async def test_key_in_a_browser_is_refused_and_flagged(

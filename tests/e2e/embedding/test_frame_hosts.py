@@ -96,6 +96,7 @@ async def test_host_that_mounts_twice_gets_one_signature(
         await ceremony.at(first, "read")
         await ceremony.go(first)
         await ceremony.at(first, "blocked")
+        await expect(first.locator("#panel")).to_contain_text("Seguí en esa ventana.")
         # The frame shows it before its message has come to the page.
         await site.wait(page, "error")
         assert await site.errors(page) == ["SESSION_SUPERSEDED"]
@@ -297,23 +298,29 @@ async def test_expired_token_is_told_inside_and_outside(
     assert error["category"] == "new_session"
     assert (await site.types(page))[0] == "svc.ready"
     title = page.frame_locator("iframe").locator("h1")
-    await expect(title).to_have_text("Se terminó el tiempo")
+    await expect(title).to_have_text("La sesión terminó")
 
 
 async def test_new_token_revives_a_frame_that_opened_expired(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
-    """The host asks its backend for another token and sends init: it connects."""
+    """The host asks its backend for another token and sends init: it connects.
+
+    What it sent on `ready` is not told a second time what the frame said by itself.
+    """
     token = site.token()
     site.expire(token)
     await site.visit(page)
     await site.mount(page, token)
     await site.wait(page, "error")
+    async with page.expect_response("**/embed/api/init"):
+        await site.send(page, "init", site.init(token, person))
     fresh = site.init(site.token(), person, autoLoadFile=file_of(PDF))
     await site.send(page, "init", fresh)
 
     await site.wait(page, "handshake.ack")
     await site.wait(page, "document.loaded")
+    assert await site.errors(page) == ["SESSION_TOKEN_EXPIRED"]
 
 
 async def test_unknown_token_shows_words_and_runs_no_script(

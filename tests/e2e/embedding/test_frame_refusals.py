@@ -6,6 +6,7 @@ Source: decisions "no document", "repeated init", "svc.error"; spec "Errors".
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -298,7 +299,7 @@ def turn_of(code: ErrorCode, *, typed: bool = False, **how: Any) -> Turn:
     if typed and code is ErrorCode.FIELD_INVALID:
         wanted = code.value
     if code is ErrorCode.SESSION_TOKEN_EXPIRED:
-        wanted = "Se terminó el tiempo"
+        wanted = "La sesión terminó"
     answer = ANSWERS[code]
     body = {
         "code": code.value,
@@ -379,16 +380,21 @@ async def test_every_code_of_a_step_is_told(
     for code in ANSWERS:
         if path == "sign" and code.value in ASKED_FOR | FAILS:
             continue
-        again = {"type": "svc.init", "payload": {**init, "nonce": f"after {code}"}}
         unknown = path == "identify" and code is ErrorCode.IDENTITY_MISMATCH
-        turns.append(
-            turn_of(
-                code,
-                typed=True,
-                back="Volver" if unknown else "",
-                again=again if code.value in ENDS else None,
-            )
+        # What was asked for with that key is settled: another key goes on.
+        conflict = path == "otp" and code is ErrorCode.IDEMKEY_CONFLICT
+        anew = {"idemKey": "another key"} if conflict else {}
+        payload = {**init, **anew, "nonce": f"after {code}"}
+        again = {"type": "svc.init", "payload": payload}
+        turn = turn_of(
+            code,
+            typed=True,
+            back="Volver" if unknown else "",
+            again=again if conflict or code.value in ENDS else None,
         )
+        if conflict:
+            turn = replace(turn, wanted="Todavía no se puede seguir")
+        turns.append(replace(turn, wanted="No te encontramos") if unknown else turn)
         if code.value not in MENDED_HERE and not unknown:
             told.append(code)
     await answer_each(frame, path, site.origin, turns, way, fields)

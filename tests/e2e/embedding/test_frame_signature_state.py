@@ -269,6 +269,30 @@ async def test_same_key_with_another_file_is_a_conflict(
     assert site.states(person) == ["firmada"]
 
 
+async def test_key_that_was_used_meanwhile_is_a_conflict_at_the_code(
+    site: FrameSite, person: TestPerson, open_page: Opener
+) -> None:
+    """The same screen: no other code mends it, so none is asked for."""
+    one, two = await open_page(), await open_page()
+    init = await site.open(one, person, autoLoadFile=file_of(PDF))
+    await site.open(two, person, autoLoadFile=file_of(OTHER), idemKey=init["idemKey"])
+    frame = site.frame(two)
+    await ceremony.at(frame, "read")
+    await ceremony.whole(site.frame(one), person)
+    await site.next_code(person)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "refused")
+
+    error = await site.wait(two, "error")
+    assert (error["code"], error["field"]) == ("IDEMKEY_CONFLICT", "idemKey")
+    panel = frame.locator("#panel")
+    await expect(panel).to_contain_text("Todavía no se puede seguir")
+    await expect(panel).to_contain_text(f"Referencia: {error['requestId']}")
+    await expect(frame.locator("#code")).to_have_count(0)
+    await expect(frame.locator("#bar .primary")).to_have_count(0)
+
+
 async def test_completed_is_told_again_with_the_same_event(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
@@ -445,10 +469,18 @@ async def test_signer_rejects_for_good(
 async def test_revoked_key_ends_the_session(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
-    """A key that is revoked takes its unfinished sessions along."""
-    await site.open(page, person, autoLoadFile=file_of(PDF))
-    await ceremony.at(site.frame(page), "read")
-    site.revoke()
-    await ceremony.go(site.frame(page))
+    """A key that is revoked takes its unfinished sessions along.
 
+    One code stands for this and for time that ran out, and one sentence that is true.
+    """
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.at(frame, "read")
+    site.revoke()
+    await ceremony.go(frame)
+    await ceremony.at(frame, "blocked")
+
+    await expect(frame.locator("#title")).to_have_text("La sesión terminó")
+    why = "Se terminó su tiempo o la cerraron."
+    await expect(frame.locator("#panel")).to_contain_text(why)
     assert (await site.wait(page, "error"))["code"] == "SESSION_TOKEN_EXPIRED"

@@ -184,6 +184,31 @@ async def test_arrow_keys_move_the_mark_and_say_where_it_is(placing: Frame) -> N
     _, top, _, height = await _settled(frame)
 
     assert top + height == pytest.approx(842, abs=1.5)
+    await go(frame)
+    await at(frame, "password")
+    # Of a step that is over nothing is said any more.
+    await expect(frame.locator("#status")).to_be_empty()
+    await frame.get_by_role("button", name="Volver").click()
+    await at(frame, "place")
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+async def test_who_puts_the_mark_anywhere_reads_how(
+    site: FrameSite, person: TestPerson, open_page: Opener, size: str
+) -> None:
+    """By finger, by mouse and by keyboard: seen once it is chosen, if not before."""
+    page = await open_page(size)
+    frame = await _placing(site, person, page)
+    hint = frame.locator("#custom-hint")
+    await frame.check("input[value=custom]")
+    await _settled(frame)
+
+    await expect(hint).to_be_in_viewport(ratio=1)
+    await expect(hint).to_contain_text("Elegí un punto de la página")
+    await expect(hint).to_contain_text("flechas del teclado")
+    box = await hint.bounding_box()
+    assert box is not None
+    assert box["width"] > 200
 
 
 async def test_who_goes_on_at_once_signs_where_the_mark_was_moved(

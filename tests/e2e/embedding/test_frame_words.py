@@ -321,15 +321,15 @@ async def test_frame_that_is_opened_alone_says_whose_it_is(
     panel = page.locator("#panel")
 
     await expect(panel).to_contain_text("Estudio Contable Sur")
-    title = "Se terminó el tiempo" if expired else "Esta página no se abre sola"
+    title = "La sesión terminó" if expired else "Esta página no se abre sola"
     await expect(panel.get_by_role("heading")).to_have_text(title)
     if expired:
-        await expect(panel).to_contain_text("ya venció")
+        await expect(panel).to_contain_text("Se terminó el tiempo")
     there = panel.get_by_role("link", name="Ir a ")
     assert await there.get_attribute("href") == site.origin
     await expect(panel.get_by_role("link", name="Verificar una firma")).to_be_visible()
     await page.get_by_role("button", name="English").click()
-    await expect(panel).to_contain_text("expired" if expired else "Go to that site")
+    await expect(panel).to_contain_text("ran out" if expired else "Go to that site")
 
 
 async def test_rejecting_from_reading_says_what_the_code_is_for(
@@ -352,3 +352,63 @@ async def test_rejecting_from_reading_says_what_the_code_is_for(
     await go(frame)
     await at(frame, "place")
     assert await frame.locator("#progress li").all_inner_texts() == names
+
+
+async def test_what_is_typed_wrongly_is_named_as_the_signer_reads_it(
+    site: FrameSite, page: Page
+) -> None:
+    """CUIL and e-mail, and not the names that they have on the wire."""
+    said = {"dni": "11222333", "email": "nadie@demo.example"}
+    await site.open(page, None, userData=said, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await at(frame, "identify")
+    alert = frame.locator(".field #alert")
+    for cuil, email, told in (
+        ("", "ana@demo.example", "Revisá el CUIL"),
+        ("20-2675653", "ana@demo.example", "Revisá el CUIL"),
+        ("20-26756539-2", "ana@demo.example", "Revisá el CUIL"),
+        ("20-26756539-3", "ana", "Revisá el correo"),
+        ("20-26756539-3", "", "Revisá el correo"),
+    ):
+        await frame.fill("#cuil", cuil)
+        await frame.fill("#email", email)
+        await go(frame)
+        await expect(alert, f"{cuil} {email}").to_contain_text(told)
+        await expect(alert).not_to_contain_text("campo")
+        await frame.locator("#alert").evaluate("(e) => e.replaceChildren()")
+
+
+async def test_file_that_is_refused_is_named_and_its_size_is_in_words(
+    site: FrameSite, page: Page
+) -> None:
+    """The signer's own file by its name, the host's without; never in bytes."""
+    await site.open(page, None, userData={"dni": "11222333", "email": "a@b.example"})
+    frame = site.frame(page)
+    await at(frame, "pick")
+    uploads: list[str] = []
+    page.on("request", lambda r: uploads.append(r.url) if r.method == "POST" else None)
+    await frame.locator("#file").evaluate(
+        """(input) => {
+          const whole = new DataTransfer();
+          whole.items.add(new File([new Uint8Array(50_000_001)], "grande.pdf"));
+          input.files = whole.files;
+          input.dispatchEvent(new Event("change"));
+        }"""
+    )
+    await expect(frame.locator("#alert")).to_have_text(
+        "No se abrió grande.pdf. El documento supera los 50 MB."
+    )
+    assert not [url for url in uploads if url.endswith("/document")]
+    assert await site.errors(page) == []
+    await page.evaluate(
+        """([target, length]) => send("svc.load.file", { fileName: "grande.pdf",
+             mime: "application/pdf", base64: "A".repeat(length) }, target)""",
+        [site.iframe_url, 66_666_672],
+    )
+    error = await site.wait(page, "error")
+
+    assert error["code"] == "DOCUMENT_TOO_LARGE"
+    assert error["message"] == "El documento supera los 50 MB."
+    await at(frame, "refused")
+    await expect(frame.locator("#panel")).to_contain_text(error["message"])

@@ -85,6 +85,9 @@ async def test_snippet_is_of_this_integrator(console: Console) -> None:
     assert "session/new?id=acme" in text
     assert console.front.settings.web.iframe_url in text
     assert "svc.init" in text
+    # A page without a session embeds nothing, and says so.
+    assert "if (!answer.ok)" in text
+    assert "No se pudo empezar la firma." in text
 
 
 # -- keys ------------------------------------------------------------------------

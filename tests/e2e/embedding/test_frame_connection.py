@@ -1,0 +1,184 @@
+"""A network that goes and comes back: nothing is said or shown that does not hold.
+
+Source: decisions "Iframe"; spec "Signature-completed payload".
+"""
+
+import asyncio
+import base64
+
+import pytest
+from playwright.async_api import Frame, Page, Route, expect
+
+from tests.support.appliance.appliance import TestPerson
+from tests.support.browsers import ceremony
+from tests.support.browsers.ceremony import at, go
+from tests.support.browsers.frame_host import FrameSite, file_of
+from tests.support.documents import pdfs
+from tests.support.documents.field_pdfs import Field, with_fields
+from tests.support.documents.validators import signature_boxes
+
+LOST = "No hay conexión. Probá otra vez."
+PLACES = "**/embed/api/place"
+
+
+async def _placing(
+    site: FrameSite, person: TestPerson, page: Page, pdf: bytes
+) -> Frame:
+    """The frame at the choice of place."""
+    await site.open(page, person, autoLoadFile=file_of(pdf))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await at(frame, "place")
+    await expect(frame.locator("input[value=bottomLeft]")).to_be_checked()
+    return frame
+
+
+async def _lose(page: Page) -> None:
+    """Have what asks for a place be lost, until `unroute`."""
+    await page.route(PLACES, lambda route: route.abort())
+
+
+async def _signed_at(
+    site: FrameSite, person: TestPerson, page: Page
+) -> tuple[int, float, float]:
+    """Page, left and bottom of the mark in the signed document, in points."""
+    await ceremony.sign(site.frame(page), person)
+    completed = await site.wait(page, "signature.completed")
+    found = signature_boxes(base64.b64decode(completed["delivery"]["fileBase64"]))
+    ((number, x0, y0, _, _),) = found
+    return number, x0, y0
+
+
+async def test_corner_that_was_not_taken_is_not_shown_as_chosen(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The corner that holds is checked, and the other one can be chosen again."""
+    frame = await _placing(site, person, page, pdfs.one_page())
+    wanted = frame.locator("input[value=topRight]")
+    await _lose(page)
+    await wanted.click()
+    await expect(frame.locator("#alert")).to_have_text(LOST)
+    await expect(frame.locator("input[value=bottomLeft]")).to_be_checked()
+    await page.unroute(PLACES)
+    async with page.expect_response(PLACES):
+        await wanted.click()
+    await expect(frame.locator("#alert")).to_be_hidden()
+    await expect(wanted).to_be_checked()
+    await go(frame)
+    await at(frame, "password")
+
+    number, left, bottom = await _signed_at(site, person, page)
+    assert number == 1
+    assert left > 595 / 2
+    assert bottom > 842 / 2
+
+
+async def test_who_goes_on_after_a_lost_choice_signs_where_the_mark_is_shown(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Moved on the page while there was no connection: it goes back, list included."""
+    frame = await _placing(site, person, page, pdfs.pages(2))
+    await _lose(page)
+    await frame.locator(".page").first.click(position={"x": 300, "y": 100})
+    await expect(frame.locator("#alert")).to_have_text(LOST)
+    mark = frame.locator(".stamp")
+    await mark.focus()
+    await page.keyboard.press("ArrowUp")
+    await expect(frame.locator("#viewer")).to_have_attribute("aria-busy", "false")
+    await expect(frame.locator("input[value=bottomLeft]")).to_be_checked()
+    await go(frame)
+    await expect(frame.locator("#alert")).to_have_text(LOST)
+    await at(frame, "place")
+    await page.unroute(PLACES)
+    await go(frame)
+    await at(frame, "password")
+
+    number, left, bottom = await _signed_at(site, person, page)
+    assert number == 1
+    assert left < 595 / 2
+    assert bottom < 842 / 4
+
+
+async def test_page_that_was_not_taken_is_asked_for_by_going_on(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Its number stays as it was typed, and that is the page that is signed."""
+    frame = await _placing(site, person, page, pdfs.pages(3))
+    await _lose(page)
+    await frame.fill("#page", "3")
+    await frame.locator("#page").blur()
+    await expect(frame.locator("#alert")).to_have_text(LOST)
+    await expect(frame.locator("#page")).to_have_value("3")
+    await page.unroute(PLACES)
+    await go(frame)
+    await at(frame, "password")
+
+    assert (await _signed_at(site, person, page))[0] == 3
+
+
+async def test_field_that_was_not_taken_is_not_shown_as_chosen(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The corner holds, its page is asked for again, and the field can be chosen."""
+    frame = await _placing(site, person, page, with_fields(Field("a.uno")))
+    field = frame.locator("#field-0")
+    await _lose(page)
+    await field.click()
+    await expect(frame.locator("#alert")).to_have_text(LOST)
+    await expect(field).not_to_be_checked()
+    await expect(frame.locator("input[value=bottomLeft]")).to_be_checked()
+    await page.unroute(PLACES)
+    await field.click()
+
+    await expect(field).to_be_checked()
+    await expect(frame.locator("#alert")).to_be_hidden()
+
+
+@pytest.mark.parametrize("back", ["event", "answer"])
+async def test_lost_connection_is_said_no_longer_than_it_lasts(
+    site: FrameSite, person: TestPerson, page: Page, back: str
+) -> None:
+    """The browser says that it is back, or an answer of the service does."""
+    frame = await _placing(site, person, page, pdfs.one_page())
+    await _lose(page)
+    await frame.locator("input[value=topRight]").click()
+    await expect(frame.locator("#alert")).to_have_text(LOST)
+    if back == "event":
+        await page.context.set_offline(True)
+        await page.context.set_offline(False)
+    else:
+        await frame.get_by_role("button", name="Descargar").click()
+
+    await expect(frame.locator("#alert")).to_be_hidden()
+    await page.unroute(PLACES)
+
+
+async def test_host_has_the_document_only_once_it_was_told(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Signed and not handed over yet is what the signer reads until then."""
+    frame = await _placing(site, person, page, pdfs.one_page())
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await go_on.wait()
+        await route.abort()
+
+    await page.route("**/embed/api/completed", hold, times=1)
+    await go(frame)
+    await ceremony.sign(frame, person)
+    await at(frame, "done")
+    await asked.wait()
+    told = frame.locator("#outcome")
+    await expect(told).to_contain_text("Tu firma está en el documento.")
+    await expect(told).to_contain_text("Se lo estamos entregando a Estudio Contable")
+    await expect(told).not_to_contain_text("ya lo tiene")
+    assert await site.payloads(page, "signature.completed") == []
+    go_on.set()
+    await site.wait(page, "signature.completed")
+
+    await expect(told).to_contain_text("Estudio Contable Sur ya lo tiene.")
+    await frame.locator("#language").click()
+    await expect(told).to_contain_text("Estudio Contable Sur has it.")
