@@ -19,12 +19,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import httpx
 import psutil
@@ -33,11 +33,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from sqlalchemy import update
 
-from appliance.bootstrap import ServiceRegistry, open_front
+from appliance.bootstrap import ServiceRegistry
 from appliance.core.database.tables import login_secret
 from appliance.core.database.tables import person as person_table
 from appliance.domain.activation import IntentRow
-from appliance.domain.clock import Clock, SystemClock
+from appliance.domain.clock import Clock
 from appliance.domain.identity import Credential
 from appliance.domain.ids import PersonId
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
@@ -49,13 +49,13 @@ from appliance.requests.intake import IntakeOrder
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings, load_settings
 from appliance.signing.activations.activation_store import ActivationStore
+from tests.support.appliance.kept_front import KeptFront, Result, Work, with_front
 from tests.support.processes.forked_process import Running
 from tests.support.processes.plain_http import NO_TLS, answers
 from tests.support.processes.rubrica import command_line, run_rubrica, start_rubrica
 from tests.support.processes.scratch import free_port
 from tests.support.processes.setup_cache import copy_installation, prepared
 
-Result = TypeVar("Result")
 _INTEGRATOR = "demo"
 _READY_S = 300.0
 _PROFILE = "softhsm2"
@@ -184,6 +184,7 @@ class Appliance:
             "database": database,
         }
         self.configure()
+        self._front = KeptFront(self.settings_file)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -304,6 +305,7 @@ class Appliance:
     def stop(self) -> int:
         """Stop all roles gracefully; the exit status."""
         assert self._process is not None
+        self._run(self._front.close())
         process, self._process = self._process, None
         self._down_since = time.monotonic()
         process.send_signal(signal.SIGTERM)
@@ -326,6 +328,7 @@ class Appliance:
     def close(self) -> None:
         """Stop what still runs, and remove what is kept in memory of it."""
         try:
+            self._run(self._front.close())
             if self._process is not None:
                 self.stop()
         finally:
@@ -367,7 +370,7 @@ class Appliance:
 
     def do(
         self,
-        work: Callable[[ServiceRegistry], Awaitable[Result]],
+        work: Work[Result],
         clock: Clock | None = None,
         timeout_s: float = 120,
     ) -> Result:
@@ -378,13 +381,12 @@ class Appliance:
             clock: another than the machine's.
             timeout_s: how long it may take.
         """
-        time_of = clock or SystemClock()
+        if clock is None:
+            return self._run(self._front.run(work), timeout_s)
+        return self._run(with_front(self.settings_file, work, clock), timeout_s)
 
-        async def run() -> Result:
-            async with open_front(self.settings, time_of, "operator") as front:
-                return await work(front)
-
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(timeout_s)
+    def _run(self, work: Coroutine[Any, Any, Result], timeout_s: float = 120) -> Result:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout_s)
 
     def next_cuil(self) -> str:
         """A valid CUIL that nobody has."""
