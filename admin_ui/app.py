@@ -17,6 +17,7 @@ from admin_ui import (
     assets,
     figures,
     health_words,
+    once,
     pages,
     session,
     story,
@@ -108,6 +109,7 @@ def _prepare_templates(app: Quart) -> None:
     env.filters["seconds"] = health_words.seconds
     env.filters["percent"] = health_words.percent
     env.globals["words"] = words
+    env.globals["once"] = once
     env.globals["health_words"] = health_words
     env.globals["stories"] = story
     env.globals["N_"] = words.N_

@@ -8,7 +8,7 @@ from typing import Any, Final
 import segno
 from quart import Response, g, make_response, redirect, render_template, url_for
 
-from admin_ui import words
+from admin_ui import notices, words
 from admin_ui.session import is_partial, known
 from appliance.domain.errors import ApplianceError
 from appliance.web import problems
@@ -70,9 +70,12 @@ async def page(
         status: of the answer.
         context: for the template.
     """
-    text = await render_template(template, **context)
+    notice = notices.told() if status is HTTPStatus.OK else ""
+    text = await render_template(template, notice=notice, **context)
     response = await make_response(text)
     response.status_code = status
+    if notice:
+        notices.forget(_response(response))
     response.headers["Content-Language"] = words.lang()
     response.headers["Vary"] = "Accept-Language, Cookie, HX-Request"
     return _response(response)
@@ -91,14 +94,18 @@ async def again(template: str, faults: Faults, **context: Any) -> Response:
     )
 
 
-def go(endpoint: str, **values: Any) -> Response:
+def go(endpoint: str, *, done: str = "", **values: Any) -> Response:
     """Send the browser on after a change.
 
     Args:
         endpoint: where to.
+        done: the word in `notices` of what the page there tells; empty for nothing.
         values: for its address.
     """
-    return _response(redirect(url_for(endpoint, **values), HTTPStatus.SEE_OTHER))
+    response = _response(redirect(url_for(endpoint, **values), HTTPStatus.SEE_OTHER))
+    if done:
+        notices.tell(response, done)
+    return response
 
 
 async def error_page(error: ApplianceError) -> Response:

@@ -165,6 +165,7 @@ EXISTING: Final = {
 }
 """What there is already, by the error's field."""
 
+DAY: Final = N_("Write a day, such as 2026-11-29.")
 _FIELD: Final = N_("Something that you filled in is not right.")
 _ADDRESS: Final = N_("Part of this address is not right: start again.")
 _PLAIN: Final = {
@@ -206,6 +207,10 @@ WHY: Final[dict[str, str]] = {
         "No timestamp could be obtained; it is retried automatically."
     ),
     ErrorCode.STORAGE_FULL.value: N_("The documents' disk is full: make room on it."),
+    ErrorCode.BUSY.value: N_("The key was in use at that moment: ask for it again."),
+    ErrorCode.CERTIFICATE_STATE.value: N_(
+        "The certificate was no longer in use, or the person was disabled."
+    ),
     ErrorCode.INTERNAL.value: N_(
         "Something went wrong on our side; the log of that moment says what."
     ),

@@ -8,7 +8,7 @@ from quart import Blueprint, Response, url_for
 from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, again, faults_of, go, page
-from appliance.domain.console import IntegratorFilter, IntegratorNumbers
+from appliance.domain.console import IntegratorFilter, IntegratorNumbers, Page
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import IntegratorView
 
@@ -27,28 +27,25 @@ async def show() -> Response:
     wanted = IntegratorFilter(
         text=asked.text("q"), blocked=only == "blocked", flagged=only == "flagged"
     )
-    found = await core().views.listed_integrators(wanted, lists.cursor())
+    found: Page[IntegratorView] = Page((), None)
+    if not asked.wrong:
+        found = await core().views.listed_integrators(wanted, lists.cursor())
     numbers = await core().views.integrators()
-    labels = {
+    labels: dict[str, str] = {
         "blocked": words.N_("blocked origins"),
         "flagged": words.N_("exposed keys"),
     }
-    return await page(
-        "integrators.html",
-        rows=[(view, numbers.get(view.id, _NOTHING)) for view in found.rows],
-        asked=asked,
-        chips=asked.chips(
-            [
-                ("q", words.say("Search"), lists.plain),
-                (
-                    "only",
-                    words.say("Only with"),
-                    lambda value: words.say(labels.get(value, value)),
-                ),
-            ]
+    named = [
+        ("q", words.say("Search"), lists.plain),
+        (
+            "only",
+            words.say("Only with"),
+            lambda value: words.say(labels.get(value, value)),
         ),
-        following=asked.after(found.following),
-        paged=bool(lists.cursor()),
+    ]
+    rows = [(view, numbers.get(view.id, _NOTHING)) for view in found.rows]
+    return await lists.show(
+        "integrators.html", asked, named, found.following, rows=rows
     )
 
 
@@ -56,7 +53,7 @@ async def show() -> Response:
 async def options() -> Response:
     """`GET /admin/integrators/options?integrator=`: those that a text may name."""
     asked = lists.asked("integrators.options", "integrator")
-    wanted = IntegratorFilter(text=asked.text("integrator"))
+    wanted = IntegratorFilter(text=asked.text("integrator")[: lists.LONGEST])
     found = (await core().views.listed_integrators(wanted)).rows
     return await page("parts/integrator_options.html", found=found[:_OFFERED])
 
@@ -82,7 +79,7 @@ async def create() -> Response:
             link = (to, url_for("integrators.summary", code=code))
             faults = replace(faults, links={"code": link})
         return await again("integrator_new.html", faults, code=code, name=name)
-    return go("integrators.summary", code=made.code)
+    return go("integrators.summary", code=made.code, done="integrator-created")
 
 
 @blueprint.get("/<code>")
@@ -104,7 +101,7 @@ async def set_prefix(code: str) -> Response:
         context = await _summary(await core().integrators.get(code))
         told = faults_of(exc, {"event_prefix": "event_prefix"})
         return await again("integrator.html", told, chosen=chosen, **context)
-    return go("integrators.summary", code=code)
+    return go("integrators.summary", code=code, done="saved")
 
 
 async def _summary(view: IntegratorView) -> dict[str, Any]:
@@ -135,7 +132,7 @@ async def rename(code: str) -> Response:
         view = await core().integrators.get(code)
         faults = faults_of(exc, _FIELDS)
         return await again("integrator_name.html", faults, view=view, name=name)
-    return go("integrators.summary", code=code)
+    return go("integrators.summary", code=code, done="saved")
 
 
 @blueprint.get("/<code>/disable")
@@ -149,11 +146,11 @@ async def ask_disable(code: str) -> Response:
 async def disable(code: str) -> Response:
     """`POST /admin/integrators/{code}/disable`."""
     await core().integrators.disable(session.actor(), code)
-    return go("integrators.summary", code=code)
+    return go("integrators.summary", code=code, done="integrator-disabled")
 
 
 @blueprint.post("/<code>/enable")
 async def enable(code: str) -> Response:
     """`POST /admin/integrators/{code}/enable`."""
     await core().integrators.enable(session.actor(), code)
-    return go("integrators.summary", code=code)
+    return go("integrators.summary", code=code, done="integrator-enabled")

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from quart import Blueprint, Response, request
 
-from admin_ui import lists, session, times, words
+from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import is_partial, uploads
-from appliance.domain.console import IntegratorFilter, RequestFilter
+from appliance.domain.console import IntegratorFilter, Page, RequestFilter, RequestRow
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
@@ -70,29 +70,22 @@ async def show() -> Response:
         state=asked.word("state", RequestState),
         integrator=await lists.integrator_code(asked),
         person=PersonId(asked.text("person")) if asked.text("person") else None,
-        since=times.read_since(asked.text("since"), "since"),
-        before=times.read_until(asked.text("until"), "until"),
+        since=asked.since("since"),
+        before=asked.until("until"),
     )
-    found = await core().views.requests(wanted, lists.cursor())
+    found: Page[RequestRow] = Page((), None)
+    if not asked.wrong:
+        found = await core().views.requests(wanted, lists.cursor())
     person = await _say_person(asked)
-    chips = asked.chips(
-        [
-            ("q", words.say("Search"), lists.plain),
-            ("state", words.say("State"), _say_state),
-            ("integrator", words.say("Integrator"), lists.plain),
-            ("person", words.say("Signer"), lambda _: person),
-            ("since", words.say("From"), lists.plain),
-            ("until", words.say("Until"), lists.plain),
-        ]
-    )
-    return await page(
-        "requests.html",
-        found=found,
-        asked=asked,
-        chips=chips,
-        following=asked.after(found.following),
-        paged=bool(lists.cursor()),
-    )
+    named = [
+        ("q", words.say("Search"), lists.plain),
+        ("state", words.say("State"), _say_state),
+        ("integrator", words.say("Integrator"), lists.plain),
+        ("person", words.say("Signer"), lambda _: person),
+        ("since", words.say("From"), lists.plain),
+        ("until", words.say("Until"), lists.plain),
+    ]
+    return await lists.show("requests.html", asked, named, found.following, found=found)
 
 
 async def _form(typed: dict[str, str], faults: Faults = NONE) -> Response:
@@ -142,7 +135,7 @@ async def create() -> Response:
         )
     except ApplianceError as exc:
         return await _form(typed, faults_of(exc, _FIELDS))
-    return go("requests.one", number=str(made))
+    return go("requests.one", number=str(made), done="request-created")
 
 
 def _wrong(typed: dict[str, str]) -> dict[str, str]:
@@ -255,4 +248,4 @@ async def cancel(number: str) -> Response:
     except ApplianceError as exc:
         found = await core().views.request(_id(number))
         return await again("request_cancel.html", faults_of(exc), found=found)
-    return go("requests.one", number=number)
+    return go("requests.one", number=number, done="request-cancelled")
