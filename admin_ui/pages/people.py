@@ -19,7 +19,7 @@ _FIELDS = {
     "ALREADY_EXISTS": "cuil",
     "NOT_A_TRIAL": "vouched_by",
 }
-_SOUND = {"cuil": "20267565393", "name": "A", "email": "a@a", "locale": "es"}
+_SOUND = {"cuil": "20267565393", "name": "A", "email": "a@a.a", "locale": "es"}
 """Values that are right, to try one field at a time."""
 _WAYS = {
     VouchedBy.OFFICER.value: VouchedBy.OFFICER,
