@@ -1,7 +1,7 @@
 """Integrators: the list, a new one, and one of them at a glance."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from quart import Blueprint, Response, url_for
 
@@ -16,7 +16,19 @@ blueprint = Blueprint("integrators", __name__, url_prefix="/admin/integrators")
 _OFFERED = 20
 """Integrators that the box offers while somebody types."""
 _NOTHING = IntegratorNumbers(0, 0, 0, 0, None)
+_ONLY: Final[dict[str, str]] = {
+    "blocked": words.N_("blocked origins"),
+    "flagged": words.N_("exposed keys"),
+}
+_NAME = words.N_(
+    "Write a name of up to 120 characters, in one line and without invisible "
+    "characters."
+)
 _FIELDS = {"code": "code", "name": "name", "ALREADY_EXISTS": "code"}
+
+
+def _say_only(value: str) -> str:
+    return words.say(_ONLY.get(value, value))
 
 
 @blueprint.get("")
@@ -31,17 +43,9 @@ async def show() -> Response:
     if not asked.wrong:
         found = await core().views.listed_integrators(wanted, lists.cursor())
     numbers = await core().views.integrators()
-    labels: dict[str, str] = {
-        "blocked": words.N_("blocked origins"),
-        "flagged": words.N_("exposed keys"),
-    }
     named = [
         ("q", words.say("Search"), lists.plain),
-        (
-            "only",
-            words.say("Only with"),
-            lambda value: words.say(labels.get(value, value)),
-        ),
+        ("only", words.say("Only with"), _say_only),
     ]
     rows = [(view, numbers.get(view.id, _NOTHING)) for view in found.rows]
     return await lists.show(
@@ -72,7 +76,7 @@ async def create() -> Response:
     try:
         made = await core().integrators.create(session.actor(), code, name)
     except ApplianceError as exc:
-        faults = faults_of(exc, _FIELDS)
+        faults = faults_of(exc, _FIELDS, {"name": _NAME})
         if exc.code is ErrorCode.ALREADY_EXISTS:
             there = await core().integrators.get(code)
             to = words.say("See %(name)s", name=there.name)
@@ -130,7 +134,7 @@ async def rename(code: str) -> Response:
         await core().integrators.change(session.actor(), code, name=name)
     except ApplianceError as exc:
         view = await core().integrators.get(code)
-        faults = faults_of(exc, _FIELDS)
+        faults = faults_of(exc, _FIELDS, {"name": _NAME})
         return await again("integrator_name.html", faults, view=view, name=name)
     return go("integrators.summary", code=code, done="saved")
 

@@ -51,16 +51,39 @@ async def show(person_id: str) -> Response:
     )
 
 
+async def _invited(person_id: str) -> PersonView:
+    """Somebody who has not enrolled yet.
+
+    Raises:
+        ApplianceError: `PERSON_STATE`.
+    """
+    view = await _found(person_id)
+    if view.row.state is not PersonState.INVITED:
+        raise ApplianceError(
+            ErrorCode.PERSON_STATE, params={"state": view.row.state.value}
+        )
+    return view
+
+
 @blueprint.get("/link")
 async def ask_renew(person_id: str) -> Response:
-    """`GET /admin/people/{id}/link`: that the earlier link ends."""
-    return await page("person_link.html", faults=NONE, view=await _found(person_id))
+    """`GET /admin/people/{id}/link`: that the earlier link ends.
+
+    Raises:
+        ApplianceError: `PERSON_STATE` for one who has enrolled.
+    """
+    view = await _invited(person_id)
+    return await page("person_link.html", faults=NONE, view=view)
 
 
 @blueprint.post("/link")
 async def renew(person_id: str) -> Response:
-    """`POST /admin/people/{id}/link`: a new link; the earlier one ends."""
-    view = await _found(person_id)
+    """`POST /admin/people/{id}/link`: a new link; the earlier one ends.
+
+    Raises:
+        ApplianceError: `PERSON_STATE` for one who has enrolled.
+    """
+    view = await _invited(person_id)
     faults = once.check(view.invited_until)
     if faults:
         return await again("person_link.html", faults, view=view)

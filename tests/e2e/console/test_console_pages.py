@@ -96,6 +96,7 @@ def other_pages(town: Town) -> list[Stop]:
         Stop("request-pending", f"/admin/requests/{town.pending}"),
         Stop("request-signed", f"/admin/requests/{town.signed}"),
         Stop("audit-filtered", "/admin/audit?event=domain.added"),
+        Stop("audit-wrong", "/admin/audit?q=ana&request=abc"),
         Stop("person-link", f"/admin/people/{town.invited}/link"),
         Stop("pin-new", f"{signer}/credentials/pin"),
         Stop("credential-renew", f"{credential}/renew"),

@@ -144,6 +144,62 @@ async def test_what_is_wrong_with_a_cuil_is_named(
     assert told in answer.fault_of("cuil")
 
 
+@pytest.mark.parametrize(
+    ("field", "typed", "told"),
+    [
+        ("cuil", "", "Falta el CUIL."),
+        ("name", "", "Falta el nombre."),
+        ("name", "a" * 65, "hasta 64 caracteres"),
+        ("name", "ñ" * 33, "la ñ cuentan por dos"),
+        ("name", "Ana\nNúñez", "en una sola línea"),
+        ("name", "Ana\u200b", "sin caracteres invisibles"),
+        ("name", "¡!…", "con letras"),
+        ("email", "", "Falta el correo electrónico."),
+        ("email", "<a@b.com>", "Escribí"),
+        ("email", "x@y", "Escribí"),
+        ("email", "a..b@demo.example", "Escribí"),
+        ("email", "a@b@demo.example", "Escribí"),
+        ("email", "a@-demo.example", "Escribí"),
+    ],
+)
+async def test_what_is_wrong_with_an_invitation_is_told(
+    console: Console, field: str, typed: str, told: str
+) -> None:
+    """At its field, with the number; what is missing as missing."""
+    answer = await console.post("/admin/people", **invitation(**{field: typed}))
+
+    assert answer.status == 422
+    assert told in answer.fault_of(field)
+
+
+@pytest.mark.parametrize("email", ["o'ana+firma.1@sub.demo.example", "ana@localhost"])
+async def test_address_of_any_atoms_is_taken(console: Console, email: str) -> None:
+    """What RFC 5321 lets stand without quotes is an address."""
+    answer = await console.post("/admin/people", **invitation(email=email))
+
+    assert answer.status == 200
+
+
+async def test_link_is_told_until_when(console: Console) -> None:
+    """Day and time, as they are said."""
+    made = await console.post("/admin/people", **invitation())
+
+    assert re.search(r"hasta el \d\d/\d\d/\d{4} a las \d\d:\d\d\.", made.text)
+
+
+async def test_error_leads_back_to_whom_it_is_about(console: Console) -> None:
+    """A form of an old tab ends on a page with the way to what it was about."""
+    person = await console.person()
+    here = f"/admin/people/{person}"
+    assert (await console.post(f"{here}/disable")).status == 303
+
+    answer = await console.post(f"{here}/disable")
+
+    assert answer.status == 409
+    assert f'href="{here}"' in answer.text
+    assert "Ir a la página de la persona" in answer.text
+
+
 async def test_certificate_is_told_in_full(console: Console) -> None:
     """The person's page says who issued it, until when, and for whom."""
     person = await console.person()
