@@ -17,6 +17,7 @@ from admin_ui import (
     assets,
     figures,
     health_words,
+    once,
     pages,
     session,
     story,
@@ -27,7 +28,12 @@ from admin_ui.core import KEY, core
 from admin_ui.render import error_page
 from appliance.bootstrap import AdminServiceRegistry
 from appliance.domain.identity import format_cuil
-from appliance.domain.text.civil_time import ZONE_NAME, day_and_time
+from appliance.domain.text.civil_time import (
+    ZONE_NAME,
+    day_alone,
+    day_and_time,
+    time_alone,
+)
 from appliance.web import brand
 from appliance.web.app import HttpProfile, create_app
 from appliance.web.auth import public
@@ -96,6 +102,8 @@ def _prepare_templates(app: Quart) -> None:
     )
     env.filters["cuil"] = format_cuil
     env.filters["absolute"] = lambda at: day_and_time(at, words.lang())
+    env.filters["day"] = lambda at: day_alone(at, words.lang())
+    env.filters["time"] = time_alone
     env.filters["precise"] = lambda at: day_and_time(at, words.lang(), seconds=True)
     env.filters["relative"] = lambda at: times.relative(
         at, core().clock.now(), words.lang()
@@ -108,6 +116,7 @@ def _prepare_templates(app: Quart) -> None:
     env.filters["seconds"] = health_words.seconds
     env.filters["percent"] = health_words.percent
     env.globals["words"] = words
+    env.globals["once"] = once
     env.globals["health_words"] = health_words
     env.globals["stories"] = story
     env.globals["N_"] = words.N_

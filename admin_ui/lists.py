@@ -1,17 +1,31 @@
 """Filters of lists: in the address, shown as chips that can be taken off."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeVar
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
 
-from quart import request, url_for
+from quart import Response, request, url_for
 
+from admin_ui import times, words
 from admin_ui.core import core
+from admin_ui.render import Faults, page
+from appliance.core.pagination import read_number
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 _Word = TypeVar("_Word", bound=StrEnum)
-_LONGEST = 200
+_Read = TypeVar("_Read")
+LONGEST: Final = 200
+"""Characters of a filter."""
+_TYPED: Final = frozenset(
+    {
+        *("q", "integrator", "request", "since", "until"),
+        *("motivo", "lugar", "fontColor", "fontSize"),
+    }
+)
+"""Filters that people type, and may get wrong; others come from our own links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +44,73 @@ class Asked:
     endpoint: str
     given: dict[str, str]
     """Filters that are on, by name."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """What was typed for filters that cannot be on, by name."""
+    wrong: dict[str, str] = field(default_factory=dict)
+    """What is wrong with each of those, in words."""
+
+    @property
+    def faults(self) -> Faults:
+        """What is wrong with the filters, for their form."""
+        return Faults(self.wrong)
 
     def text(self, name: str) -> str:
-        """A filter's text; empty when it is off.
+        """A filter's text as it was typed; empty when it is off.
 
         Args:
             name: of the filter.
         """
-        return self.given.get(name, "")
+        return self.given.get(name) or self.refused.get(name, "")
+
+    def number(self, name: str) -> int | None:
+        """A filter that is a number; None when it is off, or none.
+
+        Args:
+            name: of the filter.
+        """
+        told = words.say("Write a number, such as 1024.")
+        return self._read(name, lambda: read_number(self.text(name)), told)
+
+    def since(self, name: str) -> datetime | None:
+        """The first instant of a filter that is a day; None when it is off, or none.
+
+        Args:
+            name: of the filter.
+        """
+        told = words.say(words.DAY)
+        return self._read(name, lambda: times.read_since(self.text(name), name), told)
+
+    def until(self, name: str) -> datetime | None:
+        """The first instant after a filter's day; None when it is off, or none.
+
+        Args:
+            name: of the filter.
+        """
+        told = words.say(words.DAY)
+        return self._read(name, lambda: times.read_until(self.text(name), name), told)
+
+    def _read(
+        self, name: str, read: Callable[[], _Read | None], told: str
+    ) -> _Read | None:
+        if name in self.wrong:
+            return None
+        try:
+            return read()
+        except ApplianceError as exc:
+            if exc.code is not ErrorCode.QUERY_INVALID:
+                raise
+        self.refuse(name, self.given.pop(name), told)
+        return None
+
+    def refuse(self, name: str, typed: str, told: str) -> None:
+        """Leave a filter off, and say why.
+
+        Args:
+            name: of the filter.
+            typed: for it.
+            told: what is wrong with that.
+        """
+        self.refused[name], self.wrong[name] = typed, told
 
     def word(self, name: str, words: type[_Word]) -> _Word | None:
         """A filter whose values are a vocabulary; None when it is off.
@@ -104,18 +177,59 @@ def asked(endpoint: str, *names: str) -> Asked:
         names: of its filters; others are not looked at.
 
     Raises:
-        ApplianceError: `QUERY_INVALID`: one comes twice or is too long.
+        ApplianceError: `QUERY_INVALID`: one comes twice, or one that nobody types
+            is too long.
     """
-    given = {}
+    found = Asked(endpoint, {})
     for name in (*names, "cursor"):
         values = request.args.getlist(name)
-        if len(values) > 1 or any(
-            len(value) > _LONGEST or not value.isprintable() for value in values
-        ):
+        told = _wrong(values[0]) if values else ""
+        if len(values) > 1 or (told and name not in _TYPED):
             raise ApplianceError(ErrorCode.QUERY_INVALID, params={"field": name})
-        if name in names and values and values[0].strip():
-            given[name] = values[0].strip()
-    return Asked(endpoint, given)
+        if told:
+            found.refuse(name, values[0], told)
+        elif name in names and values and values[0].strip():
+            found.given[name] = values[0].strip()
+    return found
+
+
+def _wrong(text: str) -> str:
+    """Why a text is no filter's; empty for one that may be."""
+    if len(text) > LONGEST:
+        return words.say("Write up to %(most)s characters.", most=LONGEST)
+    if not text.isprintable():
+        return words.say("Write it without line breaks, tabs or invisible characters.")
+    return ""
+
+
+async def show(
+    template: str,
+    asked: Asked,
+    named: Sequence[tuple[str, str, Callable[[str], str]]],
+    following: str | None,
+    **context: Any,
+) -> Response:
+    """Show a list and the filters that are on, or what is wrong with them.
+
+    Args:
+        template: of the page.
+        asked: of the list.
+        named: its filters, as `Asked.chips` takes them.
+        following: cursor of the next page, or None at the end.
+        context: for the template.
+    """
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if asked.wrong else HTTPStatus.OK
+    return await page(
+        template,
+        status,
+        asked=asked,
+        faults=asked.faults,
+        longest=LONGEST,
+        chips=asked.chips(named),
+        following=asked.after(following),
+        paged=bool(cursor()),
+        **context,
+    )
 
 
 async def integrator_code(asked: Asked) -> str:

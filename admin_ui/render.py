@@ -6,14 +6,29 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import segno
-from quart import Response, g, make_response, redirect, render_template, url_for
+from quart import (
+    Response,
+    g,
+    make_response,
+    redirect,
+    render_template,
+    request,
+    url_for,
+)
 
-from admin_ui import words
-from admin_ui.session import is_partial, known
-from appliance.domain.errors import ApplianceError
+from admin_ui import notices, words
+from admin_ui.session import form, is_partial, known
+from appliance.domain.errors import ApplianceError, FieldInvalidError
 from appliance.web import problems
 
 _OURS: Final = 500
+_SUBJECTS: Final[dict[str, tuple[str, str]]] = {
+    "person_id": ("person.show", words.N_("Go to the person's page")),
+    "number": ("requests.one", words.N_("Go to the request")),
+    "code": ("integrators.summary", words.N_("Go to the integrator")),
+    "name": ("administrators.one", words.N_("Go to the administrator")),
+}
+"""Where to go from an error, by what the address names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +56,18 @@ class Faults:
 NONE: Final = Faults()
 
 
-def faults_of(error: ApplianceError, names: Mapping[str, str] | None = None) -> Faults:
+def faults_of(
+    error: ApplianceError,
+    names: Mapping[str, str] | None = None,
+    sentences: Mapping[str, str] | None = None,
+) -> Faults:
     """Say an error where it belongs in a form.
 
     Args:
         error: a service's refusal of what was typed.
         names: the form's field for the field or code that the error names;
             without one, what is said stands above the form.
+        sentences: msgids by the error's field, in the place of `words.FIELDS`.
 
     Raises:
         ApplianceError: the error itself, when the form is not at fault.
@@ -57,6 +77,12 @@ def faults_of(error: ApplianceError, names: Mapping[str, str] | None = None) -> 
     named = str(error.extras.get("field", ""))
     found = (names or {}).get(named) or (names or {}).get(error.code.value)
     told = words.error(error)
+    if isinstance(error, FieldInvalidError):
+        is_empty = named in words.MISSING and not form().raw(found or named).strip()
+        if is_empty:
+            told = words.say(words.MISSING[named])
+        elif named in (sentences or {}):
+            told = words.say((sentences or {})[named])
     return Faults({found: told}) if found else Faults(general=told)
 
 
@@ -70,9 +96,12 @@ async def page(
         status: of the answer.
         context: for the template.
     """
-    text = await render_template(template, **context)
+    notice = notices.told() if status is HTTPStatus.OK else ""
+    text = await render_template(template, notice=notice, **context)
     response = await make_response(text)
     response.status_code = status
+    if notice:
+        notices.forget(_response(response))
     response.headers["Content-Language"] = words.lang()
     response.headers["Vary"] = "Accept-Language, Cookie, HX-Request"
     return _response(response)
@@ -91,14 +120,18 @@ async def again(template: str, faults: Faults, **context: Any) -> Response:
     )
 
 
-def go(endpoint: str, **values: Any) -> Response:
+def go(endpoint: str, *, done: str = "", **values: Any) -> Response:
     """Send the browser on after a change.
 
     Args:
         endpoint: where to.
+        done: the word in `notices` of what the page there tells; empty for nothing.
         values: for its address.
     """
-    return _response(redirect(url_for(endpoint, **values), HTTPStatus.SEE_OTHER))
+    response = _response(redirect(url_for(endpoint, **values), HTTPStatus.SEE_OTHER))
+    if done:
+        notices.tell(response, done)
+    return response
 
 
 async def error_page(error: ApplianceError) -> Response:
@@ -119,11 +152,23 @@ async def error_page(error: ApplianceError) -> Response:
         told=words.error(error),
         code=error.code.value,
         request_id=g.request_id,
+        back=None if status is HTTPStatus.NOT_FOUND else _way_back(),
     )
     retry = error.extras.get("retryAfter", problems.ANSWERS[error.code].retry_after_s)
     if retry is not None:
         response.headers["Retry-After"] = str(retry)
     return response
+
+
+def _way_back() -> tuple[str, str] | None:
+    """Address and label of the page of what was asked about; None for nothing."""
+    about = request.view_args or {}
+    if g.console is None:
+        return None
+    for name, (endpoint, label) in _SUBJECTS.items():
+        if name in about:
+            return url_for(endpoint, **{name: about[name]}), words.say(label)
+    return None
 
 
 def qr_code(uri: str) -> str:

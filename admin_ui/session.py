@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 from quart import Response, current_app, g, redirect, request, url_for
 from quart.typing import ResponseReturnValue
+from werkzeug.exceptions import HTTPException
 
 from admin_ui.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -147,14 +148,33 @@ def _check_csrf(session: ConsoleSession, sent: forms.Form) -> None:
 def _to_login() -> ResponseReturnValue:
     """Send a browser to the sign-in, and back here after it."""
     address = url_for("login.show")
-    if request.method == "GET" and not is_partial():
-        address += "?" + urlencode({"next": request.full_path.rstrip("?")})
+    if page := _asked_page():
+        address += "?" + urlencode({"next": page})
     if not is_partial():
         return redirect(address, HTTPStatus.SEE_OTHER)
     # A script follows redirects silently and would show the login in a corner.
     response = Response(b"", status=HTTPStatus.UNAUTHORIZED)
     response.headers["HX-Redirect"] = address
     return response
+
+
+def _asked_page() -> str:
+    """The page that the browser shows or wants; empty where it does not tell.
+
+    Of a form that was sent, and of a part of a page, it is the page they stand in.
+    """
+    if request.method == "GET" and not is_partial():
+        return request.full_path.rstrip("?")
+    shown = request.headers.get("HX-Current-URL") or request.headers.get("Referer", "")
+    ours = core().settings.web.admin_url
+    path = shown.removeprefix(ours).partition("#")[0]
+    if not shown.startswith(f"{ours}/admin/"):
+        return ""
+    try:
+        current_app.url_map.bind("").match(path.partition("?")[0], method="GET")
+    except HTTPException:
+        return ""
+    return path
 
 
 def is_partial() -> bool:

@@ -165,6 +165,7 @@ EXISTING: Final = {
 }
 """What there is already, by the error's field."""
 
+DAY: Final = N_("Write a day, such as 2026-11-29.")
 _FIELD: Final = N_("Something that you filled in is not right.")
 _ADDRESS: Final = N_("Part of this address is not right: start again.")
 _PLAIN: Final = {
@@ -206,6 +207,10 @@ WHY: Final[dict[str, str]] = {
         "No timestamp could be obtained; it is retried automatically."
     ),
     ErrorCode.STORAGE_FULL.value: N_("The documents' disk is full: make room on it."),
+    ErrorCode.BUSY.value: N_("The key was in use at that moment: ask for it again."),
+    ErrorCode.CERTIFICATE_STATE.value: N_(
+        "The certificate was no longer in use, or the person was disabled."
+    ),
     ErrorCode.INTERNAL.value: N_(
         "Something went wrong on our side; the log of that moment says what."
     ),
@@ -214,7 +219,10 @@ WHY: Final[dict[str, str]] = {
 """Why something ended, and what helps, by the recorded code."""
 
 FIELDS: Final = {
-    "code": N_("Write a code of a to z, digits and hyphens, up to 40."),
+    "code": N_(
+        "Write a code of a to z, digits and hyphens, up to 40, which begins with a"
+        " letter or a digit."
+    ),
     "cuil": N_("Write the 11 digits of a person's CUIL, such as 20-26756539-3."),
     "then": N_("Write CUILs of 11 digits, separated by commas, such as 20-26756539-3."),
     "email": N_("Write an e-mail address, such as ana@example.com."),
@@ -226,9 +234,27 @@ FIELDS: Final = {
     "label": N_("Write a label of up to 60 characters."),
     "locale": N_("Choose an option from the list."),
     "password": N_("Write a password of 12 characters or more."),
-    "name": N_("Write a name in printable characters, not too long."),
+    "name": N_(
+        "Write a name with letters, in one line and without invisible characters, of up"
+        " to 64 characters (one with an accent counts as two)."
+    ),
+    "event_prefix": N_(
+        "Write a prefix that begins with a to z and goes on with a to z, digits and"
+        " hyphens, up to 32."
+    ),
 }
 """What to write in a field whose value was refused, by the error's field."""
+
+MISSING: Final = {
+    "code": N_("The code is missing."),
+    "cuil": N_("The CUIL is missing."),
+    "email": N_("The e-mail address is missing."),
+    "fingerprint": N_("The fingerprint is missing."),
+    "label": N_("The label is missing."),
+    "name": N_("The name is missing."),
+    "password": N_("The new password is missing."),
+}
+"""What is said of a field that was left empty, by the error's field."""
 
 REQUEST_STATES: Final[dict[RequestState, tuple[str, str]]] = {
     RequestState.WAITING: (N_("Waiting for another signer"), "quiet"),
@@ -312,7 +338,8 @@ UPKEEP_REASONS: Final[dict[str, str]] = {
 }
 """Why signed documents wait for their level, by the code of the last try."""
 
-OWN_ROLES: Final = {
+OWN_ROLES: Final[dict[str, str]] = {
+    "operator": N_("Command line"),
     "root": N_("Root"),
     "issuing": N_("Issues certificates"),
     "ocsp": N_("Answers OCSP queries"),

@@ -38,7 +38,7 @@ async def set_password() -> Response:
         password,
         keep=session.token(),
     )
-    return go("account.show")
+    return go("account.show", done="password-set")
 
 
 @blueprint.get("/totp")
@@ -66,7 +66,7 @@ async def take_totp() -> Response:
         await users.take_totp(mine, offer.sealed, sent.text("code"), session.token())
     except ApplianceError as exc:
         return await _offer(offer, faults_of(exc, {"OTP_INVALID": "code"}))
-    return go("account.show")
+    return go("account.show", done="phone-changed")
 
 
 async def _offer(offer: FactorOffer, faults: Faults = NONE) -> Response:

@@ -62,7 +62,7 @@ async def disable(name: str) -> Response:
     except ApplianceError as exc:
         if exc.code not in _STATES:
             return await _form("administrator_disable.html", name, faults_of(exc))
-    return go("administrators.one", name=name)
+    return go("administrators.one", name=name, done="administrator-disabled")
 
 
 @blueprint.get("/<name>/enable")
@@ -86,15 +86,30 @@ async def enable(name: str) -> Response:
     except ApplianceError as exc:
         if exc.code not in _STATES:
             raise
-    return go("administrators.one", name=name)
+    return go("administrators.one", name=name, done="administrator-enabled")
+
+
+@blueprint.get("/<name>/sessions")
+async def ask_end_sessions(name: str) -> Response:
+    """`GET …/sessions`: what it means."""
+    return await _form("administrator_sessions.html", name)
 
 
 @blueprint.post("/<name>/sessions")
 async def end_sessions(name: str) -> Response:
-    """`POST …/sessions`: end them; one's own goes on."""
-    keep = session.token() if _mine(name) else ""
+    """`POST …/sessions`: end them after the own code.
+
+    One's own other sessions end without a code; the present one goes on.
+    """
+    mine = _mine(name)
+    faults = NONE if mine else await proof.confirm()
+    if faults:
+        return await _form("administrator_sessions.html", name, faults)
+    keep = session.token() if mine else ""
     await core().console_users.end_sessions(session.actor(), name, keep)
-    return go("account.show") if keep else go("administrators.one", name=name)
+    if mine:
+        return go("account.show", done="sessions-ended")
+    return go("administrators.one", name=name, done="sessions-ended")
 
 
 @blueprint.get("/<name>/tries")
@@ -112,7 +127,7 @@ async def forget(name: str) -> Response:
         typed = session.form().text("address")
         return await _form("administrator_tries.html", name, faults, address=typed)
     await core().failed_tries.forget_user(session.actor(), name, address)
-    return go("administrators.one", name=name)
+    return go("administrators.one", name=name, done="forgotten")
 
 
 @blueprint.get("/<name>/totp")
@@ -155,7 +170,7 @@ async def set_password(name: str) -> Response:
     await core().console_users.set_password(
         session.actor(), name, password, witness=witness
     )
-    return go("administrators.one", name=name)
+    return go("administrators.one", name=name, done="password-set")
 
 
 def new_password(*, present: bool = False) -> tuple[str, Faults]:

@@ -2,11 +2,10 @@
 
 from quart import Blueprint, Response
 
-from admin_ui import lists, story, times, words
+from admin_ui import lists, story, words
 from admin_ui.core import core
 from admin_ui.render import page
-from appliance.core.pagination import read_number
-from appliance.domain.console import AuditFilter
+from appliance.domain.console import AuditFilter, AuditPage, Names, Page
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
 
@@ -24,7 +23,7 @@ async def show() -> Response:
         "audit.show",
         *("q", "event", "actor", "request", "integrator", "writer", "since", "until"),
     )
-    number = read_number(asked.text("request"))
+    number = asked.number("request")
     wanted = AuditFilter(
         text=asked.text("q"),
         event=asked.word("event", EventKind),
@@ -32,30 +31,29 @@ async def show() -> Response:
         request=None if number is None else RequestId(number),
         integrator=await lists.integrator_code(asked),
         writer=asked.text("writer"),
-        since=times.read_since(asked.text("since"), "since"),
-        before=times.read_until(asked.text("until"), "until"),
+        since=asked.since("since"),
+        before=asked.until("until"),
     )
-    found = await core().views.audit(wanted, lists.cursor())
-    chips = asked.chips(
-        [
-            ("q", words.say("Search"), lists.plain),
-            ("event", words.say("Event"), _say_event),
-            ("actor", words.say("Who"), lists.plain),
-            ("request", words.say("Request"), lists.plain),
-            ("integrator", words.say("Integrator"), lists.plain),
-            ("writer", words.say("Process"), lambda value: value[:8]),
-            ("since", words.say("From"), lists.plain),
-            ("until", words.say("Until"), lists.plain),
-        ]
-    )
-    return await page(
+    found = AuditPage(Page((), None), Names({}, {}, {}))
+    if not asked.wrong:
+        found = await core().views.audit(wanted, lists.cursor())
+    named = [
+        ("q", words.say("Search"), lists.plain),
+        ("event", words.say("Event"), _say_event),
+        ("actor", words.say("Who"), lists.plain),
+        ("request", words.say("Request"), lists.plain),
+        ("integrator", words.say("Integrator"), lists.plain),
+        ("writer", words.say("Process"), lambda value: value[:8]),
+        ("since", words.say("From"), lists.plain),
+        ("until", words.say("Until"), lists.plain),
+    ]
+    return await lists.show(
         "audit.html",
+        asked,
+        named,
+        found.page.following,
         found=found,
-        asked=asked,
-        chips=chips,
         kinds=sorted(EventKind, key=story.event),
-        following=asked.after(found.page.following),
-        paged=bool(lists.cursor()),
     )
 
 

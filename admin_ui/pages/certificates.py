@@ -4,7 +4,8 @@ from quart import Blueprint, Response
 
 from admin_ui import lists, words
 from admin_ui.core import core
-from admin_ui.render import page
+from appliance.domain.console import Page
+from appliance.domain.trust_store import Expiring
 
 blueprint = Blueprint("certificates", __name__, url_prefix="/admin/certificates")
 
@@ -13,14 +14,15 @@ blueprint = Blueprint("certificates", __name__, url_prefix="/admin/certificates"
 async def show() -> Response:
     """`GET /admin/certificates`: those in use that end within 90 days; `?q=`: all."""
     asked = lists.asked("certificates.show", "q")
-    found = await core().expiry.signers(lists.cursor(), asked.text("q"))
-    return await page(
+    found: Page[Expiring] = Page((), None)
+    if not asked.wrong:
+        found = await core().expiry.signers(lists.cursor(), asked.text("q"))
+    return await lists.show(
         "certificates.html",
+        asked,
+        [("q", words.say("Search"), lists.plain)],
+        found.following,
         found=found,
         now=core().clock.now(),
         renew_days=core().settings.pki.renew_days,
-        asked=asked,
-        chips=asked.chips([("q", words.say("Search"), lists.plain)]),
-        following=asked.after(found.following),
-        paged=bool(lists.cursor()),
     )

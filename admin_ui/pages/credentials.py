@@ -5,7 +5,7 @@ from typing import Any
 
 from quart import Blueprint, Response
 
-from admin_ui import proof, session, words
+from admin_ui import once, proof, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
@@ -33,8 +33,8 @@ async def _one(person_id: str, credential_id: str) -> dict[str, Any]:
     }
 
 
-def _back(person_id: str) -> Response:
-    return go("person.show", person_id=person_id)
+def _back(person_id: str, done: str) -> Response:
+    return go("person.show", person_id=person_id, done=done)
 
 
 @blueprint.get("/<credential_id>/revoke")
@@ -60,7 +60,34 @@ async def revoke(person_id: str, credential_id: str) -> Response:
     await core().credentials.revoke(
         CredentialId(credential_id), reasons[given], session.actor()
     )
-    return _back(person_id)
+    return _back(person_id, "revocation-asked")
+
+
+async def _renewable(person_id: str, credential_id: str) -> dict[str, Any]:
+    """A person and one of their credentials, which the internal CA can certify.
+
+    Raises:
+        ApplianceError: as `_one`; `CREDENTIAL_STATE` for one that is not in use or
+            that an outside CA certified.
+    """
+    found = await _one(person_id, credential_id)
+    credential = found["credential"]
+    if credential.outside or credential.state is not CredentialState.ACTIVE:
+        raise ApplianceError(
+            ErrorCode.CREDENTIAL_STATE, params={"estado": credential.state.value}
+        )
+    return found
+
+
+@blueprint.get("/<credential_id>/renew")
+async def ask_renew(person_id: str, credential_id: str) -> Response:
+    """`GET …/credentials/{id}/renew`: what it means.
+
+    Raises:
+        ApplianceError: as `renew`.
+    """
+    found = await _renewable(person_id, credential_id)
+    return await page("credential_renew.html", **found)
 
 
 @blueprint.post("/<credential_id>/renew")
@@ -68,16 +95,14 @@ async def renew(person_id: str, credential_id: str) -> Response:
     """`POST …/credentials/{id}/renew`: the internal CA certifies the key again.
 
     Raises:
-        ApplianceError: `CREDENTIAL_STATE` for what an outside CA certified.
+        ApplianceError: `CREDENTIAL_STATE` for one that is not in use or that an
+            outside CA certified.
     """
-    found = await _one(person_id, credential_id)
-    credential = found["credential"]
-    if credential.outside:
-        raise ApplianceError(
-            ErrorCode.CREDENTIAL_STATE, params={"estado": credential.state.value}
-        )
-    await core().certificates.renew(credential.id, session.actor())
-    return _back(person_id)
+    credential = (await _renewable(person_id, credential_id))["credential"]
+    asked = await core().views.renewals(credential.person)
+    if credential.id not in asked or not asked[credential.id].is_open:
+        await core().certificates.renew(credential.id, session.actor())
+    return _back(person_id, "renewal-asked")
 
 
 @blueprint.get("/<credential_id>/chain")
@@ -103,13 +128,27 @@ async def import_chain(person_id: str, credential_id: str) -> Response:
     except ApplianceError as exc:
         faults = faults_of(exc, {"cadena": "file", "BUSY": "file"})
         return await again("credential_chain.html", faults, **found)
-    return _back(person_id)
+    return _back(person_id, "chain-imported")
+
+
+@blueprint.get("/pin")
+async def ask_pin(person_id: str) -> Response:
+    """`GET …/credentials/pin`: that the earlier PIN ends, and the own code."""
+    view = await core().views.person(PersonId(person_id))
+    instead_of = once.stamp(await core().revocation_pins.made(view.row.id))
+    return await page("pin_new.html", faults=NONE, view=view, instead_of=instead_of)
 
 
 @blueprint.post("/pin")
 async def new_pin(person_id: str) -> Response:
     """`POST …/credentials/pin`: a new revocation PIN, shown this once."""
     view = await core().views.person(PersonId(person_id))
+    made = await core().revocation_pins.made(view.row.id)
+    # Before the code: one that was used is said to be wrong.
+    faults = once.check(made) or await proof.confirm()
+    if faults:
+        instead_of = once.stamp(made)
+        return await again("pin_new.html", faults, view=view, instead_of=instead_of)
     pin = await core().revocation_pins.renew(view.row.id, session.actor())
     base_url = core().settings.web.base_url
     return await page("pin_created.html", view=view, pin=pin, base_url=base_url)

@@ -45,7 +45,7 @@ async def add(code: str) -> Response:
             origin=origin,
             **await _listed(code),
         )
-    return go("domains.show", code=code)
+    return go("domains.show", code=code, done="domain-added")
 
 
 @blueprint.get("/allow")
@@ -86,4 +86,4 @@ async def remove(code: str, domain_id: str) -> Response:
     """`POST …/domains/{id}/remove`."""
     await _domain(code, domain_id)
     await core().integrators.remove_domain(session.actor(), domain_id)
-    return go("domains.show", code=code)
+    return go("domains.show", code=code, done="domain-removed")

@@ -1,14 +1,14 @@
 """Integrators: the list, a new one, and one of them at a glance."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from quart import Blueprint, Response, url_for
 
 from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, again, faults_of, go, page
-from appliance.domain.console import IntegratorFilter, IntegratorNumbers
+from appliance.domain.console import IntegratorFilter, IntegratorNumbers, Page
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import IntegratorView
 
@@ -16,7 +16,19 @@ blueprint = Blueprint("integrators", __name__, url_prefix="/admin/integrators")
 _OFFERED = 20
 """Integrators that the box offers while somebody types."""
 _NOTHING = IntegratorNumbers(0, 0, 0, 0, None)
+_ONLY: Final[dict[str, str]] = {
+    "blocked": words.N_("blocked origins"),
+    "flagged": words.N_("exposed keys"),
+}
+_NAME = words.N_(
+    "Write a name of up to 120 characters, in one line and without invisible "
+    "characters."
+)
 _FIELDS = {"code": "code", "name": "name", "ALREADY_EXISTS": "code"}
+
+
+def _say_only(value: str) -> str:
+    return words.say(_ONLY.get(value, value))
 
 
 @blueprint.get("")
@@ -27,28 +39,17 @@ async def show() -> Response:
     wanted = IntegratorFilter(
         text=asked.text("q"), blocked=only == "blocked", flagged=only == "flagged"
     )
-    found = await core().views.listed_integrators(wanted, lists.cursor())
+    found: Page[IntegratorView] = Page((), None)
+    if not asked.wrong:
+        found = await core().views.listed_integrators(wanted, lists.cursor())
     numbers = await core().views.integrators()
-    labels = {
-        "blocked": words.N_("blocked origins"),
-        "flagged": words.N_("exposed keys"),
-    }
-    return await page(
-        "integrators.html",
-        rows=[(view, numbers.get(view.id, _NOTHING)) for view in found.rows],
-        asked=asked,
-        chips=asked.chips(
-            [
-                ("q", words.say("Search"), lists.plain),
-                (
-                    "only",
-                    words.say("Only with"),
-                    lambda value: words.say(labels.get(value, value)),
-                ),
-            ]
-        ),
-        following=asked.after(found.following),
-        paged=bool(lists.cursor()),
+    named = [
+        ("q", words.say("Search"), lists.plain),
+        ("only", words.say("Only with"), _say_only),
+    ]
+    rows = [(view, numbers.get(view.id, _NOTHING)) for view in found.rows]
+    return await lists.show(
+        "integrators.html", asked, named, found.following, rows=rows
     )
 
 
@@ -56,7 +57,7 @@ async def show() -> Response:
 async def options() -> Response:
     """`GET /admin/integrators/options?integrator=`: those that a text may name."""
     asked = lists.asked("integrators.options", "integrator")
-    wanted = IntegratorFilter(text=asked.text("integrator"))
+    wanted = IntegratorFilter(text=asked.text("integrator")[: lists.LONGEST])
     found = (await core().views.listed_integrators(wanted)).rows
     return await page("parts/integrator_options.html", found=found[:_OFFERED])
 
@@ -75,14 +76,14 @@ async def create() -> Response:
     try:
         made = await core().integrators.create(session.actor(), code, name)
     except ApplianceError as exc:
-        faults = faults_of(exc, _FIELDS)
+        faults = faults_of(exc, _FIELDS, {"name": _NAME})
         if exc.code is ErrorCode.ALREADY_EXISTS:
             there = await core().integrators.get(code)
             to = words.say("See %(name)s", name=there.name)
             link = (to, url_for("integrators.summary", code=code))
             faults = replace(faults, links={"code": link})
         return await again("integrator_new.html", faults, code=code, name=name)
-    return go("integrators.summary", code=made.code)
+    return go("integrators.summary", code=made.code, done="integrator-created")
 
 
 @blueprint.get("/<code>")
@@ -104,7 +105,7 @@ async def set_prefix(code: str) -> Response:
         context = await _summary(await core().integrators.get(code))
         told = faults_of(exc, {"event_prefix": "event_prefix"})
         return await again("integrator.html", told, chosen=chosen, **context)
-    return go("integrators.summary", code=code)
+    return go("integrators.summary", code=code, done="saved")
 
 
 async def _summary(view: IntegratorView) -> dict[str, Any]:
@@ -133,9 +134,9 @@ async def rename(code: str) -> Response:
         await core().integrators.change(session.actor(), code, name=name)
     except ApplianceError as exc:
         view = await core().integrators.get(code)
-        faults = faults_of(exc, _FIELDS)
+        faults = faults_of(exc, _FIELDS, {"name": _NAME})
         return await again("integrator_name.html", faults, view=view, name=name)
-    return go("integrators.summary", code=code)
+    return go("integrators.summary", code=code, done="saved")
 
 
 @blueprint.get("/<code>/disable")
@@ -149,11 +150,11 @@ async def ask_disable(code: str) -> Response:
 async def disable(code: str) -> Response:
     """`POST /admin/integrators/{code}/disable`."""
     await core().integrators.disable(session.actor(), code)
-    return go("integrators.summary", code=code)
+    return go("integrators.summary", code=code, done="integrator-disabled")
 
 
 @blueprint.post("/<code>/enable")
 async def enable(code: str) -> Response:
     """`POST /admin/integrators/{code}/enable`."""
     await core().integrators.enable(session.actor(), code)
-    return go("integrators.summary", code=code)
+    return go("integrators.summary", code=code, done="integrator-enabled")

@@ -177,4 +177,4 @@ async def revoke(code: str, key_id: str) -> Response:
     key = await _key(code, key_id)
     if key.revoked is None:
         await core().integrators.revoke_key(session.actor(), key_id)
-    return go("keys.show", code=code)
+    return go("keys.show", code=code, done="key-revoked")

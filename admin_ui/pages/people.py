@@ -5,7 +5,7 @@ from quart import Blueprint, Response, url_for
 from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, page
-from appliance.domain.console import PeopleFilter
+from appliance.domain.console import Page, PeopleFilter, PersonRow
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.people import checked_person
@@ -19,7 +19,7 @@ _FIELDS = {
     "ALREADY_EXISTS": "cuil",
     "NOT_A_TRIAL": "vouched_by",
 }
-_SOUND = {"cuil": "20267565393", "name": "A", "email": "a@a", "locale": "es"}
+_SOUND = {"cuil": "20267565393", "name": "A", "email": "a@a.a", "locale": "es"}
 """Values that are right, to try one field at a time."""
 _WAYS = {
     VouchedBy.OFFICER.value: VouchedBy.OFFICER,
@@ -40,22 +40,15 @@ async def show() -> Response:
         state=asked.word("state", PersonState),
         locked=bool(asked.text("locked")),
     )
-    found = await core().views.people(wanted, lists.cursor())
-    chips = asked.chips(
-        [
-            ("q", words.say("Search"), lists.plain),
-            ("state", words.say("State"), _say_state),
-            ("locked", words.say("Signing password"), lambda _: words.say("locked")),
-        ]
-    )
-    return await page(
-        "people.html",
-        found=found,
-        asked=asked,
-        chips=chips,
-        following=asked.after(found.following),
-        paged=bool(lists.cursor()),
-    )
+    found: Page[PersonRow] = Page((), None)
+    if not asked.wrong:
+        found = await core().views.people(wanted, lists.cursor())
+    named = [
+        ("q", words.say("Search"), lists.plain),
+        ("state", words.say("State"), _say_state),
+        ("locked", words.say("Signing password"), lambda _: words.say("locked")),
+    ]
+    return await lists.show("people.html", asked, named, found.following, found=found)
 
 
 @blueprint.get("/new")

@@ -1,10 +1,8 @@
 """One person: certificate, lock, link, and whether they may do anything."""
 
-from typing import Final
+from quart import Blueprint, Response
 
-from quart import Blueprint, Response, request
-
-from admin_ui import proof, session, words
+from admin_ui import once, proof, session
 from admin_ui.core import core
 from admin_ui.pages.credentials import is_revoked
 from admin_ui.render import NONE, again, go, page, qr_code
@@ -16,25 +14,6 @@ from appliance.domain.vocab import CredentialState, PersonState, RequestState
 
 blueprint = Blueprint("person", __name__, url_prefix="/admin/people/<person_id>")
 _SHOWN = 5
-_DONE: Final = {
-    "unlocked": words.N_("The signing password is unlocked."),
-    "forgotten": words.N_("The failed tries are forgotten."),
-    "disabled": words.N_("The person is disabled."),
-    "enabled": words.N_("The person is enabled again."),
-}
-"""What was just done, by the word in the address."""
-
-
-def _done(view: PersonView, *, attacked: object) -> str:
-    """What the page confirms; empty for nothing, and for what is not so any more."""
-    word = request.args.get("done", "")
-    holds = {
-        "unlocked": view.row.locked_at is None,
-        "forgotten": not attacked,
-        "disabled": view.row.state is PersonState.DISABLED,
-        "enabled": view.row.state is PersonState.ACTIVE,
-    }
-    return words.say(_DONE[word]) if holds.get(word) else ""
 
 
 async def _found(person_id: str) -> PersonView:
@@ -50,27 +29,64 @@ async def show(person_id: str) -> Response:
     is_active = view.row.state is PersonState.ACTIVE
     revoked = is_active and is_revoked(credentials)
     # One who enrolled anew has the revoked one still, and a key that is being made.
-    making = revoked and await core().views.is_key_coming(view.row.id)
+    key = await core().views.asked_key(view.row.id)
+    making = revoked and key is not None and key.is_open
+    failed = key if key is not None and key.has_failed else None
+    renewals = await core().views.renewals(view.row.id)
     attacked = await core().failed_tries.attacked_person(view.row.id)
     return await page(
         "parts/certificates.html" if is_partial() else "person.html",
         view=view,
         credentials=credentials,
         attacked=attacked,
-        done=_done(view, attacked=attacked),
         now=core().clock.now(),
         # Enrolled, and the HSM has not made key and certificate yet.
-        waiting=making or (is_active and not credentials),
+        waiting=making or (is_active and not credentials and failed is None),
+        failed=failed if is_active and (revoked or not credentials) else None,
+        renewals=renewals,
         revoked=revoked and not making,
-        moving=any(c.state is CredentialState.REVOKING for c in credentials),
+        moving=any(c.state is CredentialState.REVOKING for c in credentials)
+        or any(renewal.is_open for renewal in renewals.values()),
         requests=requests.rows[:_SHOWN],
     )
 
 
+async def _invited(person_id: str) -> PersonView:
+    """Somebody who has not enrolled yet.
+
+    Raises:
+        ApplianceError: `PERSON_STATE`.
+    """
+    view = await _found(person_id)
+    if view.row.state is not PersonState.INVITED:
+        raise ApplianceError(
+            ErrorCode.PERSON_STATE, params={"state": view.row.state.value}
+        )
+    return view
+
+
+@blueprint.get("/link")
+async def ask_renew(person_id: str) -> Response:
+    """`GET /admin/people/{id}/link`: that the earlier link ends.
+
+    Raises:
+        ApplianceError: `PERSON_STATE` for one who has enrolled.
+    """
+    view = await _invited(person_id)
+    return await page("person_link.html", faults=NONE, view=view)
+
+
 @blueprint.post("/link")
 async def renew(person_id: str) -> Response:
-    """`POST /admin/people/{id}/link`: a new link; the earlier one ends."""
-    view = await _found(person_id)
+    """`POST /admin/people/{id}/link`: a new link; the earlier one ends.
+
+    Raises:
+        ApplianceError: `PERSON_STATE` for one who has enrolled.
+    """
+    view = await _invited(person_id)
+    faults = once.check(view.invited_until)
+    if faults:
+        return await again("person_link.html", faults, view=view)
     made = await core().invitations.renew(session.actor(), view.row.cuil)
     return await page("person_invited.html", made=made, row=view.row)
 

@@ -68,4 +68,4 @@ async def change(code: str) -> Response:
         told = Faults(general=words.say("Choose an option from the list."))
         return await again("profile.html", told, chosen=chosen, **await _context(code))
     await core().integrators.set_profile(session.actor(), code, wishes)
-    return go("profile.show", code=code)
+    return go("profile.show", code=code, done="saved")

@@ -6,16 +6,17 @@ from typing import Any, Final
 
 from quart import Blueprint, Response, request
 
-from admin_ui import lists, session, times, words
+from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import is_partial, uploads
-from appliance.domain.console import IntegratorFilter, RequestFilter
+from appliance.console.views import RequestHistory
+from appliance.domain.console import IntegratorFilter, Page, RequestFilter, RequestRow
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
 from appliance.domain.requests.levels import ProfileWishes, reaches
-from appliance.domain.requests.request import LEGAL_MOVES
+from appliance.domain.requests.request import LEGAL_MOVES, RequestView
 from appliance.domain.vocab import RequestState, SignatureLevel
 from appliance.requests.intake import IntakeOrder
 from appliance.web.document_warnings import DAMAGES, FINDINGS
@@ -70,29 +71,22 @@ async def show() -> Response:
         state=asked.word("state", RequestState),
         integrator=await lists.integrator_code(asked),
         person=PersonId(asked.text("person")) if asked.text("person") else None,
-        since=times.read_since(asked.text("since"), "since"),
-        before=times.read_until(asked.text("until"), "until"),
+        since=asked.since("since"),
+        before=asked.until("until"),
     )
-    found = await core().views.requests(wanted, lists.cursor())
+    found: Page[RequestRow] = Page((), None)
+    if not asked.wrong:
+        found = await core().views.requests(wanted, lists.cursor())
     person = await _say_person(asked)
-    chips = asked.chips(
-        [
-            ("q", words.say("Search"), lists.plain),
-            ("state", words.say("State"), _say_state),
-            ("integrator", words.say("Integrator"), lists.plain),
-            ("person", words.say("Signer"), lambda _: person),
-            ("since", words.say("From"), lists.plain),
-            ("until", words.say("Until"), lists.plain),
-        ]
-    )
-    return await page(
-        "requests.html",
-        found=found,
-        asked=asked,
-        chips=chips,
-        following=asked.after(found.following),
-        paged=bool(lists.cursor()),
-    )
+    named = [
+        ("q", words.say("Search"), lists.plain),
+        ("state", words.say("State"), _say_state),
+        ("integrator", words.say("Integrator"), lists.plain),
+        ("person", words.say("Signer"), lambda _: person),
+        ("since", words.say("From"), lists.plain),
+        ("until", words.say("Until"), lists.plain),
+    ]
+    return await lists.show("requests.html", asked, named, found.following, found=found)
 
 
 async def _form(typed: dict[str, str], faults: Faults = NONE) -> Response:
@@ -142,7 +136,7 @@ async def create() -> Response:
         )
     except ApplianceError as exc:
         return await _form(typed, faults_of(exc, _FIELDS))
-    return go("requests.one", number=str(made))
+    return go("requests.one", number=str(made), done="request-created")
 
 
 def _wrong(typed: dict[str, str]) -> dict[str, str]:
@@ -154,11 +148,34 @@ def _wrong(typed: dict[str, str]) -> dict[str, str]:
         wrong["integrator"] = words.say("Write the integrator's code or name.")
     if typed["level"] and typed["level"] not in set(SignatureLevel):
         wrong["level"] = words.say("Choose an option from the list.")
+    wrong |= _wrong_signers(typed)
     if days and not (is_number and 1 <= int(days) <= _DAYS_AT_MOST):
         wrong["days"] = words.say(
             "Write a number of days from 1 to %(most)s.", most=_DAYS_AT_MOST
         )
     return wrong
+
+
+def _wrong_signers(typed: dict[str, str]) -> dict[str, str]:
+    """What is wrong with the CUILs: field to sentence."""
+    wrong: dict[str, str] = {}
+    for name, read in (("cuil", parse_cuil), ("then", _read_then)):
+        try:
+            read(typed[name])
+        except ApplianceError as exc:
+            wrong |= faults_of(exc, _FIELDS).fields
+    return wrong
+
+
+def _read_then(text: str) -> tuple[str, ...]:
+    """The CUILs of those who sign after the first, in order.
+
+    Raises:
+        FieldInvalidError: `then`.
+    """
+    if not text:
+        return ()
+    return tuple(parse_cuil(cuil, "then") for cuil in _BETWEEN.split(text))
 
 
 def _order(typed: dict[str, str], file_name: str) -> IntakeOrder:
@@ -167,7 +184,7 @@ def _order(typed: dict[str, str], file_name: str) -> IntakeOrder:
     Raises:
         FieldInvalidError: `cuil` or `then`.
     """
-    days, level, then = typed["days"], typed["level"], typed["then"]
+    days, level = typed["days"], typed["level"]
     return IntakeOrder(
         integrator_code=typed["integrator"],
         cuil=parse_cuil(typed["cuil"]),
@@ -175,9 +192,7 @@ def _order(typed: dict[str, str], file_name: str) -> IntakeOrder:
         expires=core().clock.now() + timedelta(days=int(days)) if days else None,
         origin=ORIGIN,
         actor=session.actor(),
-        then=tuple(parse_cuil(cuil, "then") for cuil in _BETWEEN.split(then))
-        if then
-        else (),
+        then=_read_then(typed["then"]),
         wishes=ProfileWishes(SignatureLevel(level) if level else None),
     )
 
@@ -205,7 +220,7 @@ async def one(number: str) -> Response:
         steps=found.steps,
         story=found.story,
         moving=view.state in _MOVING,
-        cancellable=RequestState.CANCELLED in LEGAL_MOVES[view.state],
+        cancellable=_cancellable(view),
         findings=[FINDINGS[kind] for kind in view.inspection.findings],
         damages=[DAMAGES[kind] for kind in view.repair.damage] if view.repair else [],
     )
@@ -244,7 +259,19 @@ async def signed(number: str) -> Response:
 async def ask_cancel(number: str) -> Response:
     """`GET /admin/requests/{id}/cancel`: what it means."""
     found = await core().views.request(_id(number))
-    return await page("request_cancel.html", faults=NONE, found=found)
+    told = words.say("This request's state does not allow that any more.")
+    faults = NONE if _cancellable(found.view) else Faults(general=told)
+    return await page("request_cancel.html", **_cancel(found, faults))
+
+
+def _cancel(found: RequestHistory, faults: Faults) -> dict[str, Any]:
+    """What the page that asks shows; the button only while it can do anything."""
+    cancellable = _cancellable(found.view)
+    return {"found": found, "faults": faults, "cancellable": cancellable}
+
+
+def _cancellable(view: RequestView) -> bool:
+    return RequestState.CANCELLED in LEGAL_MOVES[view.state]
 
 
 @blueprint.post("/<digits:number>/cancel")
@@ -254,5 +281,5 @@ async def cancel(number: str) -> Response:
         await core().requests.cancel(_id(number), session.actor())
     except ApplianceError as exc:
         found = await core().views.request(_id(number))
-        return await again("request_cancel.html", faults_of(exc), found=found)
-    return go("requests.one", number=number)
+        return await again("request_cancel.html", **_cancel(found, faults_of(exc)))
+    return go("requests.one", number=number, done="request-cancelled")

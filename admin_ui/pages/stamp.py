@@ -41,6 +41,9 @@ _CHOICE: Final = {"": None, "yes": True, "no": False}
 async def show(code: str) -> Response:
     """`GET …/stamp`; the fields of the signing command in the address."""
     asked = lists.asked("stamp.show", *_NAMES)
+    if asked.wrong:
+        context = await _context(code, asked)
+        return await again("stamp.html", asked.faults, **context)
     try:
         params = _params(asked)
     except FieldInvalidError as exc:
@@ -133,7 +136,7 @@ async def show_logo(code: str) -> Response:
         await core().logos.show(file.content, session.actor(), code)
     except ApplianceError as exc:
         return await _again(code, faults_of(exc, _LOGO_FIELDS))
-    return go("stamp.show", code=code)
+    return go("stamp.show", code=code, done="logo-set")
 
 
 async def _again(code: str, faults: Faults) -> Response:
@@ -146,4 +149,4 @@ async def _again(code: str, faults: Faults) -> Response:
 async def drop_logo(code: str) -> Response:
     """`POST …/stamp/logo/remove`: the installation's again, or none."""
     await core().logos.drop(session.actor(), code)
-    return go("stamp.show", code=code)
+    return go("stamp.show", code=code, done="logo-removed")

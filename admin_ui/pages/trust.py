@@ -56,7 +56,7 @@ async def add() -> Response:
         )
     except ApplianceError as exc:
         return await again("trust_new.html", _faults(exc), typed=typed)
-    return go("trust.show")
+    return go("trust.show", done="root-added")
 
 
 def _faults(error: ApplianceError) -> Faults:
@@ -95,4 +95,4 @@ async def ask_remove(anchor_id: str) -> Response:
 async def remove(anchor_id: str) -> Response:
     """`POST /admin/trust/{id}/remove`."""
     await core().trust.remove(session.actor(), anchor_id)
-    return go("trust.show")
+    return go("trust.show", done="root-removed")

@@ -36,6 +36,10 @@ _FAULTS: Final = {
     "motivo": "Choose an option from the list.",
     "confirmo": "Confirm that you understand it.",
 }
+_MISSING: Final = {
+    "cuil": "The CUIL is missing.",
+    "pin": "The revocation PIN is missing.",
+}
 
 
 @blueprint.route(PATH, methods=["GET", "POST"])
@@ -93,7 +97,9 @@ def _faults(typed: Mapping[str, str]) -> dict[str, str]:
         wrong.add("motivo")
     if typed["confirmo"] != "si":
         wrong.add("confirmo")
-    return {name: told for name, told in _FAULTS.items() if name in wrong}
+    missing = {name: told for name, told in _MISSING.items() if not typed[name]}
+    told = {**_FAULTS, **missing}
+    return {name: told[name] for name in _FAULTS if name in wrong}
 
 
 def _form(

@@ -43,7 +43,9 @@ def register(actions: "_Subparsers[argparse.ArgumentParser]") -> None:
     passwd = actions.add_parser("passwd", help="a new password; ends the sessions")
     passwd.add_argument("name")
     passwd.add_argument(
-        "--password-file", type=Path, help="file with the password, of 12 bytes or more"
+        "--password-file",
+        type=Path,
+        help="file with the password, of 12 characters or more",
     )
     handle(passwd, _passwd)
 

@@ -61,7 +61,9 @@ def register(commands: "_Subparsers[argparse.ArgumentParser]") -> None:
     )
     user.add_argument("name", help="a-z, 0-9, . - and _, 2 to 40")
     user.add_argument(
-        "--password-file", type=Path, help="file with the password, of 12 bytes or more"
+        "--password-file",
+        type=Path,
+        help="file with the password, of 12 characters or more",
     )
     handle(user, _create_user)
     console_users.register(user_parts)

@@ -37,7 +37,7 @@ from appliance.domain.console import (
     read_search,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.hsm_tasks import AskedTask, WorkerStatus
 from appliance.domain.ids import IntegratorId, PersonId, RequestId
 from appliance.domain.integrators.integrators import IntegratorView
 from appliance.domain.ports import LookupIndex, Sealer
@@ -309,12 +309,17 @@ class ConsoleViews:
             )
             return AuditPage(page, await _names(transaction, page.rows))
 
-    async def is_key_coming(self, person: PersonId) -> bool:
-        """Whether the HSM has yet to make a key that somebody asked for."""
+    async def asked_key(self, person: PersonId) -> AskedTask | None:
+        """The newest key that a person asked for; None for one who has not enrolled."""
         async with self._store.read() as transaction:
-            return bool(
-                await HsmTaskStore(transaction).open_for(person, TaskKind.ISSUE)
-            )
+            asked = await HsmTaskStore(transaction).of_person(person, TaskKind.ISSUE)
+        return asked[-1] if asked else None
+
+    async def renewals(self, person: PersonId) -> dict[str, AskedTask]:
+        """The newest renewal of each of a person's credentials, by its id."""
+        async with self._store.read() as transaction:
+            asked = await HsmTaskStore(transaction).of_person(person, TaskKind.RENEW)
+        return {str(task.given["credential"]): task for task in asked}
 
     async def chains(
         self, cursor: str = ""

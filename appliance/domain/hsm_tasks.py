@@ -1,5 +1,6 @@
 """HSM tasks, and who is alive to do them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -37,6 +38,27 @@ class TaskStatus:
     state: TaskState
     output: dict[str, object]
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTask:
+    """A task about a person: what was asked for, and how it stands."""
+
+    given: Mapping[str, object]
+    state: TaskState
+    reason: str
+    """Why it failed: a code, or a phrase for operators; empty for any other."""
+    created: datetime
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it waits or runs."""
+        return self.state in {TaskState.WAITING, TaskState.RUNNING}
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ended without what was asked for."""
+        return self.state is TaskState.FAILED
 
 
 @dataclass(frozen=True, slots=True)

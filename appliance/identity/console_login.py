@@ -30,6 +30,7 @@ from appliance.domain.integrators.integrators import (
 )
 from appliance.domain.login import AttemptKind
 from appliance.domain.ports import LookupIndex, Sealer
+from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import Environment, EventKind
 from appliance.identity import totp
 from appliance.identity.console_login_attempts import (
@@ -49,7 +50,7 @@ _STRIDE: Final = timedelta(seconds=60)
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,39}", re.ASCII)
 _TOKEN_BYTES: Final = 32
 _LONGEST: Final = 128
-_LEAST_BYTES: Final = 12
+_LEAST_CHARS: Final = 12
 """Of a password: it opens the whole console."""
 
 
@@ -67,15 +68,16 @@ def console_password(password: str) -> bytes:
     """A new password of an administrator, as it is hashed.
 
     Args:
-        password: 12 to 1024 bytes.
+        password: 12 characters or more in NFC, up to 1024 bytes of UTF-8.
 
     Raises:
         FieldInvalidError: `password`.
     """
-    encoded = normalize(password)
-    if len(encoded) < _LEAST_BYTES:
-        raise FieldInvalidError("password", f"{_LEAST_BYTES} to {MAX_BYTES} bytes")
-    return encoded
+    if len(nfc(password, MAX_BYTES) or "") < _LEAST_CHARS:
+        raise FieldInvalidError(
+            "password", f"{_LEAST_CHARS} characters or more, up to {MAX_BYTES} bytes"
+        )
+    return normalize(password)
 
 
 def session_indexes(
@@ -129,7 +131,7 @@ class ConsoleLogin:
         Args:
             actor: for the audit.
             name: a-z, 0-9, dot, hyphen and underscore, 2 to 40.
-            password: 12 to 1024 bytes.
+            password: 12 characters or more, up to 1024 bytes.
 
         Returns:
             The user, and the TOTP enrolment, shown once.

@@ -166,7 +166,7 @@ class ConsoleUsers:
         """See whether a password will do.
 
         Args:
-            password: 12 to 1024 bytes.
+            password: 12 characters or more, up to 1024 bytes.
 
         Raises:
             FieldInvalidError: `password`.
@@ -187,7 +187,7 @@ class ConsoleUsers:
         Args:
             actor: for the audit.
             name: of the administrator.
-            password: 12 to 1024 bytes.
+            password: 12 characters or more, up to 1024 bytes.
             witness: the second administrator, where two are needed.
             keep: token of a session that goes on; empty for none.
 

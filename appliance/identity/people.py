@@ -18,7 +18,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import NewPerson, Person, parse_cuil
 from appliance.domain.ids import PersonId, TaskId, new_id
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.text.unicode_nfc import nfc
+from appliance.domain.text.unicode_nfc import is_line, nfc
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
 from appliance.identity.login import account_indexes, email_index, refuse_known_email
@@ -31,7 +31,15 @@ from appliance.people.person_store import PersonStore
 from appliance.pki.issuance import Issuance, IssuePlan
 from appliance.pki.revocation_pins import RevocationPins
 
-_EMAIL: Final = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}", re.ASCII)
+_ATOM: Final = r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_EMAIL: Final = re.compile(
+    rf"(?=[^@]{{1,64}}@[^@]{{1,189}}\Z){_ATOM}(?:\.{_ATOM})*"
+    rf"@(?:localhost|{_LABEL}(?:\.{_LABEL})+)",
+    re.ASCII,
+)
+"""An address in lower case: atoms with dots between them, and a domain in full; no
+quoted name and no address literal. Source: RFC 5321, 4.1.2."""
 _NAME_BYTES: Final = 64
 """What a common name in a certificate may have (X.520, ub-common-name)."""
 
@@ -190,6 +198,22 @@ def check_differ(login: bytes, signing: bytes) -> None:
         raise FieldInvalidError("signing_password", "not the login password")
 
 
+def _checked_name(name: str) -> str:
+    """A name as the certificate will have it: in NFC, single spaces.
+
+    Raises:
+        FieldInvalidError: `name`.
+    """
+    typed = (nfc(name, _NAME_BYTES) or "").strip()
+    name = " ".join(typed.split())
+    sound = is_line(typed) and name.isprintable() and any(map(str.isalpha, name))
+    if not sound or len(name.encode()) > _NAME_BYTES:
+        raise FieldInvalidError(
+            "name", f"1 to {_NAME_BYTES} printable bytes, of which a letter"
+        )
+    return name
+
+
 def checked_person(
     cuil: str,
     name: str,
@@ -209,9 +233,7 @@ def checked_person(
     Raises:
         FieldInvalidError: a field has no allowed value.
     """
-    name = " ".join((nfc(name, _NAME_BYTES) or "").split())
-    if not name or len(name.encode()) > _NAME_BYTES or not name.isprintable():
-        raise FieldInvalidError("name", f"1 to {_NAME_BYTES} printable bytes")
+    name = _checked_name(name)
     email = email.strip().lower()
     if not _EMAIL.fullmatch(email):
         raise FieldInvalidError("email", "name@domain")

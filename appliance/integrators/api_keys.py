@@ -22,7 +22,7 @@ from appliance.domain.integrators.integrators import (
     NewKey,
 )
 from appliance.domain.ports import LookupIndex
-from appliance.domain.text.unicode_nfc import nfc
+from appliance.domain.text.unicode_nfc import is_line, nfc
 from appliance.domain.vocab import Environment, EventKind
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.session_store import SessionStore
@@ -256,10 +256,11 @@ def words(text: str, field: str, longest: int) -> str:
         longest: most characters.
 
     Raises:
-        FieldInvalidError: empty, too long, or not printable.
+        FieldInvalidError: empty, too long, of more than one line, or not printable.
     """
-    text = " ".join((nfc(text, longest) or "").split())
-    if not text or len(text) > longest or not text.isprintable():
+    typed = (nfc(text, longest) or "").strip()
+    text = " ".join(typed.split())
+    if not text or not is_line(typed) or len(text) > longest or not text.isprintable():
         raise FieldInvalidError(field, f"1 to {longest} printable characters")
     return text
 

@@ -24,7 +24,7 @@ from appliance.core.leased_queue import LeasedQueue
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.activation import Seal
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import EndedTask, TaskClaim, TaskStatus
+from appliance.domain.hsm_tasks import AskedTask, EndedTask, TaskClaim, TaskStatus
 from appliance.domain.ids import PersonId, TaskId
 from appliance.domain.vocab import TaskKind, TaskState
 from appliance.keys.sealed_key_store import (
@@ -103,6 +103,23 @@ class HsmTaskStore(LeasedQueue):
             .limit(1)
         )
         return (await self._connection.execute(query)).first() is not None
+
+    async def of_person(self, person: PersonId, kind: TaskKind) -> list[AskedTask]:
+        """All tasks of that kind about a person, newest last."""
+        rows = await self._connection.execute(
+            select(
+                hsm_task.c.input,
+                hsm_task.c.state,
+                hsm_task.c.reason,
+                hsm_task.c.created,
+            )
+            .where(hsm_task.c.person == person, hsm_task.c.kind == kind.value)
+            .order_by(hsm_task.c.created, hsm_task.c.id)
+        )
+        return [
+            AskedTask(row.input, TaskState(row.state), row.reason, row.created)
+            for row in rows
+        ]
 
     async def seals(self, task: TaskId) -> list[Seal]:
         """What stands sealed for a task, by host."""

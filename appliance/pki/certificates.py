@@ -131,7 +131,7 @@ class Certificates:
         task = TaskId(new_id())
         given = _given(held.id)
         await HsmTaskStore(transaction).add(
-            task, TaskKind.RENEW, given, self._clock.now()
+            task, TaskKind.RENEW, given, self._clock.now(), person=held.person
         )
         told = {"person": held.person, **given}
         transaction.audit.add(task_created(task, TaskKind.RENEW, actor, told))

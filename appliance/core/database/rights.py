@@ -103,7 +103,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     },
     "revocation_pin": {
         _API: "SELECT, INSERT, UPDATE (phc, made)",
-        _ADMIN: "SELECT (person), INSERT, UPDATE (phc, made)",
+        _ADMIN: "SELECT (person, made), INSERT, UPDATE (phc, made)",
     },
     # Keys and certificates. Workers with the HSM alone add them.
     "credential": {

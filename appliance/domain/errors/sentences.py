@@ -196,7 +196,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.DOCUMENT_EMPTY: "The document is empty.",
     ErrorCode.DOCUMENT_MISMATCH: "The file sent is not the request's document.",
     ErrorCode.DOCUMENT_TOO_LARGE: "The document is larger than {limit} bytes.",
-    ErrorCode.FILENAME: "The file name is not an acceptable PDF name.",
+    ErrorCode.FILENAME: (
+        "The file name must end in .pdf, not begin with a dot, and have no slashes or "
+        "other special characters; up to 255 bytes."
+    ),
     ErrorCode.PDF_MALFORMED: "The file cannot be read as a PDF.",
     ErrorCode.PDF_PASSWORD_NEEDED: "The PDF does not open without its password.",
     ErrorCode.PDF_ENCRYPTED: (

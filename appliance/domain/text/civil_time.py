@@ -68,6 +68,25 @@ def day_and_time(at: datetime, lang: str, *, seconds: bool = False) -> str:
     return civil(at).strftime(f"{day} {clock}")
 
 
+def day_alone(at: datetime, lang: str) -> str:
+    """The day of a time: `22/11/2026`, in English `2026-11-22`.
+
+    Args:
+        at: aware.
+        lang: `es` or `en`.
+    """
+    return civil(at).strftime(_DAYS["es" if lang == "es" else "en"])
+
+
+def time_alone(at: datetime) -> str:
+    """The time of day, to the minute: `14:38`.
+
+    Args:
+        at: aware.
+    """
+    return civil(at).strftime("%H:%M")
+
+
 def with_zone(at: datetime, lang: str) -> str:
     """The same where nothing else says the zone: `22/11/2026 14:38 (UTC-3)`.
 

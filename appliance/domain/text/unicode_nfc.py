@@ -6,6 +6,18 @@ _DECOMPOSED = 4
 """Characters of a typed text for each that is left: a base letter and its marks."""
 
 
+_BREAKS = frozenset({"Cc", "Zl", "Zp"})
+
+
+def is_line(text: str) -> bool:
+    """Whether a text has neither line breaks nor other control characters.
+
+    Args:
+        text: as typed, of a bounded length.
+    """
+    return all(unicodedata.category(char) not in _BREAKS for char in text)
+
+
 def nfc(text: str, longest: int) -> str | None:
     """The NFC form of a text, or None for one that is longer than any that is taken.
 

@@ -96,10 +96,14 @@ def other_pages(town: Town) -> list[Stop]:
         Stop("request-pending", f"/admin/requests/{town.pending}"),
         Stop("request-signed", f"/admin/requests/{town.signed}"),
         Stop("audit-filtered", "/admin/audit?event=domain.added"),
-        Stop("person-confirmed", f"{signer}?done=enabled"),
+        Stop("audit-wrong", "/admin/audit?q=ana&request=abc"),
+        Stop("person-link", f"/admin/people/{town.invited}/link"),
+        Stop("pin-new", f"{signer}/credentials/pin"),
+        Stop("credential-renew", f"{credential}/renew"),
         Stop("administrator", other),
         Stop("administrator-disable", f"{other}/disable"),
         Stop("administrator-enable", f"{other}/enable"),
+        Stop("administrator-sessions", f"{other}/sessions"),
         Stop("administrator-tries", f"{other}/tries"),
         Stop("administrator-totp", f"{other}/totp"),
         Stop("administrator-password", f"{other}/password"),
@@ -154,7 +158,7 @@ async def test_every_answer_to_a_form_is_sound(
         ("person-wrong", "/admin/people/new", {"cuil": "1", "email": "x"}),
         ("unlock-wrong", f"/admin/people/{town.locked.id}/unlock", {"code": "1"}),
         ("request-wrong", "/admin/requests/new", {"cuil": "1", "days": "x"}),
-        ("invited-again", f"/admin/people/{town.invited}", {}),
+        ("invited-again", f"/admin/people/{town.invited}/link", {}),
         ("trust-wrong", "/admin/trust/new", {"fingerprint": "x"}),
         ("chain-wrong", f"{credential}/chain", {}),
         ("revoke-wrong", f"{credential}/revoke", {}),
@@ -168,10 +172,8 @@ async def test_every_answer_to_a_form_is_sound(
     for name, path, fields in forms:
         await page.goto(administrator.url(path))
         await send(look, name, **fields)
-    await page.goto(administrator.url(signer))
-    async with page.expect_navigation():
-        await page.get_by_role("button", name="Generar un PIN nuevo").click()
-    await look.at("pin-created")
+    await page.goto(administrator.url(f"{signer}/credentials/pin"))
+    await send(look, "pin-created", code=administrator.code())
     await page.goto(administrator.url("/admin/account/totp"))
     code = administrator.code()
     await send(look, "own-totp-new", present=administrator.password, code=code)

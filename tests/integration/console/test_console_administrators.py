@@ -109,8 +109,12 @@ async def test_sessions_of_another_end(console: Console, eva: pyotp.TOTP) -> Non
     await come_as(console, "eva", eva, PASSWORD)
     assert "Cerrar las sesiones" in (await console.get(EVA)).text
 
-    await console.post(f"{EVA}/sessions")
+    assert (await console.get(f"{EVA}/sessions")).status == 200
+    assert (await console.post(f"{EVA}/sessions", code="1")).fault_of("code")
+    assert (await console.services.console_users.get("eva")).sessions == 1
+    ended = await console.post(f"{EVA}/sessions", code=console.code())
 
+    assert "sesiones quedaron cerradas" in (await console.get(ended.location)).text
     assert (await console.services.console_users.get("eva")).sessions == 0
     await come_as(console, NAME, console.totp, PASSWORD)
     await console.post(f"/admin/administrators/{NAME}/sessions")

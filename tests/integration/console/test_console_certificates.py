@@ -20,6 +20,7 @@ from appliance.domain.vocab import (
     PersonState,
     RevocationReason,
     TaskKind,
+    TaskState,
 )
 from appliance.identity.console_login import SignIn
 from appliance.identity.enrolment import Choice
@@ -36,7 +37,13 @@ from tests.support.faces.console import (
     open_console,
     write_pki,
 )
-from tests.support.faces.console_forms import audited, sha256, upload
+from tests.support.faces.console_forms import (
+    audited,
+    new_pin,
+    sha256,
+    upload,
+    with_secret,
+)
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
 from tests.support.pki.outside_ca import OutsideCa, bundle, der, ec_key, spki_of
@@ -66,6 +73,16 @@ async def somebody(console: Console) -> tuple[PersonId, Held]:
     return person, await hold(console.services.store, person, CUIL, console.clock.now())
 
 
+async def fail_renewal(console: Console, reason: str) -> None:
+    """Do what a worker does with the one open task when it cannot be done."""
+    now, kinds = console.clock.now(), [TaskKind.RENEW]
+    async with console.services.store.write() as transaction:
+        tasks = HsmTaskStore(transaction)
+        claim = await tasks.claim_next("w", "a", now, timedelta(1), 5, kinds)
+        assert claim is not None
+        assert await tasks.close(claim, TaskState.FAILED, None, reason)
+
+
 async def trust(console: Console, **fields: str) -> Answer:
     """Add the root of `OUTSIDE`."""
     given = {"fingerprint": SHA256, "purpose": "signers", **fields}
@@ -88,7 +105,7 @@ async def test_person_page_tells_the_credential(console: Console) -> None:
     assert f"{held.certificate.serial_number:x}" in text
     for action in ("revoke", "chain"):
         assert f'href="{here}/{action}"' in text
-    assert f'action="{here}/renew"' in text
+    assert f'href="{here}/renew"' in text
     assert "hx-get" not in text
 
 
@@ -156,11 +173,66 @@ async def test_renewal_is_asked_for(console: Console) -> None:
     """A task of the HSM, by the administrator."""
     person, held = await somebody(console)
 
-    answer = await console.post(f"/admin/people/{person}/credentials/{held.id}/renew")
+    here = f"/admin/people/{person}/credentials/{held.id}/renew"
+    assert f"{held.certificate.serial_number:x}" in (await console.get(here)).text
+
+    answer = await console.post(here)
 
     assert answer.status == 303
     event = await audited(console, EventKind.TASK_CREATED)
     assert (event.detail["kind"], event.detail["credential"]) == ("renew", held.id)
+    text = (await console.get(answer.location)).text
+    assert "La renovación quedó pedida." in text
+    assert "Renovación en curso" in text
+    assert "hx-get" in text
+    assert f"{here}" not in text
+    await console.post(here)
+    await audited(console, EventKind.TASK_CREATED)
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("BUSY", "La clave estaba en uso en ese momento"),
+        ("CERTIFICATE_STATE", "la persona estaba deshabilitada"),
+        ("attempts used up", "varias veces"),
+        ("of another CA", "el registro de ese momento"),
+    ],
+)
+async def test_renewal_that_failed_is_told(
+    console: Console, reason: str, told: str
+) -> None:
+    """Why, on the person's page, until another one is asked for."""
+    person, held = await somebody(console)
+    here = f"/admin/people/{person}/credentials/{held.id}/renew"
+    await console.post(here)
+    await fail_renewal(console, reason)
+
+    text = (await console.get(f"/admin/people/{person}")).text
+
+    assert "La renovación pedida el" in text
+    assert told in text
+    assert f'href="{here}"' in text
+    assert "hx-get" not in text
+    console.clock.forward(1)
+    await console.post(here)
+    assert told not in (await console.get(f"/admin/people/{person}")).text
+
+
+async def test_key_that_could_not_be_made_is_told(console: Console) -> None:
+    """The page does not say for ever that the HSM is making it."""
+    person = await with_secret(console)
+    here = f"/admin/people/{person}"
+    assert "El HSM está creando la clave" in (await console.get(here)).text
+
+    now = console.clock.now()
+    async with console.services.store.write() as transaction:
+        assert await HsmTaskStore(transaction).expire(now, now, "attempts used up")
+
+    text = (await console.get(here)).text
+    assert "No se pudo crear la clave." in text
+    assert "El HSM está creando la clave" not in text
+    assert f'href="{here}/credentials/reissue"' in text
 
 
 async def test_chain_is_imported_and_told(console: Console) -> None:
@@ -201,13 +273,36 @@ async def test_new_pin_is_shown_once(console: Console) -> None:
     """On one page; the audit says that there is one, not which."""
     person, _ = await somebody(console)
 
-    answer = await console.post(f"/admin/people/{person}/credentials/pin")
+    here = f"/admin/people/{person}"
+    assert f'href="{here}/credentials/pin"' in (await console.get(here)).text
+
+    answer = await new_pin(console, here)
 
     (pin,) = {str(found) for found in PIN.findall(answer.text)}
     event = await audited(console, EventKind.REVOCATION_PIN_SET)
     assert pin not in str(event)
     for path in (f"/admin/people/{person}", "/admin/audit"):
         assert pin not in (await console.get(path)).text
+
+
+async def test_pin_outlives_a_page_that_is_loaded_anew(console: Console) -> None:
+    """The form sent again, and one without a right code, make no other PIN."""
+    person, _ = await somebody(console)
+    here = f"/admin/people/{person}/credentials/pin"
+    asked = await console.post(here, instead_of="", code="1")
+    assert asked.fault_of("code")
+    assert not PIN.findall(asked.text)
+    form = {"instead_of": "", "code": console.code()}
+    assert PIN.findall((await console.post(here, **form)).text)
+
+    again = await console.post(here, **form)
+
+    assert again.status == 422
+    assert "Ya se generó" in again.text
+    assert not again.fault_of("code")
+    await audited(console, EventKind.REVOCATION_PIN_SET)
+    await console.post(here, instead_of="", code=console.code())
+    await audited(console, EventKind.REVOCATION_PIN_SET)
 
 
 async def test_forgotten_password_begins_anew(console: Console) -> None:

@@ -14,9 +14,11 @@ from tests.support.faces.console_forms import (
     begin_anew,
     change_telephone,
     enter,
+    from_page,
     invitation,
     key_id,
     lock,
+    new_pin,
     open_acme_console,
     open_session,
     proven,
@@ -74,7 +76,7 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
         "people.create": console.post(
             "/admin/people", **invitation(cuil="27301234568", email="eva@demo.example")
         ),
-        "person.renew": console.post(f"/admin/people/{invited}/link"),
+        "person.renew": from_page(console, f"/admin/people/{invited}/link"),
         "person.unlock": console.post(f"{here}/unlock", code=console.code()),
         "requests.create": console.upload("/admin/requests", PDF, "a.pdf", **file),
         "integrators.set_prefix": console.post(f"{HERE}/prefix", event_prefix="acme"),
@@ -82,7 +84,7 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
         "integrators.disable": console.post(f"{HERE}/disable"),
         "integrators.enable": console.post(f"{HERE}/enable"),
         "requests.cancel": console.post("/admin/requests/1/cancel"),
-        "administrators.end_sessions": console.post(f"{eva}/sessions"),
+        "administrators.end_sessions": proven(console, f"{eva}/sessions"),
         "administrators.disable": proven(console, f"{eva}/disable"),
         "administrators.enable": proven(console, f"{eva}/enable"),
         "administrators.reset_totp": proven(console, f"{eva}/totp"),
@@ -99,7 +101,7 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
         "credentials.revoke": console.post(
             f"{here}/credentials/{held.id}/revoke", reason="superseded"
         ),
-        "credentials.new_pin": console.post(f"{here}/credentials/pin"),
+        "credentials.new_pin": new_pin(console, here),
         "credentials.reissue": begin_anew(console, here),
         "trust.add": upload(console, "/admin/trust", bundle(later.root), **trusted),
         "trust.remove": console.post(f"/admin/trust/{anchor.id}/remove"),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from werkzeug.routing import Rule
@@ -271,6 +272,33 @@ async def test_session_ends_after_half_an_hour_without_use(inside: Console) -> N
 
     assert answer.location == "/admin/login?next=%2Fadmin%2Fpeople"
     assert "Tu sesión terminó" in (await inside.get(answer.location)).text
+
+
+@pytest.mark.parametrize(
+    ("header", "page", "kept"),
+    [
+        ("Referer", "/admin/people?q=ana", "/admin/people?q=ana"),
+        ("Referer", "/admin/integrators/acme/name", "/admin/integrators/acme/name"),
+        ("Referer", "/admin/account/totp/confirm", ""),
+        ("Referer", "/otra", ""),
+        ("HX-Current-URL", "/admin/requests/1#story", "/admin/requests/1"),
+    ],
+)
+async def test_sign_in_leads_back_to_the_page_of_a_form(
+    console: Console, header: str, page: str, kept: str
+) -> None:
+    """Whoever sent a form after the end of a session comes back to where it stood."""
+    own = {"Origin": ADMIN_URL, "Sec-Fetch-Site": "same-origin"}
+
+    answer = await console.send(
+        "POST", "/admin/people", headers={**own, header: f"{ADMIN_URL}{page}"}, form={}
+    )
+
+    wanted = f"?{urlencode({'next': kept})}" if kept else ""
+    assert answer.location == f"/admin/login{wanted}"
+    elsewhere = {**own, header: f"https://elsewhere.example{page}"}
+    answer = await console.send("POST", "/admin/people", headers=elsewhere, form={})
+    assert answer.location == "/admin/login"
 
 
 async def test_pages_that_renew_themselves_keep_no_session(inside: Console) -> None:

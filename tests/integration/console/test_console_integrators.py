@@ -60,6 +60,27 @@ async def test_integrator_refused_shows_the_form_again(
     assert "<title>Error: " in answer.text
 
 
+@pytest.mark.parametrize(
+    ("code", "name", "field", "told"),
+    [
+        ("", "A", "code", "Falta el código."),
+        ("-", "A", "code", "que empiece con una letra o un dígito"),
+        ("b", " ", "name", "Falta el nombre."),
+        ("b", "a" * 121, "name", "hasta 120 caracteres"),
+        ("b", "uno\ndos", "name", "en una sola línea"),
+        ("b", "uno\u200bdos", "name", "sin caracteres invisibles"),
+    ],
+)
+async def test_integrator_refused_is_told_the_rule(
+    console: Console, code: str, name: str, field: str, told: str
+) -> None:
+    """What is missing is said to be missing; what is wrong, with its number."""
+    answer = await console.post("/admin/integrators", code=code, name=name)
+
+    assert told in answer.fault_of(field)
+    assert (await console.get("/admin/integrators/b")).status == 404
+
+
 async def test_markup_in_a_name_stays_text(console: Console) -> None:
     """What people type is never markup."""
     await console.post("/admin/integrators", code="x", name="<script>alert(1)</script>")
@@ -251,6 +272,9 @@ async def test_prefix_of_messages_is_set(console: Console) -> None:
     await console.post(f"{HERE}/prefix", event_prefix="firma-sur")
     assert "firma-sur.ready" in (await console.get(HERE)).text
 
+    for typed in ("mal prefix", "9x", "é", "a" * 33):
+        refused = await console.post(f"{HERE}/prefix", event_prefix=typed)
+        assert "empiece con a-z" in refused.fault_of("event_prefix"), typed
     wrong = await console.post(f"{HERE}/prefix", event_prefix="Firma Sur")
     assert wrong.status == 422
     assert wrong.fault_of("event_prefix")

@@ -17,6 +17,7 @@ from tests.support.faces.console_forms import (
     ANA,
     ANA_DIGITS,
     audited,
+    from_page,
     invitation,
     lock,
     open_acme_console,
@@ -93,10 +94,28 @@ async def test_new_link_ends_the_earlier_one(console: Console) -> None:
     """A lost link is replaced from the person's page."""
     person = await console.person(enrolled=False)
 
-    answer = await console.post(f"/admin/people/{person}/link")
+    answer = await from_page(console, f"/admin/people/{person}/link")
 
     assert answer.status == 200
     assert len(re.findall(r"/alta/[A-Za-z0-9_-]{43}", answer.text)) == 1
+
+
+async def test_new_link_outlives_a_page_that_is_loaded_anew(console: Console) -> None:
+    """The same form again makes no other link: the one just copied works on."""
+    person = await console.person(enrolled=False)
+    here = f"/admin/people/{person}/link"
+    before = (await console.front.views.person(person)).invited_until
+    assert before is not None
+    console.clock.forward(1)
+    form = {"instead_of": before.isoformat()}
+    made = await console.post(here, **form)
+    (code,) = set(re.findall(r"/alta/([A-Za-z0-9_-]{43})", made.text))
+
+    again = await console.post(here, **form)
+
+    assert again.status == 422
+    assert "Ya se generó" in again.text
+    assert (await console.services.enrolment.look(code)).person == person
 
 
 async def test_enrolled_person_gets_no_link(console: Console) -> None:
@@ -123,6 +142,62 @@ async def test_what_is_wrong_with_a_cuil_is_named(
     filled = {"integrator": "acme", "cuil": typed, "days": ""}
     answer = await console.upload("/admin/requests", PDF, "a.pdf", **filled)
     assert told in answer.fault_of("cuil")
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "told"),
+    [
+        ("cuil", "", "Falta el CUIL."),
+        ("name", "", "Falta el nombre."),
+        ("name", "a" * 65, "hasta 64 caracteres"),
+        ("name", "ñ" * 33, "la ñ cuentan por dos"),
+        ("name", "Ana\nNúñez", "en una sola línea"),
+        ("name", "Ana\u200b", "sin caracteres invisibles"),
+        ("name", "¡!…", "con letras"),
+        ("email", "", "Falta el correo electrónico."),
+        ("email", "<a@b.com>", "Escribí"),
+        ("email", "x@y", "Escribí"),
+        ("email", "a..b@demo.example", "Escribí"),
+        ("email", "a@b@demo.example", "Escribí"),
+        ("email", "a@-demo.example", "Escribí"),
+    ],
+)
+async def test_what_is_wrong_with_an_invitation_is_told(
+    console: Console, field: str, typed: str, told: str
+) -> None:
+    """At its field, with the number; what is missing as missing."""
+    answer = await console.post("/admin/people", **invitation(**{field: typed}))
+
+    assert answer.status == 422
+    assert told in answer.fault_of(field)
+
+
+@pytest.mark.parametrize("email", ["o'ana+firma.1@sub.demo.example", "ana@localhost"])
+async def test_address_of_any_atoms_is_taken(console: Console, email: str) -> None:
+    """What RFC 5321 lets stand without quotes is an address."""
+    answer = await console.post("/admin/people", **invitation(email=email))
+
+    assert answer.status == 200
+
+
+async def test_link_is_told_until_when(console: Console) -> None:
+    """Day and time, as they are said."""
+    made = await console.post("/admin/people", **invitation())
+
+    assert re.search(r"hasta el \d\d/\d\d/\d{4} a las \d\d:\d\d\.", made.text)
+
+
+async def test_error_leads_back_to_whom_it_is_about(console: Console) -> None:
+    """A form of an old tab ends on a page with the way to what it was about."""
+    person = await console.person()
+    here = f"/admin/people/{person}"
+    assert (await console.post(f"{here}/disable")).status == 303
+
+    answer = await console.post(f"{here}/disable")
+
+    assert answer.status == 409
+    assert f'href="{here}"' in answer.text
+    assert "Ir a la página de la persona" in answer.text
 
 
 async def test_certificate_is_told_in_full(console: Console) -> None:
@@ -163,27 +238,27 @@ async def test_lock_is_lifted_after_the_officers_code(console: Console) -> None:
 
     answer = await console.post(f"/admin/people/{person}/unlock", code=console.code())
 
-    assert answer.location == f"/admin/people/{person}?done=unlocked"
+    assert answer.location == f"/admin/people/{person}"
     event = await audited(console, EventKind.PERSON_UNLOCKED)
     assert event.detail["before"] == {"counted": 10, "locked": True}
     assert event.detail["after"] == {"counted": 0, "locked": False}
     assert (await console.front.views.person(person)).row.locked_at is None
 
 
-async def test_what_was_done_is_confirmed_while_it_is_so(console: Console) -> None:
-    """Once, on the page that follows; no address makes the page say what is not."""
+async def test_what_was_done_is_confirmed_once(console: Console) -> None:
+    """On the page that follows; no address makes a page say what was not done."""
     person = await with_secret(console)
     here = f"/admin/people/{person}"
     told = "La contraseña de firma quedó desbloqueada."
     await lock(console, person)
-    assert told not in (await console.get(f"{here}?done=unlocked")).text
 
     answer = await console.post(f"{here}/unlock", code=console.code())
 
+    partial = await console.get(answer.location, **{"HX-Request": "true"})
+    assert told not in partial.text
     assert told in (await console.get(answer.location)).text
     assert told not in (await console.get(here)).text
     assert "quedó" not in (await console.get(f"{here}?done=disabled")).text
-    assert "quedó" not in (await console.get(f"{here}?done=x")).text
     stopped = await console.post(f"{here}/disable")
     assert (
         "La persona quedó deshabilitada." in (await console.get(stopped.location)).text

@@ -158,6 +158,9 @@ async def test_request_tells_all_its_faults_at_once(console: Console) -> None:
     wanted = "Escribí el código o el nombre del integrador."
     assert answer.fault_of("integrator") == wanted
     assert "de 1 a 3650" in answer.fault_of("days")
+    empty = await console.post("/admin/requests")
+    assert empty.fault_of("cuil") == "Falta el CUIL."
+    assert empty.fault_of("file")
 
 
 async def test_request_knows_the_only_integrator(console: Console) -> None:
@@ -258,9 +261,12 @@ async def test_pending_request_is_cancelled_after_being_asked(console: Console) 
     assert f"{here}/cancel" not in page
     assert "Vence" not in page
     await audited(console, EventKind.REQUEST_CANCELLED)
+    assert "La solicitud quedó cancelada." in page
     again = await console.post(f"{here}/cancel")
     assert again.status == 422
-    assert "ya no lo permite" in again.text
+    for shown in (again, await console.get(f"{here}/cancel")):
+        assert "ya no lo permite" in shown.text
+        assert 'data-kind="danger"' not in shown.text
     assert (await console.post("/admin/requests/999/cancel")).status == 404
 
 

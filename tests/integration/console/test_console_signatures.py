@@ -49,6 +49,24 @@ async def test_profile_is_chosen_and_taken_back(console: Console) -> None:
     assert chosen.detail["before"] == back.detail["after"] == USUAL
 
 
+async def test_every_change_is_told(console: Console) -> None:
+    """Once, at the top of the page that follows."""
+    changes = [
+        (f"{HERE}/profile", {"level": "B-B", "policy": "", "digest": ""}, "guardado"),
+        (f"{HERE}/prefix", {"event_prefix": "acme"}, "guardado"),
+        (f"{HERE}/name", {"name": "ACME"}, "guardado"),
+        (f"{HERE}/domains", {"origin": "https://app.example"}, "quedó autorizado"),
+        (f"{HERE}/disable", {}, "El integrador quedó deshabilitado."),
+        (f"{HERE}/enable", {}, "El integrador quedó habilitado de nuevo."),
+    ]
+    for path, fields, told in changes:
+        answer = await console.post(path, **fields)
+        notice = (await console.get(answer.location)).text.partition("<main")[2]
+        assert '<div class="notice" role="status">' in notice, path
+        assert told in notice, path
+        assert 'class="notice"' not in (await console.get(answer.location)).text
+
+
 async def test_profile_of_no_list_is_refused(console: Console) -> None:
     """Nothing changes."""
     answer = await console.post(PROFILE, level="B-Z", policy="", digest="")

@@ -286,6 +286,29 @@ async def test_offer_of_a_totp_is_of_one_session_and_short(
         users.offered_totp(mine.session, sealed)
 
 
+@pytest.mark.parametrize(
+    ("password", "is_taken"),
+    [
+        ("ñ" * 7, False),
+        ("n\u0303" * 11, False),
+        ("a" * 11, False),
+        ("ñ" * 12, True),
+        ("ñ" * 512, True),
+        ("ñ" * 513, False),
+    ],
+)
+async def test_password_is_counted_in_characters(
+    integrator_services: IntegratorServices, password: str, is_taken: bool
+) -> None:
+    """Twelve of them, as the sentence says; the most is in bytes."""
+    users = integrator_services.console_users
+    if is_taken:
+        users.check_password(password)
+        return
+    with pytest.raises(FieldInvalidError):
+        users.check_password(password)
+
+
 async def test_secret_changed_while_somebody_signs_in_opens_nothing(
     integrator_services: IntegratorServices,
 ) -> None:

@@ -175,6 +175,21 @@ async def test_page_speaks_the_language_of_its_link(
     assert found.headers["Location"] == f"/verificar/{CODE}?lang=en"
 
 
+async def test_revocation_tells_what_is_missing(client: HttpClient) -> None:
+    """An empty field is said to be missing, a wrong one to be wrong."""
+    for cuil, pin, told in (
+        ("", "", ("Falta el CUIL.", "Falta el PIN de revocación.")),
+        ("1", "x" * 65, ("último dígito correcto", "12 letras y números")),
+    ):
+        answer = await client.post(
+            "/revocar", form={"cuil": cuil, "pin": pin}, headers=BROWSER
+        )
+        page = await answer.get_data(as_text=True)
+        assert answer.status_code == 422
+        for words in told:
+            assert words in page
+
+
 async def test_enrolment_tells_every_fault_at_once(
     api_services: ApiServices, client: HttpClient
 ) -> None:

@@ -89,6 +89,19 @@ async def proven(console: Console, path: str, **fields: str) -> Answer:
     return await console.post(path, code=console.code(), **fields)
 
 
+async def from_page(console: Console, path: str, **fields: str) -> Answer:
+    """Open a page with a form, and send that with what the page hides in it."""
+    _, _, shown = (await console.get(path)).text.partition("<main")
+    hidden = re.findall(r'type="hidden" name="([a-z_]+)" value="([^"]*)"', shown)
+    carried = {name: unescape(value) for name, value in hidden}
+    return await console.post(path, **{**carried, **fields})
+
+
+async def new_pin(console: Console, here: str) -> Answer:
+    """Make somebody a revocation PIN, with a code of the moment."""
+    return await from_page(console, f"{here}/credentials/pin", code=console.code())
+
+
 async def change_telephone(console: Console) -> Answer:
     """Take another TOTP for one's own account, which signs in from then on."""
     here = "/admin/account/totp"
