@@ -11,7 +11,7 @@ from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
 from appliance.domain.console import PersonView
 from appliance.domain.credentials import CredentialView
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import CredentialState, RevocationReason
 
@@ -68,15 +68,10 @@ async def renew(person_id: str, credential_id: str) -> Response:
     """`POST …/credentials/{id}/renew`: the internal CA certifies the key again.
 
     Raises:
-        ApplianceError: `CREDENTIAL_STATE` for what an outside CA certified.
+        ApplianceError: `CERTIFICATE_STATE`, `CERTIFICATE_ISSUED_OUTSIDE`.
     """
     found = await _one(person_id, credential_id)
-    credential = found["credential"]
-    if credential.outside:
-        raise ApplianceError(
-            ErrorCode.CREDENTIAL_STATE, params={"estado": credential.state.value}
-        )
-    await core().certificates.renew(credential.id, session.actor())
+    await core().certificates.renew(found["credential"].id, session.actor())
     return _back(person_id)
 
 

@@ -27,6 +27,7 @@ from appliance.domain.errors.exceptions import (
 )
 from appliance.domain.errors.sentences import (
     API_KEY_ELSEWHERE,
+    CHAIN_IN_USE,
     CHECK_DIGIT,
     COMES_WITH,
     LINK_OVER,
@@ -38,6 +39,7 @@ from appliance.domain.errors.sentences import (
 
 __all__ = [
     "API_KEY_ELSEWHERE",
+    "CHAIN_IN_USE",
     "CHECK_DIGIT",
     "COMES_WITH",
     "LINK_OVER",

@@ -117,7 +117,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.SIGN_LOCKED: "Signing is locked after too many wrong passwords.",
     ErrorCode.CERTIFICATE_NOT_USABLE: "No certificate can be used to sign right now.",
     ErrorCode.CERTIFICATE_NOT_FOUND: "There is no such certificate.",
-    ErrorCode.CERTIFICATE_STATE: "The certificate was revoked, or is being revoked.",
+    ErrorCode.CERTIFICATE_STATE: (
+        "The certificate was revoked or replaced, or is being revoked."
+    ),
     ErrorCode.ACTIVATION_EXPIRED: (
         "Signing took too long and was undone; enter the signing password again."
     ),
@@ -155,6 +157,13 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.CERTIFICATE_KEY_DIFFERS: (
         "The certificate of {subject} is of another key than the credential's."
+    ),
+    ErrorCode.CERTIFICATE_ISSUED_HERE: (
+        "This service itself issued the certificate of {subject}: only what an "
+        "external CA issued can be imported."
+    ),
+    ErrorCode.CERTIFICATE_ISSUED_OUTSIDE: (
+        "An external CA issued the certificate, so it is renewed there and not here."
     ),
     ErrorCode.CERTIFICATE_CUIL_MISSING: (
         "The certificate of {subject} has no CUIL in its subject's serialNumber."
@@ -265,6 +274,8 @@ WRONG_TYPES: Final = {
 """Of `FIELD_INVALID`, where a value is of another JSON type; by what it must be."""
 COMES_WITH: Final = "The field {field} is missing: it comes together with {other}."
 """Of `FIELD_INVALID`, where one of two fields is there alone."""
+CHAIN_IN_USE: Final = "The credential signs with that certificate already."
+"""Of `ALREADY_EXISTS`, where a chain comes that is the credential's already."""
 LINK_OVER: Final = (
     "This download link has expired or is not whole: sign in to download the document."
 )
