@@ -180,13 +180,10 @@ def sign_batch(body: Mapping[str, object], conditions: Conditions) -> SignBatch:
 
     Raises:
         FieldInvalidError: a value of another type or out of its range.
-        ApplianceError: `FIELD_UNKNOWN`; `BAD_HEADER` for an If-Match, which can
-            mean one document alone.
+        ApplianceError: `FIELD_UNKNOWN`.
 
     Source: decisions "several at once".
     """
-    if conditions.if_match is not None:
-        raise ApplianceError(ErrorCode.BAD_HEADER)
     read = _SignBatch.read(body)
     return SignBatch(
         requests=tuple(RequestId(request) for request in read.solicitud_ids),

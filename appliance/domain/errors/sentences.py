@@ -5,7 +5,9 @@ from typing import Final
 from appliance.domain.errors.codes import ErrorCode
 
 SENTENCES: Final[dict[ErrorCode, str]] = {
-    ErrorCode.BAD_HEADER: "A header of the request is malformed or repeated.",
+    ErrorCode.BAD_HEADER: (
+        "The first line or a header of the request is malformed or repeated."
+    ),
     ErrorCode.BODY_NOT_OBJECT: "The body must be a JSON object.",
     ErrorCode.BODY_TIMEOUT: "The body took too long to arrive.",
     ErrorCode.BODY_TOO_LARGE: "The body is larger than this service accepts.",
@@ -261,6 +263,15 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.TASK_FAILED: "The HSM task failed: {reason}.",
 }
 """What is said for each code: a msgid with named places, safe for anybody."""
+HEADER_MALFORMED: Final = "The header {field} is malformed."
+HEADER_NOT_HERE: Final = "The header {field} is not allowed here."
+HEADER_REPEATED: Final = "The header {field} came more than once."
+HEADER_CODING: Final = "Of the header {field} only chunked is understood."
+HEADER_OR_LENGTH: Final = "The header {field} cannot come together with Content-Length."
+"""Of `BAD_HEADER`, where it is known which one is wrong."""
+HEADERS_TOO_MANY: Final = "The request has more than {most} headers."
+HEAD_TOO_LARGE: Final = "The headers of the request are larger than {most} bytes."
+"""Of `BAD_HEADER`, where it is all of them."""
 CHECK_DIGIT: Final = (
     "The check digit of {field} does not fit: look at its digits again."
 )
