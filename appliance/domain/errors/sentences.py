@@ -116,7 +116,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.POSITION_OUT_OF_PAGE: "The stamp would not fit entirely on the page.",
     ErrorCode.SIGN_PASSWORD_WRONG: "The signing password is wrong.",
-    ErrorCode.SIGN_LOCKED: "Signing is locked after too many wrong passwords.",
+    ErrorCode.SIGN_LOCKED: (
+        "Signing is locked after too many wrong passwords; ask whoever runs this "
+        "installation."
+    ),
     ErrorCode.CERTIFICATE_NOT_USABLE: "No certificate can be used to sign right now.",
     ErrorCode.CERTIFICATE_NOT_FOUND: "There is no such certificate.",
     ErrorCode.CERTIFICATE_STATE: (
@@ -287,6 +290,15 @@ COMES_WITH: Final = "The field {field} is missing: it comes together with {other
 """Of `FIELD_INVALID`, where one of two fields is there alone."""
 CHAIN_IN_USE: Final = "The credential signs with that certificate already."
 """Of `ALREADY_EXISTS`, where a chain comes that is the credential's already."""
+CONTROL_CHARACTERS: Final = (
+    "The field {field} must have neither control characters nor line breaks."
+)
+NOTHING_TO_SEE: Final = "Nothing in the field {field} would be seen."
+"""Of `FIELD_INVALID`, where a text is as long as it may be."""
+LOGIN_OVER: Final = (
+    "This sign-in has expired or was already used: start again with user and password."
+)
+"""Of `LOGIN_FAILED`, where the user and the password were right before."""
 LINK_OVER: Final = (
     "This download link has expired or is not whole: sign in to download the document."
 )
@@ -295,6 +307,11 @@ API_KEY_ELSEWHERE: Final = (
     "The API key goes in the header X-Api-Key, not in Authorization."
 )
 """Of `API_KEY_MISSING`, where one came as a bearer."""
+POSITION_OF_BOTH: Final = (
+    "The stamp would not fit entirely on the page: x must be within {x}, and y within "
+    "{y}."
+)
+"""Of `POSITION_OUT_OF_PAGE`, where both are wrong."""
 SIGNER_REPEATED: Final = "{cuil} is there more than once: each person signs once."
 SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in turn."
 """Of `FIELD_INVALID`, where each of the signers is well written."""
