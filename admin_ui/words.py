@@ -19,7 +19,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
     SignersInvalidError,
 )
-from appliance.domain.errors.sentences import SENTENCES
+from appliance.domain.errors.sentences import CHAIN_IN_USE, SENTENCES
 from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.trust_store import AnchorPurpose, ExpiringKind
@@ -135,6 +135,8 @@ def reason(code: str) -> str:
     """
     if code in WHY:
         return say(WHY[code])
+    if code in _PLAIN:
+        return say(_PLAIN[ErrorCode(code)])
     if code in ErrorCode.__members__ and "{" not in SENTENCES[ErrorCode(code)]:
         return say(SENTENCES[ErrorCode(code)])
     return say(_OTHER)
@@ -162,6 +164,7 @@ EXISTING: Final = {
     "origin": N_("This origin is allowed already."),
     "name": N_("An administrator has this name already."),
     "credential": N_("This person has a key already."),
+    "cadena": CHAIN_IN_USE,
 }
 """What there is already, by the error's field."""
 

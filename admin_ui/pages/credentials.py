@@ -11,7 +11,7 @@ from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
 from appliance.domain.console import PersonView
 from appliance.domain.credentials import CredentialView
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import CredentialState, RevocationReason
 
@@ -67,12 +67,14 @@ async def _renewable(person_id: str, credential_id: str) -> dict[str, Any]:
     """A person and one of their credentials, which the internal CA can certify.
 
     Raises:
-        ApplianceError: as `_one`; `CREDENTIAL_STATE` for one that is not in use or
-            that an outside CA certified.
+        ApplianceError: as `_one`; `CREDENTIAL_STATE` for one that is not in use,
+            `CERTIFICATE_ISSUED_OUTSIDE`.
     """
     found = await _one(person_id, credential_id)
     credential = found["credential"]
-    if credential.outside or credential.state is not CredentialState.ACTIVE:
+    if credential.outside:
+        raise ApplianceError(ErrorCode.CERTIFICATE_ISSUED_OUTSIDE)
+    if credential.state is not CredentialState.ACTIVE:
         raise ApplianceError(
             ErrorCode.CREDENTIAL_STATE, params={"estado": credential.state.value}
         )
@@ -95,8 +97,7 @@ async def renew(person_id: str, credential_id: str) -> Response:
     """`POST …/credentials/{id}/renew`: the internal CA certifies the key again.
 
     Raises:
-        ApplianceError: `CREDENTIAL_STATE` for one that is not in use or that an
-            outside CA certified.
+        ApplianceError: as `_renewable`; `CERTIFICATE_STATE`.
     """
     credential = (await _renewable(person_id, credential_id))["credential"]
     asked = await core().views.renewals(credential.person)

@@ -27,7 +27,8 @@ async def sign_all() -> Response:
     """`POST /solicitudes/firmar/lote`: one command for several requests."""
     signer = await auth.signer()
     core().tokens.require_fresh(signer)
-    batch = requests.sign_batch(await body.read_object(), query.conditions())
+    conditions = query.conditions(one_document=False)
+    batch = requests.sign_batch(await body.read_object(), conditions)
     outcome = await core().batch_signing.sign(batch, signer)
     status = HTTPStatus.OK if outcome.is_over else HTTPStatus.ACCEPTED
     response = await _told(outcome, status)

@@ -28,6 +28,22 @@ def _whole(most: int) -> Callable[[str], int]:
 
 days = _whole(DAYS_AT_MOST)
 rows = _whole(_ROWS_AT_MOST)
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    """Add how many rows a list has at most.
+
+    Args:
+        parser: of the list.
+    """
+    parser.add_argument(
+        "--limit",
+        type=rows,
+        default=50,
+        help=f"how many at most, 1 to {_ROWS_AT_MOST} (default: %(default)s)",
+    )
+
+
 number = _whole(MAX_REQUEST_ID)
 
 

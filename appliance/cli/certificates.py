@@ -33,7 +33,7 @@ def register(
     certificate = commands.add_parser("certificate", help="signers' certificates")
     parts = certificate.add_subparsers(dest="part", required=True)
     listing = parts.add_parser("list", help="newest first")
-    listing.add_argument("--limit", type=arguments.rows, default=50)
+    arguments.add_limit(listing)
     listing.add_argument("--before", help="serial number: those issued earlier")
     handle(listing, _list)
     show = parts.add_parser("show", help="one certificate, and how it stands")

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from appliance.cli.fronts import handle
-from appliance.cli.terminal import ask, say, show_totp, table
+from appliance.cli.terminal import ask, read_text, say, show_totp, table
+from appliance.domain.errors import FieldInvalidError
 
 if TYPE_CHECKING:
     from appliance.bootstrap import ServiceRegistry
 
 _ACTOR = "operator"
+_ALLOWED = "12 characters or more, up to 1024 bytes"
 _Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
 
 
@@ -85,7 +87,20 @@ def read_password(path: Path | None) -> str:
     """
     if path is None:
         return ask("password")
-    return path.read_text(encoding="utf-8").rstrip("\n")
+    return read_text(path).rstrip("\n")
+
+
+def check_password(front: "ServiceRegistry", password: str) -> None:
+    """Refuse what will not do as an administrator's password.
+
+    Raises:
+        FieldInvalidError: with the limit of administrators, which is narrower than
+            that of all passwords.
+    """
+    try:
+        front.console_users.check_password(password)
+    except FieldInvalidError as exc:
+        raise FieldInvalidError("password", _ALLOWED) from exc
 
 
 async def _list(front: "ServiceRegistry", args: argparse.Namespace) -> int:
@@ -140,6 +155,7 @@ async def _passwd(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     # Whoever there is not is told before a password is asked for.
     await front.console_users.get(args.name)
     password = read_password(args.password_file)
+    check_password(front, password)
     await front.console_users.set_password(_ACTOR, args.name, password)
     say(f"{args.name}: new password, sessions ended")
     return 0

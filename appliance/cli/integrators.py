@@ -76,7 +76,9 @@ def _register_keys(parts: "_Subparsers[argparse.ArgumentParser]") -> None:
     create.add_argument("code", help="of the integrator")
     create.add_argument("label", help="what tells it from others")
     create.add_argument(
-        "--days", type=arguments.days, help="days until it expires, 1 to 3650"
+        "--days",
+        type=arguments.days,
+        help="days until it expires, 1 to 3650 (default: it does not)",
     )
     handle(create, _create_key)
     rotate = actions.add_parser(
@@ -87,7 +89,7 @@ def _register_keys(parts: "_Subparsers[argparse.ArgumentParser]") -> None:
         "--overlap",
         type=arguments.hours(168),
         default=24.0,
-        help="hours that both work, 0 to 168",
+        help="hours that both work, 0 to 168 (default: %(default)s)",
     )
     handle(rotate, _rotate_key)
     revoke = actions.add_parser(
@@ -247,6 +249,7 @@ async def _list_domains(front: "ServiceRegistry", args: argparse.Namespace) -> i
 
 async def _create_user(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     password = console_users.read_password(args.password_file)
+    console_users.check_password(front, password)
     made = await front.console.create_user(_ACTOR, args.name, password)
     say(f"console user {made.user.name}: {made.user.id}")
     show_totp(made.totp_uri)

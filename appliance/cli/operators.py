@@ -5,6 +5,7 @@ and certificates come by HSM tasks that a running signing worker does.
 """
 
 import argparse
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,13 +14,21 @@ from appliance.cli import arguments, people
 from appliance.cli.console_users import add_address, read_address
 from appliance.cli.fronts import handle
 from appliance.cli.signature_options import add_profile, wishes_of
-from appliance.cli.terminal import ask, say, show_totp, table
+from appliance.cli.terminal import (
+    ask,
+    note,
+    read_file,
+    read_text,
+    say,
+    show_totp,
+    table,
+)
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import format_cuil, parse_cuil
 from appliance.domain.ids import RequestId, TaskId
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.requests.request import Signer
-from appliance.domain.vocab import VouchedBy
+from appliance.domain.vocab import PersonState, VouchedBy
 
 if TYPE_CHECKING:
     from appliance.bootstrap import ServiceRegistry
@@ -123,7 +132,7 @@ def _register_request(
     add_profile(create, "the integrator's")
     handle(create, _create_request)
     listing = parts.add_parser("list", help="the newest requests of everybody")
-    listing.add_argument("--limit", type=arguments.rows, default=50)
+    arguments.add_limit(listing)
     handle(listing, _list_requests)
     cancel = parts.add_parser(
         "cancel", help="take a request back, and those that wait for it"
@@ -159,7 +168,7 @@ def _password(path: Path | None, what: str) -> str:
     """One password, from the first line of a file or the terminal."""
     if path is None:
         return ask(what)
-    return path.read_text(encoding="utf-8").partition("\n")[0]
+    return read_text(path).partition("\n")[0]
 
 
 async def _await_credential(front: "ServiceRegistry", task: TaskId) -> int:
@@ -235,7 +244,7 @@ async def _unblock_person(front: "ServiceRegistry", args: argparse.Namespace) ->
 def _passwords(path: Path | None) -> tuple[str, str]:
     """Both passwords, from a file or the terminal."""
     if path is not None:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
         if len(lines) != 2:  # noqa: PLR2004 (login and signing)
             raise SystemExit(f"{path}: must hold two lines, login and signing password")
         return lines[0], lines[1]
@@ -245,10 +254,7 @@ def _passwords(path: Path | None) -> tuple[str, str]:
 async def _create_request(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     from appliance.requests.intake import IntakeOrder  # noqa: PLC0415 (heavy)
 
-    try:
-        pdf = args.file.read_bytes()
-    except OSError as exc:
-        raise SystemExit(f"{args.file}: cannot be read ({exc.strerror})") from exc
+    pdf = read_file(args.file)
     expires = None
     if args.days is not None:
         expires = front.clock.now() + timedelta(days=args.days)
@@ -268,7 +274,25 @@ async def _create_request(front: "ServiceRegistry", args: argparse.Namespace) ->
     )
     for request in requests:
         say(f"solicitud {request}")
+    await _note_who_cannot_sign(front, args.integrator, (first, *others))
     return 0
+
+
+async def _note_who_cannot_sign(
+    front: "ServiceRegistry", integrator: str, cuils: Sequence[str]
+) -> None:
+    """Tell of a request that was taken and that nobody can sign yet."""
+    from appliance.people.person_store import PersonStore  # noqa: PLC0415 (heavy)
+
+    if (await front.integrators.get(integrator)).disabled is not None:
+        note(f"{integrator} is disabled: the console can enable it again")
+    async with front.core.store.read() as transaction:
+        people = [await PersonStore(transaction).by_cuil(cuil) for cuil in cuils]
+    for person in filter(None, people):
+        if person.state is PersonState.INVITED:
+            note(f"{format_cuil(person.cuil)} has to enrol before signing")
+        elif person.state is PersonState.DISABLED:
+            note(f"{format_cuil(person.cuil)} is disabled, and cannot sign")
 
 
 async def _cancel_request(front: "ServiceRegistry", args: argparse.Namespace) -> int:

@@ -14,6 +14,11 @@ def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
+def note(line: str) -> None:
+    """Write a line beside what the command answers, to standard error."""
+    sys.stderr.write(f"note: {line}\n")
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Rows under a head, in columns as wide as they need."""
     lines = [head, *rows]
@@ -47,13 +52,27 @@ def read_file(path: Path) -> bytes:
         path: of the file.
 
     Raises:
-        SettingsError: it cannot be read.
+        SystemExit: it cannot be read.
     """
     try:
         return path.read_bytes()
     except OSError as exc:
-        msg = f"{path}: cannot be read ({exc.strerror})"
-        raise SettingsError(msg) from exc
+        raise SystemExit(f"{path}: cannot be read ({exc.strerror})") from exc
+
+
+def read_text(path: Path) -> str:
+    """Read a file of text that a command was given.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        SystemExit: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return read_file(path).decode()
+    except UnicodeDecodeError as exc:
+        raise SystemExit(f"{path}: is not text in UTF-8") from exc
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -64,13 +83,12 @@ def write_file(path: Path, content: bytes) -> None:
         content: of it.
 
     Raises:
-        SettingsError: it cannot be written.
+        SystemExit: it cannot be written.
     """
     try:
         path.write_bytes(content)
     except OSError as exc:
-        msg = f"{path}: cannot be written ({exc.strerror})"
-        raise SettingsError(msg) from exc
+        raise SystemExit(f"{path}: cannot be written ({exc.strerror})") from exc
 
 
 def ask(what: str) -> str:

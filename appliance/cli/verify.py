@@ -28,8 +28,8 @@ def register(
         "verify",
         help="check the signatures of a PDF by the roots trusted here",
         epilog="Exit status: 0, it is signed and every signature is valid; 1, it is "
-        "not, or it could not be checked; 2, the command is wrong; 75, the database "
-        "is away; 78, the settings are wrong, or the file cannot be read.",
+        "not, or it could not be read or checked; 2, the command is wrong; 75, the "
+        "database is away; 78, the settings are wrong.",
     )
     verify.add_argument("file", type=Path)
     verify.set_defaults(run=_verify)

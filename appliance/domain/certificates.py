@@ -5,6 +5,7 @@ for a column of numbers, and what certificate viewers show.
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -167,6 +168,16 @@ class Revoking:
     """None: certificates of the appliance's own."""
     crl: CrlDraft
     answers: tuple[AnswerDraft, ...]
+
+
+def is_outside(certificate: bytes, issued: Collection[CertificateRecord]) -> bool:
+    """Whether an outside CA issued a certificate: ours keeps what it issues.
+
+    Args:
+        certificate: DER, that a credential has.
+        issued: what ours issued for that credential.
+    """
+    return bool(issued) and all(one.der != certificate for one in issued)
 
 
 def revoked_entry(certificate: CertificateRecord) -> RevokedEntry:

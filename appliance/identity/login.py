@@ -18,7 +18,12 @@ from appliance.core.secrets.password_hashing import Passwords
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import (
+    LOGIN_OVER,
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+)
 from appliance.domain.identity import Person, parse_cuil
 from appliance.domain.ids import PersonId
 from appliance.domain.login import (
@@ -211,7 +216,7 @@ class Login:
         )
         if pending is None:
             await self._wrong(attempt, None, EventKind.LOGIN_OTP_WRONG)
-            raise ApplianceError(ErrorCode.LOGIN_FAILED)
+            raise ApplianceError(ErrorCode.LOGIN_FAILED, sentence=LOGIN_OVER)
         if not await self._use_code(pending, code.strip(" "), attempt):
             await self._wrong(attempt, pending.person, EventKind.LOGIN_OTP_WRONG)
             raise ApplianceError(ErrorCode.OTP_INVALID)

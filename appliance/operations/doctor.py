@@ -57,7 +57,10 @@ def register(
     doctor = commands.add_parser(
         "doctor",
         help="tell what is amiss with this installation, and what to do",
-        epilog="Exit status: 0, all is well; 1, something is not.",
+        epilog="It looks at a machine on which Rúbrica is installed; of a trial, "
+        "`check-config` and `ready` tell. Exit status: 0, all is well; 1, something "
+        "is not; 2, the command is wrong; 78, the settings cannot be used or are a "
+        "trial's, or it is not root that asks.",
     )
     doctor.add_argument(
         "--deep",
@@ -87,14 +90,25 @@ def _doctor(args: argparse.Namespace) -> int:
         settings = load_settings(system.SETTINGS)
         parts = container_looks.parts(args.compose, settings, deep=deep)
         return _tell(parts, args.only, ())
+    file = args.settings.absolute()
+    # Before who asks: a trial is not root's.
+    settings = load_settings(file)
+    if settings.trial:
+        msg = (
+            f"{file}: is a trial's, and doctor looks at the users and units of an "
+            "installed machine; of a trial, `rubrica check-config` and `rubrica "
+            "ready` tell what is amiss"
+        )
+        raise SettingsError(msg)
     if os.geteuid() != 0:
         msg = "doctor: looks at what every role sees: run it as root"
         raise SettingsError(msg)
-    settings = load_settings(system.SETTINGS)
+    if file != system.SETTINGS:
+        say(f"note   units read {system.SETTINGS}; here it is {file}")
     others = left_out()
     if others:
         say(f"none   {', '.join(others)}: masked, not of this host")
-    return _tell(_parts(settings, deep=deep), args.only, others)
+    return _tell(_parts(settings, file, deep=deep), args.only, others)
 
 
 def _tell(
@@ -131,26 +145,26 @@ def _tell(
 
 
 def _parts(
-    settings: Settings, *, deep: bool
+    settings: Settings, file: Path, *, deep: bool
 ) -> dict[str, Callable[[], Iterator[Finding]]]:
-    """What is looked at, in order."""
+    """What is looked at, in order; `file` has the settings."""
     parts: dict[str, Callable[[], Iterator[Finding]]] = {
         "units": lambda: looks.look_at_units(settings),
         "folders": looks.look_at_folders,
         "PINs": lambda: look_at_pins(settings),
-        "settings": looks.look_at_settings,
-        "database": lambda: _look_by("database", "check"),
-        "documents": lambda: _look_by("documents", "check"),
+        "settings": lambda: looks.look_at_settings(file),
+        "database": lambda: _look_by(file, "database", "check"),
+        "documents": lambda: _look_by(file, "documents", "check"),
         "service": lambda: looks.look_at_service(settings),
         "disk": lambda: looks.look_at_disk(settings),
         "clock": looks.look_at_clock,
         "backups": lambda: _look_at_backups(settings),
     }
     if deep:
-        parts["HSM"] = lambda: _look_by("hsm", "check", "--quick")
-        parts["audit"] = lambda: _look_by("audit", "verify")
+        parts["HSM"] = lambda: _look_by(file, "hsm", "check", "--quick")
+        parts["audit"] = lambda: _look_by(file, "audit", "verify")
         if settings.environment is Environment.PREPROD:
-            parts["sample"] = lambda: _look_by("sample")
+            parts["sample"] = lambda: _look_by(file, "sample")
     return parts
 
 
@@ -162,8 +176,9 @@ def _look_at_backups(settings: Settings) -> Iterator[Finding]:
     yield from look_at_backups(settings)
 
 
-def _look_by(*arguments: str) -> Iterator[Finding]:
-    """What a command of ours finds amiss."""
-    lines = looks.faults_of(system.rubrica_command(*arguments))
+def _look_by(file: Path, *arguments: str) -> Iterator[Finding]:
+    """What a command of ours finds amiss, by the settings of a file."""
+    command = system.rubrica_command(*arguments, settings_file=file)
+    lines = looks.faults_of(command)
     if lines:
         yield Finding(lines[-1], "rubrica " + " ".join(arguments))

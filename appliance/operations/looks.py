@@ -165,17 +165,22 @@ def owned(path: Path) -> str:
     return f"{state.st_mode & 0o7777:04o} {user} {group}"
 
 
-def look_at_settings() -> Iterator[Finding]:
+def look_at_settings(file: Path = system.SETTINGS) -> Iterator[Finding]:
     """Faults of the settings and of the files that they name, by role and user.
 
     Roles that are not of this host have none of their files here.
+
+    Args:
+        file: the settings.
     """
     told: set[str] = set()
     others = left_out()
     for role in (*ROLES, "migrate"):
         if role in others:
             continue
-        command = system.rubrica_command("check-config", "--role", role)
+        command = system.rubrica_command(
+            "check-config", "--role", role, settings_file=file
+        )
         # The program itself: the other one has it run as root.
         command[0] = str(Path(command[0]).with_name("rubrica"))
         options = unit_options(role, terminal=False)

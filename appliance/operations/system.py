@@ -66,10 +66,15 @@ def rubrica(*arguments: str) -> str:
     return run(*rubrica_command(*arguments))
 
 
-def rubrica_command(*arguments: str) -> list[str]:
-    """The command line of `rubrica`."""
+def rubrica_command(*arguments: str, settings_file: Path = SETTINGS) -> list[str]:
+    """The command line of `rubrica`.
+
+    Args:
+        arguments: after the settings.
+        settings_file: absolute.
+    """
     program = Path(sys.executable).with_name("rubrica-as-role")
-    return [str(program), "--settings", str(SETTINGS), *arguments]
+    return [str(program), "--settings", str(settings_file), *arguments]
 
 
 def psql(folder: str, port: int) -> list[str]:

@@ -14,7 +14,10 @@ from appliance.core.unit_of_work import Store
 from appliance.domain.certificates import (
     CertificateRecord,
     CertificateView,
+    is_outside,
 )
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import (
     CertificateKind,
@@ -104,6 +107,15 @@ class CertificateStore(Store):
             .order_by(certificate.c.issued.desc(), certificate.c.serial)
         )
         return [record_of(row) for row in rows]
+
+    async def check_ours(self, held: Credential) -> None:
+        """Refuse a credential that an outside CA certified: ours takes no place of it.
+
+        Raises:
+            ApplianceError: `CERTIFICATE_ISSUED_OUTSIDE`.
+        """
+        if is_outside(held.certificate, await self.of_credential(held.id)):
+            raise ApplianceError(ErrorCode.CERTIFICATE_ISSUED_OUTSIDE)
 
     async def views(self, limit: int, before: str | None) -> list[CertificateView]:
         """Signers' certificates, newest first."""

@@ -87,7 +87,8 @@ class Certificates:
             fails as `BUSY` while the key is in use.
 
         Raises:
-            ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`.
+            ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`;
+                `CERTIFICATE_ISSUED_OUTSIDE` for what an outside CA certified.
         """
         async with self._store.write() as transaction:
             held = await CredentialStore(transaction).get(credential, lock=True)
@@ -95,6 +96,7 @@ class Certificates:
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
             if held.state is not CredentialState.ACTIVE:
                 raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
+            await CertificateStore(transaction).check_ours(held)
             return await self._ask_renewal(transaction, held, actor)
 
     async def renew_due(

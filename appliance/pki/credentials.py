@@ -11,10 +11,15 @@ from cryptography import x509
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
-from appliance.domain.certificates import CertificateRecord, serial_text
+from appliance.domain.certificates import is_outside, serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.credentials import CredentialView
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import (
+    CHAIN_IN_USE,
+    ApplianceError,
+    ChainRefusedError,
+    ErrorCode,
+)
 from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, TaskId
 from appliance.domain.trust_store import AnchorPurpose
@@ -123,9 +128,11 @@ class Credentials:
             The credential with its new certificate.
 
         Raises:
-            ChainRefusedError: the chain does not fit (see `check_chain`).
+            ChainRefusedError: the chain does not fit (see `check_chain`), or
+                `CERTIFICATE_ISSUED_HERE`.
             ApplianceError: `CREDENTIAL_NOT_FOUND`; `CREDENTIAL_STATE` for one
-                that is not in use; `BUSY` while a signature is being made with
+                that is not in use; `ALREADY_EXISTS` for what it signs with
+                already; `BUSY` while a signature is being made with
                 it, which is finished with the certificate that it began with.
         """
         anchors = await self._trust.roots(AnchorPurpose.SIGNERS)
@@ -136,6 +143,7 @@ class Credentials:
             person = await PersonStore(transaction).get(held.person)
             expected = Expected(held.spki, person.cuil if person else "")
             checked = check_chain(pem, expected, anchors, now)
+            await _check_new(transaction, held, checked)
             if await ActivationStore(transaction).any_in_hand(credential):
                 raise ApplianceError(ErrorCode.BUSY)
             return await self._replace(transaction, held, checked, actor)
@@ -202,6 +210,30 @@ def _require(held: Credential, fits: bool) -> None:  # noqa: FBT001 (a condition
         )
 
 
+async def _check_new(
+    transaction: Transaction, held: Credential, checked: CheckedChain
+) -> None:
+    """Refuse a certificate of the internal CA, and the chain that is in use.
+
+    Raises:
+        ChainRefusedError: `CERTIFICATE_ISSUED_HERE`.
+        ApplianceError: `ALREADY_EXISTS`.
+    """
+    issued = await CertificateStore(transaction).of_credential(held.id)
+    if any(one.der == checked.certificate for one in issued):
+        made = x509.load_der_x509_certificate(checked.certificate)
+        raise ChainRefusedError(
+            ErrorCode.CERTIFICATE_ISSUED_HERE, 0, subject=name_of(made.subject)
+        )
+    if (held.certificate, held.chain) == (checked.certificate, checked.issuers):
+        raise ApplianceError(
+            ErrorCode.ALREADY_EXISTS,
+            params={"field": "cadena"},
+            extras={"field": "cadena"},
+            sentence=CHAIN_IN_USE,
+        )
+
+
 def _facts(held: Credential) -> dict[str, object]:
     made = x509.load_der_x509_certificate(held.certificate)
     return {
@@ -236,14 +268,9 @@ async def view_of(transaction: Transaction, held: Credential) -> CredentialView:
         not_after=held.not_after,
         vouched_by=held.vouched_by,
         sha256=hashlib.sha256(held.certificate).hexdigest(),
-        outside=_is_outside(held, issued),
+        outside=is_outside(held.certificate, issued),
         certificate=held.certificate,
         chain=held.chain,
         reason=revoked.reason if revoked else None,
         revoked_at=revoked.revoked_at if revoked else None,
     )
-
-
-def _is_outside(held: Credential, issued: list[CertificateRecord]) -> bool:
-    """Whether an outside CA certified it: ours keeps what it issues."""
-    return bool(issued) and all(one.der != held.certificate for one in issued)

@@ -23,7 +23,6 @@ from appliance.keys.hsm_task_events import task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
-from appliance.pki.validation.trust_store import FormerCertificateStore
 from appliance.signing.activations.activation_store import ActivationStore
 
 
@@ -53,8 +52,8 @@ class Renewal:
         """Read what a `renew` task is about.
 
         Raises:
-            ApplianceError: `CERTIFICATE_STATE`: the credential is not active,
-                or its person is not, or an outside CA certified it.
+            ApplianceError: `CERTIFICATE_STATE`: the credential is not active;
+                `PERSON_STATE`: its person is not; `CERTIFICATE_ISSUED_OUTSIDE`.
         """
         wanted = CredentialId(str(claim.input["credential"]))
         async with self._store.read() as transaction:
@@ -77,7 +76,7 @@ class Renewal:
             False when another claim came since.
 
         Raises:
-            ApplianceError: `CERTIFICATE_STATE` as in `order`; `BUSY` while a
+            ApplianceError: as in `order`; `BUSY` while a
                 signature is being made with the certificate before it, which
                 its finish phase still needs.
         """
@@ -121,15 +120,17 @@ async def _order(transaction: Transaction, wanted: CredentialId) -> RenewalOrder
     """Read what is to be renewed.
 
     Raises:
-        ApplianceError: `CERTIFICATE_STATE`.
+        ApplianceError: see `Renewal.order`.
     """
     credential = await CredentialStore(transaction).get(wanted)
     if credential is None or credential.state is not CredentialState.ACTIVE:
         raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
-    if await FormerCertificateStore(transaction).of_credential(wanted):
-        # An outside CA certified it meanwhile: ours does not take its place.
-        raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
+    await CertificateStore(transaction).check_ours(credential)
     person = await PersonStore(transaction).get(credential.person)
-    if person is None or person.state is not PersonState.ACTIVE:
-        raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
+    if person is None:
+        raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+    if person.state is not PersonState.ACTIVE:
+        raise ApplianceError(
+            ErrorCode.PERSON_STATE, params={"state": person.state.value}
+        )
     return RenewalOrder(person, credential)

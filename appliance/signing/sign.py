@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from structlog.contextvars import bind_contextvars
@@ -23,7 +23,6 @@ from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.docmdp_policy import check_permitted
 from appliance.domain.activation import (
     SIGNING_PASSWORD,
     Activation,
@@ -31,20 +30,16 @@ from appliance.domain.activation import (
     ActivationKey,
     activation_data,
 )
-from appliance.domain.appearance.details import StampDetails
-from appliance.domain.appearance.stamp import lay_out
-from appliance.domain.appearance.text import StampSigner
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential, Person
+from appliance.domain.identity import Credential
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.ports import CompletionNotifier, Subscription, WorkNotifier
 from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.request import (
     RequestView,
     SignCommand,
-    SignedDocumentView,
     Signer,
     SignOutcome,
 )
@@ -59,6 +54,12 @@ from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
+from appliance.signing.signing_rules import (
+    check_document,
+    check_signable,
+    repeated,
+    standing,
+)
 
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
 
@@ -82,6 +83,8 @@ class _Found:
     """What is not signed, and why."""
     going_on: list[ActivationId] = field(default_factory=list)
     """Activations that other calls made, which sign some of them."""
+    is_key_new: bool = False
+    """Whether its idempotency key stands for nothing yet."""
     fresh: dict[RequestId, RequestView] = field(default_factory=dict)
     """Those that are to be begun, in the order of signing."""
 
@@ -201,6 +204,9 @@ class Signing:
         activation = ActivationId(new_id())
         if found.going_on and not found.fresh:
             activation = found.going_on[0]
+            if found.is_key_new:
+                async with self._store.write() as transaction:
+                    await self._bind_key(transaction, command, signer)
         bind_contextvars(activation=activation)
         # Listened to before the commit: no news of it is missed.
         async with self._completion_notifier.subscribe(activation) as subscription:
@@ -256,6 +262,7 @@ class Signing:
             )
             if used is not None and used != command.sha256():
                 raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+            found.is_key_new = used is None
         for request, view in own.items():
             try:
                 if repeated(view, fingerprints[request]):
@@ -358,6 +365,9 @@ class Signing:
         views = await RequestStore(transaction).named(fresh, lock=True)
         begun, refused = _still_to_begin(fresh, views, command.params, signer)
         if not begun:
+            if len(refused) < len(fresh):
+                # Others began what this call would: it repeats theirs.
+                await self._bind_key(transaction, command, signer)
             return refused
         if unlock is None:
             # Changed since it was checked: what was typed opens nothing now.
@@ -365,11 +375,8 @@ class Signing:
         credential = context.credential
         if credential.id not in unlock:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        await self._bind_key(transaction, command, signer)
         now = self._clock.now()
-        if command.idempotency_key is not None:
-            await IdempotencyStore(transaction).remember(
-                signer.person, command.idempotency_key, command.sha256(), now
-            )
         new = Activation(
             id=activation,
             person=signer.person,
@@ -390,6 +397,22 @@ class Signing:
         for consent in consents:
             transaction.audit.add(consent)
         return refused
+
+    async def _bind_key(
+        self, transaction: Transaction, command: SignCommand | SignBatch, signer: Signer
+    ) -> None:
+        """Have a call's idempotency key, if any, stand for its command from now on.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`: another call has used it meanwhile.
+        """
+        if command.idempotency_key is not None:
+            await IdempotencyStore(transaction).remember(
+                signer.person,
+                command.idempotency_key,
+                command.sha256(),
+                self._clock.now(),
+            )
 
     async def _outcome(
         self, request: RequestId, fingerprint: str, subscription: Subscription
@@ -499,100 +522,3 @@ def _consent(
             "factors": list(new.factors),
         },
     )
-
-
-def repeated(view: RequestView, fingerprint: str) -> bool:
-    """Whether this call repeats one that is done or going on.
-
-    Raises:
-        ApplianceError: `ALREADY_SIGNED`, `IN_PROGRESS` or `STATE`.
-
-    Source: decisions "repeating firmar".
-    """
-    if view.state is RequestState.PENDING:
-        return False
-    same = view.params_sha256 == fingerprint
-    if view.state is RequestState.SIGNED and not same:
-        raise ApplianceError(ErrorCode.ALREADY_SIGNED)
-    if view.state is RequestState.IN_PROGRESS and not same:
-        raise ApplianceError(ErrorCode.IN_PROGRESS)
-    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
-        return True
-    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
-
-
-def check_document(view: RequestView, command: SignCommand, sent: str | None) -> None:
-    """Refuse a document that is not the one the caller means.
-
-    Of a repaired copy, the damaged file that came in is meant as well; whoever
-    says by `If-Match` what was seen must have seen the copy.
-
-    Args:
-        view: the request.
-        command: of the caller.
-        sent: SHA-256 of the file that came with it, hex; None without one.
-
-    Raises:
-        ApplianceError: `DOCUMENT_CHANGED` or `DOCUMENT_MISMATCH`.
-    """
-    if command.if_match is not None and command.if_match != view.sha256:
-        raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
-    meant = {view.sha256, view.repair.original_sha256 if view.repair else None}
-    if sent is not None and sent not in meant:
-        raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
-
-
-def check_signable(
-    view: RequestView,
-    params: SignParameters,
-    person: Person,
-    now: datetime,
-    details: StampDetails,
-) -> None:
-    """Refuse a request that is over, or cannot be signed in this way.
-
-    Args:
-        view: `pendiente`.
-        params: of the command.
-        person: its signer.
-        now: the time.
-        details: what its stamp shows besides.
-
-    Raises:
-        ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`; as
-            of `check_permitted`.
-    """
-    if view.expires is not None and view.expires <= now:
-        raise ApplianceError(
-            ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
-        )
-    named = StampSigner(person.name, person.cuil, person.locale)
-    check_permitted(view, params)
-    lay_out(params, named, now, view.inspection, details)
-
-
-def standing(
-    view: RequestView, signed: SignedDocumentView | None, fingerprint: str
-) -> SignOutcome | None:
-    """The outcome of a command once there is one, whoever carries it out.
-
-    Args:
-        view: the request, which the command was begun on.
-        signed: its signed document, if there is one.
-        fingerprint: of the command.
-
-    Raises:
-        ApplianceError: what ended the attempt; `ALREADY_SIGNED`, `IN_PROGRESS`:
-            it was given back, and another command has come since.
-    """
-    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
-        repeated(view, fingerprint)
-    if view.state is RequestState.SIGNED and signed is not None:
-        return SignOutcome(view.id, signed)
-    if view.state is RequestState.IN_PROGRESS:
-        return None
-    given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
-    # Elsewhere the reason is what the signer wrote.
-    if given_back and view.reason in ErrorCode.__members__:
-        raise ApplianceError(ErrorCode(view.reason))
-    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})

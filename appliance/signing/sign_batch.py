@@ -22,7 +22,8 @@ from appliance.domain.requests.request import RequestView, SignedDocumentView, S
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.batch_store import BatchStore
-from appliance.signing.sign import Signing, standing
+from appliance.signing.sign import Signing
+from appliance.signing.signing_rules import standing
 
 _LOOK_AGAIN_S: Final = 1.0
 """Longest time between two looks at the record."""

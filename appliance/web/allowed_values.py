@@ -13,6 +13,7 @@ from appliance.web import i18n
 _NUMBER: Final = re.compile(r"[0-9]+", re.ASCII)
 _TOLD: Final = frozenset(
     {
+        ErrorCode.BAD_HEADER,
         ErrorCode.FIELD_INVALID,
         ErrorCode.FIELD_MISSING,
         ErrorCode.QUERY_INVALID,
@@ -28,6 +29,7 @@ PHRASES: Final = frozenset(
         "# to # bytes of UTF-#",
         "# to # characters",
         "# to # printable characters",
+        "# to # visible ASCII characters",
         "up to # characters",
         "# digits",
         "# hexadecimal digits, once",

@@ -24,7 +24,14 @@ from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import BaseConverter, RequestRedirect
 
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import (
+    HEADER_OR_LENGTH,
+    HEADER_REPEATED,
+    HEADERS_TOO_MANY,
+    ApplianceError,
+    BadHeaderError,
+    ErrorCode,
+)
 from appliance.domain.requests.request import Signer
 from appliance.settings import Settings
 from appliance.web import (
@@ -181,14 +188,7 @@ def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
         # where a page says what was wrong with a call's headers.
         address = f"address:{client_address()}"
         WORK_OWNER.set(WorkOwner(address, address))
-        # What proxies and we could read differently. Source: RFC 9112, 6.1 and 6.3.
-        headers = request.headers
-        if (
-            len(headers) > _HEADERS_AT_MOST
-            or any(len(headers.getlist(name)) > 1 for name in _ONCE)
-            or ("Transfer-Encoding" in headers and "Content-Length" in headers)
-        ):
-            raise ApplianceError(ErrorCode.BAD_HEADER)
+        _check_headers()
         if isinstance(request.routing_exception, RequestRedirect):
             return _slashed()
         if request.routing_exception is not None:
@@ -227,6 +227,30 @@ def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
     app.register_error_handler(Exception, refuse)
     app.after_request(finish)
     app.teardown_request(end)
+
+
+def _check_headers() -> None:
+    """Refuse headers that proxies and we could read differently.
+
+    Raises:
+        ApplianceError: `BAD_HEADER`: there are too many.
+        BadHeaderError: one is repeated, or goes with none of the others.
+
+    Source: RFC 9112, 6.1 and 6.3.
+    """
+    # As they came: the framework adds one of its own to its list.
+    if len(tuple(request.scope["headers"])) > _HEADERS_AT_MOST:
+        raise ApplianceError(
+            ErrorCode.BAD_HEADER,
+            params={"most": _HEADERS_AT_MOST},
+            sentence=HEADERS_TOO_MANY,
+        )
+    headers = request.headers
+    for name in _ONCE:
+        if len(headers.getlist(name)) > 1:
+            raise BadHeaderError(name, HEADER_REPEATED)
+    if "Transfer-Encoding" in headers and "Content-Length" in headers:
+        raise BadHeaderError("Transfer-Encoding", HEADER_OR_LENGTH)
 
 
 def _slashed() -> Response:

@@ -80,6 +80,7 @@ def list_stamped(args: argparse.Namespace) -> int:
     async def work(settings: Settings) -> int:
         async with open_core(settings, SystemClock(), _ACTOR) as core:
             certificates = TsaCertificates(core.store, core.clock)
+            say("request\tversion\tlevel\tsha256")
             async for each in certificates.stamped(args.serial):
                 say(f"{each.request}\t{each.version}\t{each.level}\t{each.sha256}")
         return 0

@@ -11,6 +11,7 @@ a field that may be left out: null is refused unless the rule takes it.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -28,6 +29,8 @@ from pydantic_core import (
 
 from appliance.domain.errors import (
     COMES_WITH,
+    CONTROL_CHARACTERS,
+    NOTHING_TO_SEE,
     WRONG_TYPES,
     ApplianceError,
     ErrorCode,
@@ -58,7 +61,11 @@ _JSON_TYPES: Final = {"string": str, "integer": int, "boolean": bool, "array": l
 _TOGETHER: Final = "together"
 """Type of the error where one of two fields is missing."""
 _HEX_COLOR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
-_CONTROL = re.compile(r"[\0-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\0-\x1f\x7f-\x9f\u2028\u2029]")
+_SEEN: Final = ("L", "N", "P", "S")
+"""First letters of the general categories of what leaves a mark (UAX #44, 5.7.1)."""
+_SENTENCES: Final = {"control": CONTROL_CHARACTERS, "unseen": NOTHING_TO_SEE}
+"""What is said of a text, by the type of the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,9 @@ def _told(
         )
     if fault["type"] == "missing":
         return FieldMissingError(name, rule.allowed, rule.kind)
+    if fault["type"] in _SENTENCES:
+        sentence = _SENTENCES[fault["type"]]
+        return FieldInvalidError(name, rule.allowed, rule.kind, sentence=sentence)
     # `type`, since true is an `int` too; of a list, each item may be of another type.
     of_type = type(body[name]) is _JSON_TYPES[rule.kind]
     if of_type and not (len(fault["loc"]) > 1 and fault["type"] == "int_type"):
@@ -216,14 +226,34 @@ def boolean() -> Rule:
 
 def text(most: int) -> Rule:
     """A string of 1 to `most` characters without control characters, trimmed."""
+    return _string(lambda value: _trimmed(value, most), f"1..{most} characters")
+
+
+def shown_text(most: int) -> Rule:
+    """The same, with something in it that can be seen: it is drawn on a page."""
 
     def read(value: str) -> str:
-        trimmed = value.strip()
-        if _CONTROL.search(value) or not 1 <= len(trimmed) <= most:
-            raise ValueError
+        trimmed = _trimmed(value, most)
+        if not any(unicodedata.category(one).startswith(_SEEN) for one in trimmed):
+            raise PydanticCustomError("unseen", "nothing to see")
         return trimmed
 
     return _string(read, f"1..{most} characters")
+
+
+def _trimmed(value: str, most: int) -> str:
+    """A text without what stands around it.
+
+    Raises:
+        ValueError: it is empty or too long.
+        PydanticCustomError: it has control characters.
+    """
+    trimmed = value.strip()
+    if not 1 <= len(trimmed) <= most:
+        raise ValueError
+    if _CONTROL.search(value):
+        raise PydanticCustomError("control", "control characters")
+    return trimmed
 
 
 def one_time_code() -> Rule:

@@ -9,7 +9,13 @@ from typing import Final
 from quart import request
 
 from appliance.api.wire.requests import Conditions
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import (
+    HEADER_MALFORMED,
+    HEADER_NOT_HERE,
+    ApplianceError,
+    BadHeaderError,
+    ErrorCode,
+)
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
 from appliance.domain.requests.request import LISTED
 from appliance.domain.vocab import RequestState
@@ -100,26 +106,34 @@ def cursor_after(last: RequestId) -> str:
     return base64.urlsafe_b64encode(f"{_CURSOR_PREFIX}{last}".encode()).decode()
 
 
-def conditions() -> Conditions:
+def conditions(*, one_document: bool = True) -> Conditions:
     """Read If-Match and Idempotency-Key of firmar.
+
+    Args:
+        one_document: whether the call is about one document: of several an
+            If-Match, `*` too, could mean any.
 
     Returns:
         If-Match without its quotes, so that it compares with a SHA-256; a weak
         tag keeps its `W/` and matches nothing (RFC 9110, 13.1.1).
 
     Raises:
-        ApplianceError: `BAD_HEADER`.
+        BadHeaderError: one is malformed, or not allowed.
 
     Source: decisions "seeing before signing", "repeating firmar".
     """
     tag = request.headers.get("If-Match")
     key = request.headers.get("Idempotency-Key")
     if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
-        raise ApplianceError(ErrorCode.BAD_HEADER)
+        raise BadHeaderError(
+            "Idempotency-Key", HEADER_MALFORMED, "1 to 128 visible ASCII characters"
+        )
+    if tag is not None and not one_document:
+        raise BadHeaderError("If-Match", HEADER_NOT_HERE)
     if tag is None or tag == "*":
         return Conditions(None, key)
     if not _STRONG_TAG.fullmatch(tag):
-        raise ApplianceError(ErrorCode.BAD_HEADER)
+        raise BadHeaderError("If-Match", HEADER_MALFORMED, '"<sha256>"', "*")
     return Conditions(tag if tag.startswith("W/") else tag[1:-1], key)
 
 

@@ -17,6 +17,7 @@ from appliance.api.wire.fields import (
     color,
     one_time_code,
     password,
+    shown_text,
     text,
     whole,
     whole_or_null,
@@ -51,6 +52,8 @@ _Ordinate = Annotated[
     int | None, whole_or_null(-MAX_REQUEST_ID, MAX_REQUEST_ID, along_with="x")
 ]
 _Restriction = Annotated[Restriction | None, word(Restriction)]
+_Reason = Annotated[str | None, shown_text(REASON_LENGTH)]
+_Place = Annotated[str | None, shown_text(PLACE_LENGTH)]
 
 
 class Parameters(Body):
@@ -72,8 +75,8 @@ class Parameters(Body):
     restriction: _Restriction = Field(None, alias="restriccion")
     visible: Annotated[bool | None, boolean()] = None
     field: Annotated[str | None, text(NAME_LENGTH)] = Field(None, alias="campo")
-    reason: Annotated[str | None, text(REASON_LENGTH)] = Field(None, alias="motivo")
-    place: Annotated[str | None, text(PLACE_LENGTH)] = Field(None, alias="lugar")
+    reason: _Reason = Field(None, alias="motivo")
+    place: _Place = Field(None, alias="lugar")
     cuil: Annotated[CuilDisplay | None, word(CuilDisplay)] = None
     qr: Annotated[bool | None, boolean()] = None
     logo: Annotated[bool | None, boolean()] = None
@@ -180,13 +183,10 @@ def sign_batch(body: Mapping[str, object], conditions: Conditions) -> SignBatch:
 
     Raises:
         FieldInvalidError: a value of another type or out of its range.
-        ApplianceError: `FIELD_UNKNOWN`; `BAD_HEADER` for an If-Match, which can
-            mean one document alone.
+        ApplianceError: `FIELD_UNKNOWN`.
 
     Source: decisions "several at once".
     """
-    if conditions.if_match is not None:
-        raise ApplianceError(ErrorCode.BAD_HEADER)
     read = _SignBatch.read(body)
     return SignBatch(
         requests=tuple(RequestId(request) for request in read.solicitud_ids),

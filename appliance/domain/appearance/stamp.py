@@ -39,6 +39,7 @@ from appliance.domain.appearance.geometry import (
 from appliance.domain.appearance.text import StampSigner, all_lines, stamp_lines
 from appliance.domain.documents import EmptyField, Inspection, PageBox, SignatureMark
 from appliance.domain.errors import (
+    POSITION_OF_BOTH,
     ApplianceError,
     ErrorCode,
     FieldInvalidError,
@@ -285,30 +286,40 @@ def _asked_place(
         or x + width > page_width + _EPSILON_PT
         or y + height > page_height + _EPSILON_PT
     ):
-        raise ApplianceError(
-            ErrorCode.POSITION_OUT_OF_PAGE,
-            extras={
-                **_misplaced(x, page_width - width, page_height - height),
-                # Rounded so that a stamp moved by these numbers does fit.
-                "stamp": _box(x, y, round_up(width), round_up(height)),
-                "page": _box(0.0, 0.0, round_down(page_width), round_down(page_height)),
-            },
-        )
+        boxes: dict[str, object] = {
+            # Rounded so that a stamp moved by these numbers does fit.
+            "stamp": _box(x, y, round_up(width), round_up(height)),
+            "page": _box(0.0, 0.0, round_down(page_width), round_down(page_height)),
+        }
+        error = _misplaced((x, y), page_width - width, page_height - height, boxes)
+        raise error
     return x, y
 
 
-def _misplaced(x: float, most_x: float, most_y: float) -> dict[str, object]:
-    """Which field puts a stamp off its page, and what it may be.
+def _misplaced(
+    asked: tuple[float, float], most_x: float, most_y: float, boxes: dict[str, object]
+) -> ApplianceError:
+    """`POSITION_OUT_OF_PAGE`, with what puts a stamp off its page and what it may be.
 
     Args:
-        x: as asked for.
+        asked: x and y.
         most_x: largest that leaves room for the stamp; below zero: none does.
         most_y: likewise.
+        boxes: further members.
     """
-    if min(most_x, most_y) < -_EPSILON_PT:
-        return {"field": "zoomPercent"}
-    field, most = ("y", most_y) if 0 <= x <= most_x + _EPSILON_PT else ("x", most_x)
-    return {"field": field, "allowed": [f"0..{math.floor(most + _EPSILON_PT)}"]}
+    code = ErrorCode.POSITION_OUT_OF_PAGE
+    most = {"x": most_x + _EPSILON_PT, "y": most_y + _EPSILON_PT}
+    if min(most.values()) < 0:
+        return ApplianceError(code, extras={"field": "zoomPercent", **boxes})
+    given = dict(zip(most, asked, strict=True))
+    wrong = [name for name in most if not 0 <= given[name] <= most[name]]
+    ranges: dict[str, object] = {name: f"0..{math.floor(most[name])}" for name in wrong}
+    return ApplianceError(
+        code,
+        params=ranges,
+        extras={"field": wrong[0], "allowed": [ranges[wrong[0]]], **boxes},
+        sentence=POSITION_OF_BOTH if len(wrong) > 1 else None,
+    )
 
 
 def _box(x: float, y: float, width: float, height: float) -> dict[str, object]:

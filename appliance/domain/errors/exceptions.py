@@ -133,6 +133,27 @@ class SignersInvalidError(FieldInvalidError):
         super().__init__("then", sentence=sentence, params=params)
 
 
+class BadHeaderError(ApplianceError):
+    """A header that cannot be taken (400 `BAD_HEADER`).
+
+    Args:
+        header: its name.
+        sentence: what is wrong: a msgid.
+        allowed: what it may be; empty where that is not the matter.
+    """
+
+    def __init__(self, header: str, sentence: str, *allowed: str) -> None:
+        extras: dict[str, object] = {"field": header}
+        if allowed:
+            extras["allowed"] = list(allowed)
+        super().__init__(
+            ErrorCode.BAD_HEADER,
+            params={"field": header},
+            extras=extras,
+            sentence=sentence,
+        )
+
+
 class PageOutOfRangeError(ApplianceError):
     """A page that the document does not have (422 `PAGE_OUT_OF_RANGE`).
 

@@ -5,7 +5,9 @@ from typing import Final
 from appliance.domain.errors.codes import ErrorCode
 
 SENTENCES: Final[dict[ErrorCode, str]] = {
-    ErrorCode.BAD_HEADER: "A header of the request is malformed or repeated.",
+    ErrorCode.BAD_HEADER: (
+        "The first line or a header of the request is malformed or repeated."
+    ),
     ErrorCode.BODY_NOT_OBJECT: "The body must be a JSON object.",
     ErrorCode.BODY_TIMEOUT: "The body took too long to arrive.",
     ErrorCode.BODY_TOO_LARGE: "The body is larger than this service accepts.",
@@ -114,10 +116,15 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.POSITION_OUT_OF_PAGE: "The stamp would not fit entirely on the page.",
     ErrorCode.SIGN_PASSWORD_WRONG: "The signing password is wrong.",
-    ErrorCode.SIGN_LOCKED: "Signing is locked after too many wrong passwords.",
+    ErrorCode.SIGN_LOCKED: (
+        "Signing is locked after too many wrong passwords; ask whoever runs this "
+        "installation."
+    ),
     ErrorCode.CERTIFICATE_NOT_USABLE: "No certificate can be used to sign right now.",
     ErrorCode.CERTIFICATE_NOT_FOUND: "There is no such certificate.",
-    ErrorCode.CERTIFICATE_STATE: "The certificate was revoked, or is being revoked.",
+    ErrorCode.CERTIFICATE_STATE: (
+        "The certificate was revoked or replaced, or is being revoked."
+    ),
     ErrorCode.ACTIVATION_EXPIRED: (
         "Signing took too long and was undone; enter the signing password again."
     ),
@@ -155,6 +162,13 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.CERTIFICATE_KEY_DIFFERS: (
         "The certificate of {subject} is of another key than the credential's."
+    ),
+    ErrorCode.CERTIFICATE_ISSUED_HERE: (
+        "This service itself issued the certificate of {subject}: only what an "
+        "external CA issued can be imported."
+    ),
+    ErrorCode.CERTIFICATE_ISSUED_OUTSIDE: (
+        "An external CA issued the certificate, so it is renewed there and not here."
     ),
     ErrorCode.CERTIFICATE_CUIL_MISSING: (
         "The certificate of {subject} has no CUIL in its subject's serialNumber."
@@ -255,6 +269,15 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.TASK_FAILED: "The HSM task failed: {reason}.",
 }
 """What is said for each code: a msgid with named places, safe for anybody."""
+HEADER_MALFORMED: Final = "The header {field} is malformed."
+HEADER_NOT_HERE: Final = "The header {field} is not allowed here."
+HEADER_REPEATED: Final = "The header {field} came more than once."
+HEADER_CODING: Final = "Of the header {field} only chunked is understood."
+HEADER_OR_LENGTH: Final = "The header {field} cannot come together with Content-Length."
+"""Of `BAD_HEADER`, where it is known which one is wrong."""
+HEADERS_TOO_MANY: Final = "The request has more than {most} headers."
+HEAD_TOO_LARGE: Final = "The headers of the request are larger than {most} bytes."
+"""Of `BAD_HEADER`, where it is all of them."""
 CHECK_DIGIT: Final = (
     "The check digit of {field} does not fit: look at its digits again."
 )
@@ -268,6 +291,17 @@ WRONG_TYPES: Final = {
 """Of `FIELD_INVALID`, where a value is of another JSON type; by what it must be."""
 COMES_WITH: Final = "The field {field} is missing: it comes together with {other}."
 """Of `FIELD_INVALID`, where one of two fields is there alone."""
+CHAIN_IN_USE: Final = "The credential signs with that certificate already."
+"""Of `ALREADY_EXISTS`, where a chain comes that is the credential's already."""
+CONTROL_CHARACTERS: Final = (
+    "The field {field} must have neither control characters nor line breaks."
+)
+NOTHING_TO_SEE: Final = "Nothing in the field {field} would be seen."
+"""Of `FIELD_INVALID`, where a text is as long as it may be."""
+LOGIN_OVER: Final = (
+    "This sign-in has expired or was already used: start again with user and password."
+)
+"""Of `LOGIN_FAILED`, where the user and the password were right before."""
 LINK_OVER: Final = (
     "This download link has expired or is not whole: sign in to download the document."
 )
@@ -276,6 +310,11 @@ API_KEY_ELSEWHERE: Final = (
     "The API key goes in the header X-Api-Key, not in Authorization."
 )
 """Of `API_KEY_MISSING`, where one came as a bearer."""
+POSITION_OF_BOTH: Final = (
+    "The stamp would not fit entirely on the page: x must be within {x}, and y within "
+    "{y}."
+)
+"""Of `POSITION_OUT_OF_PAGE`, where both are wrong."""
 SIGNER_REPEATED: Final = "{cuil} is there more than once: each person signs once."
 SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in turn."
 """Of `FIELD_INVALID`, where each of the signers is well written."""

@@ -24,16 +24,16 @@ _ALWAYS: Final = (
 
 
 def bare(
-    code: ErrorCode, status: int | None = None
+    error: ApplianceError, status: int | None = None
 ) -> tuple[list[tuple[bytes, bytes]], bytes]:
     """The headers and the body of an error's answer, after which the connection ends.
 
     Args:
-        code: of the error.
+        error: what is told.
         status: HTTP status, where the protocol's is more exact than the code's.
     """
     request_id = secrets.token_hex(12)
-    told = problems.problem(ApplianceError(code), request_id, i18n.DEFAULT)
+    told = problems.problem(error, request_id, i18n.DEFAULT)
     if status is not None:
         told["status"] = status
         title = problems.TITLES.get(HTTPStatus(status))
@@ -53,7 +53,7 @@ def bare_answer(code: ErrorCode) -> bytes:
     Args:
         code: of the error.
     """
-    headers, body = bare(code)
+    headers, body = bare(ApplianceError(code))
     status: HTTPStatus = problems.ANSWERS[code].status
     first = f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode()
     lines = b"".join(b"%b: %b\r\n" % header for header in headers)

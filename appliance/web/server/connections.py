@@ -26,7 +26,16 @@ from hypercorn.typing import ConnectionState
 from hypercorn.utils import parse_socket_addr
 
 from appliance.core import metrics
-from appliance.domain.errors import ErrorCode
+from appliance.domain.errors import (
+    HEAD_TOO_LARGE,
+    HEADER_CODING,
+    HEADER_NOT_HERE,
+    HEADER_REPEATED,
+    ApplianceError,
+    BadHeaderError,
+    ErrorCode,
+)
+from appliance.web import problems
 from appliance.web.responses import SLOWEST
 from appliance.web.server.bare_errors import bare, bare_answer
 from appliance.web.server.client_address import Proxies, counted
@@ -49,6 +58,9 @@ _ABSOLUTE: Final = re.compile(
     rb"(/[^?]*)?(\?.*)?",
     re.IGNORECASE,
 )
+_HEAD: Final = re.compile(rb".*?\n\r?\n", re.DOTALL)
+"""A whole head, with the empty line that ends it (RFC 9112, 2.2)."""
+_LENGTHS: Final = re.compile(rb"\ncontent-length:([^\n]*)", re.IGNORECASE)
 _refused: Final = Rarely("call.refused_by_protocol")
 
 
@@ -353,22 +365,48 @@ class _RefusedError(Exception):
     """A call that is not made: its head asks for what no face has.
 
     Args:
-        status: HTTP status of the answer.
+        error: what is told.
     """
 
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
+    def __init__(self, error: ApplianceError) -> None:
+        super().__init__(error)
+        self.error = error
 
 
-class _PatientH11(h11.Connection):
-    """Whose client is told to send its body when it is wanted, not before.
+class _StrictH11(h11.Connection):
+    """Which takes one length and a bounded head, and asks for bodies when wanted.
 
-    Source: RFC 9110, 10.1.1.
+    h11 bounds what it waits for, not what came in one piece, and takes a length twice.
+
+    Args:
+        head_bytes: of a head, at most.
+
+    Source: RFC 9110, 10.1.1; RFC 9112, 6.3.
     """
 
     # What Hypercorn would answer to at once, before who asks is known.
     they_are_waiting_for_100_continue = False
+
+    def __init__(self, head_bytes: int) -> None:
+        super().__init__(h11.SERVER, max_incomplete_event_size=head_bytes)
+        self._head_bytes = head_bytes
+
+    def next_event(self) -> Any:
+        """What came next.
+
+        Raises:
+            h11.RemoteProtocolError: it is no HTTP, or too large.
+            _RefusedError: a length came twice.
+        """
+        if self.their_state is h11.IDLE:
+            head = _HEAD.match(self.trailing_data[0])
+            if head is not None and head.end() > self._head_bytes:
+                too_large = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+                raise h11.RemoteProtocolError("head", error_status_hint=too_large)
+            lengths = b",".join(_LENGTHS.findall(head[0])) if head else b""
+            if b"," in lengths:
+                raise _RefusedError(BadHeaderError("Content-Length", HEADER_REPEATED))
+        return super().next_event()
 
 
 class Http1(H11Protocol):
@@ -382,9 +420,7 @@ class Http1(H11Protocol):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._h11 = _PatientH11(
-            h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size
-        )
+        self._h11 = _StrictH11(self.config.h11_max_incomplete_size)
         self.connection = self._h11
         self._method = b""
 
@@ -408,7 +444,7 @@ class Http1(H11Protocol):
         try:
             await super().handle(event)
         except _RefusedError as exc:
-            await self._send_error_response(exc.status)
+            await self._refuse(exc.error, problems.ANSWERS[exc.error.code].status)
             await self.send(Closed())
 
     async def go_on(self) -> None:
@@ -427,12 +463,12 @@ class Http1(H11Protocol):
         """
         self._method = event.method
         if event.http_version not in {b"1.0", b"1.1"}:
-            raise _RefusedError(HTTPStatus.BAD_REQUEST)
+            raise _RefusedError(ApplianceError(ErrorCode.BAD_HEADER))
         if origin_form(event.method, event.target) is None:
-            raise _RefusedError(HTTPStatus.BAD_REQUEST)
+            raise _RefusedError(ApplianceError(ErrorCode.BAD_HEADER))
         upgrades = [value for name, value in event.headers if name == b"upgrade"]
         if any(value.strip().lower() == b"websocket" for value in upgrades):
-            raise _RefusedError(HTTPStatus.FORBIDDEN)
+            raise _RefusedError(BadHeaderError("Upgrade", HEADER_NOT_HERE))
 
     async def _create_stream(self, request: h11.Request) -> None:
         """Begin a call, whose target is its path and query."""
@@ -451,9 +487,18 @@ class Http1(H11Protocol):
         await super()._maybe_recycle()
 
     async def _send_error_response(self, status_code: int) -> None:
-        """Answer what never became a call."""
+        """Answer what never became a call, by the status that the parser gives."""
+        error = ApplianceError(ErrorCode.BAD_HEADER)
+        if status_code == HTTPStatus.NOT_IMPLEMENTED:
+            error = BadHeaderError("Transfer-Encoding", HEADER_CODING)
+        elif status_code == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+            most: dict[str, object] = {"most": self.config.h11_max_incomplete_size}
+            error = ApplianceError(error.code, params=most, sentence=HEAD_TOO_LARGE)
+        await self._refuse(error, status_code)
+
+    async def _refuse(self, error: ApplianceError, status_code: int) -> None:
         _refused.tell(status=status_code)
-        headers, body = bare(ErrorCode.BAD_HEADER, status_code)
+        headers, body = bare(error, status_code)
         await self._send_h11_event(
             h11.Response(status_code=status_code, headers=headers)
         )

@@ -53,7 +53,7 @@ def _post(appliance: Appliance, *lines: str, body: bytes = b"") -> list[RawAnswe
         (["Authorization: Bearer \xf1"], 401, "TOKEN_INVALID"),
         (["Authorization: Bearer x", "Authorization: Bearer x"], 400, "BAD_HEADER"),
         (["Host: evil.example"], 400, "BAD_HEADER"),
-        (["Content-Length: 0", "Content-Length: 0"], 401, "TOKEN_MISSING"),
+        (["Content-Length: 0", "Content-Length: 0"], 400, "BAD_HEADER"),
         (["Content-Length: 1", "Content-Length: 2"], 400, "BAD_HEADER"),
         (["Content-Length: -1"], 400, "BAD_HEADER"),
         (["Transfer-Encoding: gzip, chunked"], 501, "BAD_HEADER"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from appliance.domain.identity import format_cuil
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import problem, sign, signed_pdf, state_of
 from tests.support.browsers.qr_codes import scanned
@@ -122,6 +123,28 @@ def test_operator_asks_several_and_takes_it_back(
             "cancelada",
             "cancelada",
         )
+
+
+def test_operator_is_told_who_cannot_sign_yet(
+    appliance: Appliance, tmp_path: Path
+) -> None:
+    """The request is taken; what keeps it from being signed is a note beside it."""
+    path = tmp_path / "acta.pdf"
+    path.write_bytes(pdfs.one_page())
+    cuil = appliance.next_cuil()
+    mail = f"{cuil}@demo.example"
+    invited = appliance.rubrica(
+        *("person", "invite", "--cuil", cuil, "--name", "Raúl Gómez", "--email", mail)
+    )
+    assert invited.returncode == 0, invited.stderr
+
+    made = appliance.rubrica(
+        "request", "create", str(path), "--integrator", "demo", "--person", cuil
+    )
+
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.startswith("solicitud ")
+    assert f"note: {format_cuil(cuil)} has to enrol before signing\n" in made.stderr
 
 
 @pytest.mark.parametrize("point", [FILE_WRITTEN, PUBLISHED])

@@ -159,11 +159,16 @@ async def test_batch_that_cannot_be_read_is_refused(
     assert api_services.batch_signing.batches == []
 
 
-async def test_batch_takes_no_condition_on_one_document(caller: Caller) -> None:
+@pytest.mark.parametrize("tag", ['"00"', "*", "x"])
+async def test_batch_takes_no_condition_on_one_document(
+    caller: Caller, tag: str
+) -> None:
     """If-Match can only mean one of them."""
-    response = await caller.post(LOTE, BATCH, If_Match='"00"')
+    response = await caller.post(LOTE, BATCH, If_Match=tag)
 
-    assert (await response.get_json())["code"] == "BAD_HEADER"
+    told = await response.get_json()
+    assert (told["code"], told["field"]) == ("BAD_HEADER", "If-Match")
+    assert told["detail"] == "Acá no se admite el encabezado If-Match."
 
 
 async def test_batch_needs_young_factor(

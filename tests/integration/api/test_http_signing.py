@@ -116,7 +116,8 @@ async def test_conditional_header_refused(
     """A malformed condition signs nothing."""
     response = await caller.post("/solicitudes/firmar", SIGN, **{name: value})
 
-    assert (await code(response, 400))["code"] == "BAD_HEADER"
+    told = await code(response, 400)
+    assert (told["code"], told["field"]) == ("BAD_HEADER", name.replace("_", "-"))
     assert api_services.signing.commands == []
 
 

@@ -250,7 +250,11 @@ async def test_chain_is_imported_and_told(console: Console) -> None:
     text = (await console.get(f"/admin/people/{person}")).text
     assert "una autoridad externa" in text
     assert f"{here}/renew" not in text
-    assert (await console.post(f"{here}/renew")).status == 409
+    renewed = await console.post(f"{here}/renew")
+    assert renewed.status == 409
+    assert "se renueva ahí, no acá" in renewed.text
+    again = await upload(console, f"{here}/chain", pem)
+    assert "La credencial ya firma con ese certificado." in again.text
     assert "también" in (await console.get(f"{here}/revoke")).text
 
 

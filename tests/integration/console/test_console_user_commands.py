@@ -83,6 +83,41 @@ def test_nobody_by_that_name_is_said_in_words(run: Run, command: str) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("words", [("create", "ana"), ("passwd", "eva")])
+def test_limit_of_a_password_is_the_administrators(
+    run: Run, tmp_path: Path, words: tuple[str, str]
+) -> None:
+    """The same limit at once, however short the password is."""
+    file = tmp_path / "short"
+    for password in ("corta", "una clave 9", "x" * 1025):
+        file.write_text(password)
+
+        status, said = run("console-user", *words, "--password-file", str(file))
+
+        assert status == 1
+        assert "Allowed: 12 characters or more, up to 1024 bytes." in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("verify", "{}"),
+        ("request", "create", "{}", "--integrator", "i", "--person", "20267565393"),
+        ("console-user", "create", "ana", "--password-file", "{}"),
+    ],
+)
+def test_file_that_is_not_there_is_what_was_asked_for(
+    run: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Whichever command names it: a sentence, and exit status 1."""
+    absent = str(tmp_path / "absent")
+
+    with pytest.raises(SystemExit, match="absent: cannot be read") as ended:
+        run(*(word.format(absent) for word in words))
+
+    assert isinstance(ended.value.code, str), "which is status 1, and is told"
+
+
 def test_requests_are_listed_with_their_signers(run: Run) -> None:
     """Whose each of them is stands in a column of its own."""
     status, said = run("request", "list")

@@ -135,6 +135,19 @@ async def challenge(api_services: ApiServices) -> tuple[str, pyotp.TOTP, PersonI
     return made.login_token, pyotp.TOTP(seed), person
 
 
+async def test_sign_in_that_is_over_says_so(api_services: ApiServices) -> None:
+    """Not that user or password were wrong, which were right before."""
+    token, totp, _ = await challenge(api_services)
+    code = totp.at(api_services.clock.now())
+    await api_services.login.otp(token, code, HERE)
+
+    for over in (token, "nunca hubo"):
+        with pytest.raises(ApplianceError) as caught:
+            await api_services.login.otp(over, code, HERE)
+        assert caught.value.code is ErrorCode.LOGIN_FAILED
+        assert "start again with user and password" in str(caught.value)
+
+
 async def otp_code(api_services: ApiServices, token: str, code: str) -> ErrorCode:
     """The error that a code ends with."""
     with pytest.raises(ApplianceError) as caught:

@@ -472,3 +472,39 @@ def _answer_once(listener: socket.socket) -> None:
     with client:
         assert client.recv(65536).startswith(b"GET /readyz HTTP/1.1\r\n")
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell")
+
+
+def test_doctor_is_of_installed_machines(place: Path) -> None:
+    """It looks by the settings it is given, and refuses those of a trial."""
+    place.write_text(f"trial = true\n{place.read_text()}")
+    absent = place.with_name("absent.toml")
+
+    status, _, err = command(place, "doctor", "--only", "settings")
+    assert status == 78
+    assert f"{place}: is a trial's" in err
+    assert "check-config" in err
+
+    status, _, err = command(absent, "doctor", "--only", "settings")
+    assert status == 78
+    assert str(absent) in err
+
+
+def test_doctor_looks_by_the_settings_it_is_given(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every command that it runs has them, and it says so."""
+    asked: list[list[str]] = []
+    monkeypatch.setattr("appliance.operations.doctor.os.geteuid", lambda: 0)
+    monkeypatch.setattr("appliance.operations.doctor.left_out", lambda: ())
+    monkeypatch.setattr("appliance.operations.looks.left_out", lambda: ())
+    monkeypatch.setattr(
+        "appliance.operations.looks.faults_of", lambda line: asked.append(line) or []
+    )
+
+    words = ("doctor", "--only", "settings", "--only", "database", "--only", "HSM")
+    assert main(["--settings", str(place), *words]) == 0
+
+    assert f"here it is {place}" in capsys.readouterr().out
+    assert len(asked) > 3
+    for line in asked:
+        assert line[line.index("--settings") + 1] == str(place)

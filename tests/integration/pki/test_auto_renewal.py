@@ -26,6 +26,7 @@ from appliance.pki.credentials import Credentials
 from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.pki.validation.trust_store import FormerCertificateStore
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
@@ -141,16 +142,57 @@ async def test_outside_certificates_are_left_to_their_ca(core: CoreFixture) -> N
     credentials = Credentials(
         core.store, core.clock, trust, Revocations(core.store, core.clock)
     )
+    certificates = Certificates(core.store, core.clock)
+    # Asked for before the import and claimed after it.
+    await certificates.renew(held.id, "operator")
     await credentials.import_chain(held.id, bundle(made, outside.issuing), "operator")
 
     assert await renewal(core).submit_due() == 0
-    # Asked for before the import and claimed after it.
-    await Certificates(core.store, core.clock).renew(held.id, "operator")
+    with pytest.raises(ApplianceError) as refused:
+        await certificates.renew(held.id, "operator")
+    assert refused.value.code is ErrorCode.CERTIFICATE_ISSUED_OUTSIDE
     claim = await HsmTasks(core.store, core.clock, "signing/h/1", "p").claim_next()
     assert claim is not None
     with pytest.raises(ApplianceError) as caught:
         await Renewal(core.store, core.clock, "signing/h/1").order(claim)
-    assert caught.value.code is ErrorCode.CERTIFICATE_STATE
+    assert caught.value.code is ErrorCode.CERTIFICATE_ISSUED_OUTSIDE
+
+
+async def test_own_certificate_that_was_imported_once_is_renewed(
+    core: CoreFixture,
+) -> None:
+    """What counts is who issued the one in use, not that there was another one."""
+    _, held = await holder(core, 5)
+    async with core.store.write() as transaction:
+        before = await CredentialStore(transaction).get(held.id)
+        assert before is not None
+        await FormerCertificateStore(transaction).keep(before, NOON)
+
+    assert await renewal(core).submit_due() == 1
+
+    claim = await HsmTasks(core.store, core.clock, "signing/h/1", "p").claim_next()
+    assert claim is not None
+    order = await Renewal(core.store, core.clock, "signing/h/1").order(claim)
+    assert order.credential == before
+
+
+async def test_nothing_is_renewed_for_somebody_who_is_disabled(
+    core: CoreFixture,
+) -> None:
+    """The task ends by what is so, and not as if the certificate were revoked."""
+    person, held = await holder(core, 5)
+    await Certificates(core.store, core.clock).renew(held.id, "operator")
+    async with core.store.write() as transaction:
+        await PersonStore(transaction).move(
+            person, PersonState.ACTIVE, PersonState.DISABLED
+        )
+    claim = await HsmTasks(core.store, core.clock, "signing/h/1", "p").claim_next()
+    assert claim is not None
+
+    with pytest.raises(ApplianceError) as caught:
+        await Renewal(core.store, core.clock, "signing/h/1").order(claim)
+
+    assert caught.value.code is ErrorCode.PERSON_STATE
 
 
 async def _cuil(core: CoreFixture, held: Held) -> str:

@@ -140,6 +140,46 @@ async def test_imported_certificate_may_be_replaced_again(core: CoreFixture) -> 
     assert len(former) == 2
 
 
+async def test_certificate_of_the_internal_ca_is_not_imported(
+    core: CoreFixture,
+) -> None:
+    """Neither the one in use nor a former one: the key stays the internal CA's."""
+    person, cuil, held = await somebody(core)
+    trust = Trust(core.store, core.clock, lambda: der(held.ca.root))
+    credentials = Credentials(
+        core.store, core.clock, trust, Revocations(core.store, core.clock)
+    )
+    own = bundle(held.certificate, held.ca.issuing)
+    audited = await core.audited()
+
+    with pytest.raises(ApplianceError) as caught:
+        await credentials.import_chain(held.id, own, "operator", person)
+
+    assert caught.value.code is ErrorCode.CERTIFICATE_ISSUED_HERE
+    assert caught.value.extras == {"field": "cadena", "certificado": 0}
+    assert await core.audited() == audited
+    async with core.store.read() as transaction:
+        assert await FormerCertificateStore(transaction).of_credential(held.id) == []
+
+    await trusting(core)
+    made = OUTSIDE.certify(held.spki, cuil)
+    await credentials.import_chain(held.id, bundle(made, OUTSIDE.issuing), "operator")
+    with pytest.raises(ApplianceError) as caught:
+        await credentials.import_chain(held.id, own, "operator", person)
+    assert caught.value.code is ErrorCode.CERTIFICATE_ISSUED_HERE
+    assert (await credentials.get(held.id)).outside
+
+
+async def test_chain_in_use_is_not_imported_again(core: CoreFixture) -> None:
+    """The same chain once more changes nothing, and says so."""
+    credentials = await trusting(core)
+    _, cuil, held = await somebody(core)
+    pem = bundle(OUTSIDE.certify(held.spki, cuil), OUTSIDE.issuing)
+    await credentials.import_chain(held.id, pem, "operator")
+
+    assert await refused(core, held.id, pem, "operator") is ErrorCode.ALREADY_EXISTS
+
+
 async def test_chain_that_does_not_fit_changes_nothing(core: CoreFixture) -> None:
     """Another key, another CUIL, a root that nobody trusts: as before, no row."""
     person, cuil, held = await somebody(core)

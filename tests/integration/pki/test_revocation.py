@@ -1,5 +1,6 @@
 """Revoking, publishing and renewing, as transactions on both databases."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -47,7 +48,10 @@ async def certified(core: CoreFixture, serial: str) -> tuple[PersonId, Credentia
     async with core.store.write() as transaction:
         credential = await CredentialStore(transaction).active(signer.person)
         assert credential is not None
-        await CertificateStore(transaction).add(record(core, serial, credential.id))
+        issued = record(core, serial, credential.id)
+        await CertificateStore(transaction).add(issued)
+        held = replace(credential, certificate=issued.der, not_after=issued.not_after)
+        await CredentialStore(transaction).renewed(held)
     return signer.person, credential.id
 
 

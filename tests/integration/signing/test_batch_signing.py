@@ -427,6 +427,20 @@ async def test_idempotency_key_stands_for_one_command(batch_front: BatchFront) -
     assert code is C.IDEMKEY_CONFLICT
 
 
+async def test_idempotency_key_of_a_repeated_batch_is_remembered(
+    batch_front: BatchFront,
+) -> None:
+    """It came with a batch that was signed already: it stands for that one."""
+    one, other = await batch_front.requests(2)
+    await batch_front.signed(batch_front.batch([one]))
+
+    again = await batch_front.sign(batch_front.batch([one], key="clave-1"))
+    code = await error_code(batch_front.sign(batch_front.batch([other], key="clave-1")))
+
+    assert told(again) == [(one, "signed")]
+    assert code is C.IDEMKEY_CONFLICT
+
+
 # -- longer than a call waits --------------------------------------------------------
 
 

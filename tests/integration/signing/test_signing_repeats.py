@@ -207,6 +207,61 @@ async def test_idempotency_key_repeated_gives_the_same_answer(
     assert await front.sign(front.command(request, key="k")) == first
 
 
+@pytest.mark.parametrize("going_on", [False, True], ids=["signed", "in progress"])
+async def test_idempotency_key_of_a_repeat_is_remembered(
+    front: SigningFront, going_on: bool
+) -> None:
+    """A key that comes only with the repeat stands for that command from then on."""
+    request, other = await front.new_request(), await front.new_request()
+    first = front.start(front.command(request))
+    await front.notified()
+    if not going_on:
+        await front.work_off()
+        await first
+    again = front.start(front.command(request, key="k"))
+    if going_on:
+        # The key is there before the document is.
+        await front.remembered("k")
+        await front.work_off()
+
+    assert await again == await first
+    assert await front.code(front.command(other, key="k")) is C.IDEMKEY_CONFLICT
+    assert (await front.core.view(other)).state is R.PENDING
+
+
+async def test_idempotency_keys_of_equal_calls_at_once_are_all_remembered(
+    front: SigningFront,
+) -> None:
+    """One of them signs; the keys of those that wait for it were used as well."""
+    request, other = await front.new_request(), await front.new_request()
+    keys = [f"k{number}" for number in range(4)]
+    calls = [front.start(front.command(request, key=key)) for key in keys]
+    await front.notified()
+    for key in keys:
+        await front.remembered(key)
+    await front.work_off()
+
+    outcomes = await asyncio.gather(*calls)
+
+    assert len({outcome.document for outcome in outcomes}) == 1
+    codes = [await front.code(front.command(other, key=key)) for key in keys]
+    assert codes == [C.IDEMKEY_CONFLICT] * 4
+
+
+async def test_idempotency_key_of_a_refused_call_is_free(front: SigningFront) -> None:
+    """Neither a wrong password nor other parameters use a key up."""
+    request, other = await front.new_request(), await front.new_request()
+    await front.signed(front.command(request))
+
+    refused = [
+        await front.code(front.command(request, RED, key="k")),
+        await front.code(front.command(other, password=WRONG, key="k")),
+    ]
+
+    assert refused == [C.ALREADY_SIGNED, C.SIGN_PASSWORD_WRONG]
+    assert (await front.signed(front.command(other, key="k"))).document is not None
+
+
 async def test_idempotency_key_for_two_requests_at_once_has_one_winner(
     front: SigningFront,
 ) -> None:

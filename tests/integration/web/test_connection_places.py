@@ -216,6 +216,12 @@ async def test_body_that_is_read_is_asked_for(face: HttpProfile) -> None:
 
 
 CLOSE = b"Host: a\r\nConnection: close\r\n\r\n"
+NAMED = {
+    "unknown coding": "Transfer-Encoding",
+    "WebSocket": "Upgrade",
+    "length twice": "Content-Length",
+    "length of two": "Content-Length",
+}
 BARE = {
     "no target": (b"GET ?x HTTP/1.1\r\n" + CLOSE, 400),
     "not HTTP": (b"\x16\x03\x01\r\n\r\n", 400),
@@ -226,8 +232,17 @@ BARE = {
     ),
     "WebSocket": (
         b"GET /quick HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n" + CLOSE,
-        403,
+        400,
     ),
+    "head in one piece": (
+        b"GET / HTTP/1.1\r\nA: " + b"x" * (32 * 1024) + b"\r\n" + CLOSE,
+        431,
+    ),
+    "length twice": (
+        b"GET /quick HTTP/1.1\r\nContent-Length: 0\r\ncontent-length: 0\r\n" + CLOSE,
+        400,
+    ),
+    "length of two": (b"GET /quick HTTP/1.1\r\nContent-Length: 0, 0\r\n" + CLOSE, 400),
 }
 
 
@@ -245,6 +260,18 @@ async def test_what_never_was_a_call_is_answered_as_all_errors(
     assert f"x-request-id: {told['requestId']}".encode() in head.lower()
     assert (told["status"], told["code"]) == (status, "BAD_HEADER")
     assert told.keys() >= {"type", "title", "detail", "category"}
+    assert told.get("field") == NAMED.get(kind)
+
+
+@pytest.mark.parametrize("size", [32 * 1024, 32 * 1024 + 1])
+async def test_head_is_as_large_as_it_may_be(face: HttpProfile, size: int) -> None:
+    """To the byte, however it comes."""
+    first = b"GET /quick HTTP/1.1\r\nA: "
+    content = first + b"x" * (size - len(first) - 2 - len(CLOSE)) + b"\r\n" + CLOSE
+    assert len(content) == size
+
+    status = b"200" if size == 32 * 1024 else b"431"
+    assert (await face.answer(content)).startswith(b"HTTP/1.1 " + status)
 
 
 async def test_refused_head_request_has_no_body(face: HttpProfile) -> None:

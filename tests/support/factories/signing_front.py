@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from appliance.core.background import Shielded
+from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import WorkerStatus
@@ -132,6 +133,17 @@ class SigningFront:
                 running = await PasswordAttemptStore(transaction).running(
                     self.signer.person, self.core.now - timedelta(seconds=60)
                 )
+
+    async def remembered(self, key: str) -> None:
+        """Wait until an idempotency key stands for something."""
+        found = None
+        async with asyncio.timeout(10):
+            while found is None:
+                await asyncio.sleep(0.01)
+                async with self.core.store.read() as transaction:
+                    found = await IdempotencyStore(transaction).remembered(
+                        self.signer.person, key
+                    )
 
     async def counted(self) -> int:
         """Wrong passwords that were counted."""

@@ -158,6 +158,40 @@ def test_wrong_value_is_what_is_told(field: str, value: object) -> None:
     assert error.told(error.sentence) == told
 
 
+@pytest.mark.parametrize("field", ["motivo", "lugar"])
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("a\nb", "must have neither control characters nor line breaks"),
+        ("a\tb", "must have neither control characters nor line breaks"),
+        ("a\u2028b", "must have neither control characters nor line breaks"),
+        ("\uffff", None),
+        ("\u0301\u0301", None),
+        ("\u202e", None),
+        ("\u200b \u200b", None),
+    ],
+)
+def test_text_that_no_stamp_can_show_is_told(
+    field: str, value: str, told: str | None
+) -> None:
+    """A line break is named; what leaves no mark is as if nothing were there."""
+    error = refused({**LEAST, field: value})
+
+    assert (error.code, error.extras["field"]) == (ErrorCode.FIELD_INVALID, field)
+    expected = f"The field {field} {told}."
+    if told is None:
+        expected = f"Nothing in the field {field} would be seen."
+    assert error.told(error.sentence) == expected
+
+
+@pytest.mark.parametrize("value", ["ñandú", "👍", "…", "\u202eאבג", "n\u0303", "合意"])
+def test_text_of_any_script_is_taken(value: str) -> None:
+    """Whatever leaves a mark."""
+    command = requests.sign_command({**LEAST, "motivo": value}, NOTHING)
+
+    assert command.params.reason == value
+
+
 @pytest.mark.parametrize("value", [5, "5", ["5"], [5, None], [True], {"0": 5}])
 def test_wrong_list_is_told_as_one_of_numbers(value: object) -> None:
     """A list of whole numbers is asked for, whichever part of it is something else."""

@@ -212,6 +212,27 @@ def test_position_is_refused_when_off_the_page(
     assert seen["height"] == pytest.approx(height + 44, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("x", "y", "field", "is_both"),
+    [(-1, 0, "x", False), (0, 10**6, "y", False), (-1, 10**6, "x", True)],
+)
+def test_refused_position_says_what_both_may_be(
+    x: int, y: int, field: str, *, is_both: bool
+) -> None:
+    """The first that is wrong is named; where both are, the sentence has both."""
+    width, height = natural_size(LINES, FontName.SERIF, FontStyle.PLAIN, 12)
+    page = PageBox(0, 0, width + 33, height + 44, 0)
+
+    with pytest.raises(ApplianceError) as caught:
+        place(SignParameters(x=x, y=y), LINES, [page])
+
+    error = caught.value
+    assert error.extras["field"] == field
+    assert error.extras["allowed"] == ["0..33" if field == "x" else "0..44"]
+    told = error.told(error.sentence)
+    assert ("x must be within 0..33, and y within 0..44" in told) is is_both
+
+
 def test_boxes_of_a_refusal_lead_to_a_place_that_fits() -> None:
     """Moved by the numbers of the answer, the stamp is accepted."""
     with pytest.raises(ApplianceError) as caught:

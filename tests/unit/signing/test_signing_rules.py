@@ -14,7 +14,7 @@ from appliance.domain.requests.request import (
 )
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
-from appliance.signing.sign import check_document, repeated, standing
+from appliance.signing.signing_rules import check_document, repeated, standing
 from tests.support.factories.fakes import request_view
 
 OURS, OTHER = "f1" * 32, "f2" * 32

@@ -1,0 +1,118 @@
+"""What a signing call meets: a repeat, a refusal, or how its command ended.
+
+Source: decisions "repeating firmar".
+"""
+
+from datetime import datetime
+
+from appliance.documents.docmdp_policy import check_permitted
+from appliance.domain.appearance.details import StampDetails
+from appliance.domain.appearance.stamp import lay_out
+from appliance.domain.appearance.text import StampSigner
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Person
+from appliance.domain.requests.request import (
+    RequestView,
+    SignCommand,
+    SignedDocumentView,
+    SignOutcome,
+)
+from appliance.domain.signing_command import SignParameters
+from appliance.domain.vocab import RequestState
+
+
+def repeated(view: RequestView, fingerprint: str) -> bool:
+    """Whether this call repeats one that is done or going on.
+
+    Raises:
+        ApplianceError: `ALREADY_SIGNED`, `IN_PROGRESS` or `STATE`.
+
+    Source: decisions "repeating firmar".
+    """
+    if view.state is RequestState.PENDING:
+        return False
+    same = view.params_sha256 == fingerprint
+    if view.state is RequestState.SIGNED and not same:
+        raise ApplianceError(ErrorCode.ALREADY_SIGNED)
+    if view.state is RequestState.IN_PROGRESS and not same:
+        raise ApplianceError(ErrorCode.IN_PROGRESS)
+    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
+        return True
+    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
+
+
+def check_document(view: RequestView, command: SignCommand, sent: str | None) -> None:
+    """Refuse a document that is not the one the caller means.
+
+    Of a repaired copy, the damaged file that came in is meant as well; whoever
+    says by `If-Match` what was seen must have seen the copy.
+
+    Args:
+        view: the request.
+        command: of the caller.
+        sent: SHA-256 of the file that came with it, hex; None without one.
+
+    Raises:
+        ApplianceError: `DOCUMENT_CHANGED` or `DOCUMENT_MISMATCH`.
+    """
+    if command.if_match is not None and command.if_match != view.sha256:
+        raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
+    meant = {view.sha256, view.repair.original_sha256 if view.repair else None}
+    if sent is not None and sent not in meant:
+        raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
+
+
+def check_signable(
+    view: RequestView,
+    params: SignParameters,
+    person: Person,
+    now: datetime,
+    details: StampDetails,
+) -> None:
+    """Refuse a request that is over, or cannot be signed in this way.
+
+    Args:
+        view: `pendiente`.
+        params: of the command.
+        person: its signer.
+        now: the time.
+        details: what its stamp shows besides.
+
+    Raises:
+        ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`; as
+            of `check_permitted`.
+    """
+    if view.expires is not None and view.expires <= now:
+        raise ApplianceError(
+            ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
+        )
+    named = StampSigner(person.name, person.cuil, person.locale)
+    check_permitted(view, params)
+    lay_out(params, named, now, view.inspection, details)
+
+
+def standing(
+    view: RequestView, signed: SignedDocumentView | None, fingerprint: str
+) -> SignOutcome | None:
+    """The outcome of a command once there is one, whoever carries it out.
+
+    Args:
+        view: the request, which the command was begun on.
+        signed: its signed document, if there is one.
+        fingerprint: of the command.
+
+    Raises:
+        ApplianceError: what ended the attempt; `ALREADY_SIGNED`, `IN_PROGRESS`:
+            it was given back, and another command has come since.
+    """
+    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
+        repeated(view, fingerprint)
+    if view.state is RequestState.SIGNED and signed is not None:
+        return SignOutcome(view.id, signed)
+    if view.state is RequestState.IN_PROGRESS:
+        return None
+    given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
+    # Elsewhere the reason is what the signer wrote.
+    if given_back and view.reason in ErrorCode.__members__:
+        raise ApplianceError(ErrorCode(view.reason))
+    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
