@@ -497,9 +497,12 @@ def test_doctor_looks_by_the_settings_it_is_given(
     monkeypatch.setattr("appliance.operations.doctor.os.geteuid", lambda: 0)
     monkeypatch.setattr("appliance.operations.doctor.left_out", lambda: ())
     monkeypatch.setattr("appliance.operations.looks.left_out", lambda: ())
-    monkeypatch.setattr(
-        "appliance.operations.looks.faults_of", lambda line: asked.append(line) or []
-    )
+
+    def faultless(line: list[str]) -> list[str]:
+        asked.append(line)
+        return []
+
+    monkeypatch.setattr("appliance.operations.looks.faults_of", faultless)
 
     words = ("doctor", "--only", "settings", "--only", "database", "--only", "HSM")
     assert main(["--settings", str(place), *words]) == 0
