@@ -11,7 +11,7 @@ from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
 from appliance.domain.console import PersonView
 from appliance.domain.credentials import CredentialView
-from appliance.domain.errors import ApplianceError
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import CredentialState, RevocationReason
 
