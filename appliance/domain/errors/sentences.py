@@ -223,8 +223,8 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.PDF_NO_PAGES: "The PDF has no pages.",
     ErrorCode.PDF_TOO_COMPLEX: "The PDF is too complex for this service.",
     ErrorCode.PDF_UNVERIFIABLE: (
-        "The PDF is faulty: other programs would call its signature invalid. "
-        "Save or print it as a new PDF, and send that."
+        "The PDF is faulty: other programs would show it otherwise, or call its "
+        "signature invalid. Save or print it as a new PDF, and send that."
     ),
     ErrorCode.PICTURE_UNUSABLE: (
         "The picture is not a PNG or JPEG file of up to 1 MB and 4096 by 4096 pixels."

@@ -241,6 +241,38 @@ async def test_faulty_file_that_is_signed_is_refused_by_name(
     assert caught.value.code is ErrorCode.PDF_UNVERIFIABLE
 
 
+DOUBTFUL_BOXES = {
+    "edges beyond a page's": b"/MediaBox[0 0 99999999 99999999]",
+    "a cut beyond a page's": b"/MediaBox[0 0 200 300]/CropBox[0 0 2000000 300]",
+    "a cut of nothing": b"/MediaBox[0 0 200 300]/CropBox[500 500 600 700]",
+    "a cut beside Letter": b"/CropBox[-200 -200 -100 -100]",
+}
+
+
+@pytest.mark.parametrize("name", DOUBTFUL_BOXES)
+async def test_page_that_is_elsewhere_for_others_is_refused(
+    sandbox: SandboxServer, name: str
+) -> None:
+    """Nobody signs a page that the next program shows another part of."""
+    with pytest.raises(DocumentRefusedError) as caught:
+        await examined(sandbox, hostile_pdfs.boxed(DOUBTFUL_BOXES[name]))
+
+    assert caught.value.code is ErrorCode.PDF_UNVERIFIABLE
+
+
+@pytest.mark.parametrize(
+    "box",
+    [b"/MediaBox[0 0 200 300]/CropBox[100 100 600 700]", b"/MediaBox[0 0 14400 99999]"],
+)
+async def test_page_that_is_cut_or_large_is_taken(
+    sandbox: SandboxServer, box: bytes
+) -> None:
+    """As it is: all programs show the same of it."""
+    pdf = hostile_pdfs.boxed(box)
+
+    assert (await examined(sandbox, pdf)).pdf == pdf
+
+
 def _signed(pdf: bytes, fonts: StampFonts) -> bytes:
     signer = make_signer(KeyAlgorithm.EC_P256)
     return sign(pdf, signer, make_plan(signer), fonts)

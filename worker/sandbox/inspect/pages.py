@@ -181,6 +181,20 @@ def page_box(page: Page) -> PageBox:
     return PageBox(x0, y0, x1, y1, turns * 90, _unit(page.node))
 
 
+def has_doubtful_box(page: Page) -> bool:
+    """Whether programs take different parts of the plane for the page.
+
+    One with an edge beyond what most of them read as a page's, or a CropBox that has
+    nothing of the MediaBox.
+    """
+    raw = {key: page.inherited.get(key) for key in ("/MediaBox", "/CropBox")}
+    edges = [number(item) for box in raw.values() for item in raw_items(resolve(box))]
+    if any(edge is not None and abs(edge) > _EDGE_PT for edge in edges):
+        return True
+    media, crop = (read_box(box) for box in raw.values())
+    return crop is not None and _clip(crop, media or _LETTER) is None
+
+
 def _unit(node: DictionaryObject) -> float:
     """Points in a unit of the page's user space; what is no unit is a point."""
     unit = number(entry(node, "/UserUnit"))

@@ -42,7 +42,7 @@ from worker.pades import (
 from worker.pades.incremental_file import GrowingFile
 from worker.pades.pdf.document import find_page
 from worker.pades.pdf.revision import open_revision
-from worker.sandbox.inspect.pages import Page, walk_pages
+from worker.sandbox.inspect.pages import Page, has_doubtful_box, walk_pages
 from worker.sandbox.inspect.pdf_objects import key_of
 from worker.sandbox.inspect.trial_signer import trial_signer
 
@@ -71,6 +71,9 @@ def prove_signable(pdf: bytes, limit: int) -> None:
             raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
         pages = walk_pages(revision.root, limit).pages
         _demand_findable(revision, pages)
+        if any(has_doubtful_box(page) for page in pages):
+            reason = "a page's box is not the same for all programs"
+            raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
         count = len(pages)
         del pages
     name = f"Trial{secrets.token_hex(8)}"  # no field of the document's own
