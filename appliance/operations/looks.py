@@ -54,7 +54,8 @@ _READY: Final = {
     "systemctl cat rubrica-signing@1",
     "HSM_TAKEN_OVER": "the HSM serves another restore of this record; if this is the "
     "one that goes on: rubrica hsm take-over",
-    "STORE_UNAVAILABLE": "the database does not answer",
+    "STORE_UNAVAILABLE": "the database answers, and not us: rubrica database check; "
+    "journalctl -u postgresql -n 20 on its host",
     "DOCUMENTS_AWAY": "the documents' folder is missing (mount it), their bucket does "
     "not answer, or it is another installation's: rubrica documents check",
     "SANDBOX_UNAVAILABLE": "systemctl status rubrica-sandbox",
@@ -208,9 +209,13 @@ def look_at_service(settings: Settings) -> Iterator[Finding]:
         states = dict(json.loads(answer)["checks"])
     except (ValueError, KeyError, TypeError):
         states = {}
-    amiss = {name: state for name, state in states.items() if state != "ok"}
-    for name, state in (amiss or {"/readyz answers": str(status)}).items():
-        yield Finding(f"{name}: {state}", _READY.get(state, ""))
+    # One fault of the database is that of all who ask it.
+    amiss: dict[str, list[str]] = {}
+    for name, state in states.items():
+        if state != "ok":
+            amiss.setdefault(state, []).append(name)
+    for state, names in (amiss or {str(status): ["/readyz answers"]}).items():
+        yield Finding(f"{', '.join(names)}: {state}", _READY.get(state, ""))
 
 
 def look_at_disk(settings: Settings) -> Iterator[Finding]:

@@ -3,7 +3,6 @@
 import contextlib
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import tomllib
@@ -12,8 +11,7 @@ from dataclasses import fields, replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from typing import Final
 
 from appliance.cli.terminal import say
 from appliance.core.database.password_files import read_password
@@ -28,6 +26,15 @@ from appliance.operations.answers import (
     Layout,
     settings_text,
 )
+from appliance.operations.reaching import (
+    CONNECT_S,
+    DATABASE_PORT,
+    REDIS_PORT,
+    WANTS_PASSWORD,
+    hosts_fault,
+    redis_fault,
+    socket_place,
+)
 from appliance.operations.setup.proxy import fits
 from appliance.operations.setup.public_names import (
     look_at_certificate,
@@ -38,9 +45,6 @@ from appliance.operations.system import psql
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
 
-_CONNECT_S: Final = 10
-_DATABASE_PORT: Final = 5432
-_REDIS_PORT: Final = 6379
 _ANSWERED: Final = frozenset(SETTINGS_OF.values()) | frozenset(
     BUCKET_SETTINGS_OF.values()
 )
@@ -185,7 +189,8 @@ def _look_at_database(answers: Answers) -> Iterator[str]:
         yield "SQLite is for a trial; PostgreSQL, please"
     place = socket_place(url)
     if place is None:
-        yield from _look_at_hosts(url, _DATABASE_PORT)
+        if told := hosts_fault(url, DATABASE_PORT):
+            yield told
         return
     folder, port = place
     if not Path(folder).is_dir():
@@ -199,48 +204,24 @@ def _look_at_database(answers: Answers) -> Iterator[str]:
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=_CONNECT_S,
+                timeout=CONNECT_S,
                 cwd="/",
             )
         except subprocess.TimeoutExpired:
-            yield f"PostgreSQL does not answer within {_CONNECT_S} s"
+            yield f"PostgreSQL does not answer within {CONNECT_S} s"
             return
         if done.returncode != 0:
             yield f"PostgreSQL does not answer: {done.stderr.strip()}"
 
 
-def _look_at_hosts(url: str, usual_port: int) -> Iterator[str]:
-    """Whether one of a URL's hosts lets a connection in."""
-    told = "names no host"
-    for each in urlsplit(url).netloc.rpartition("@")[2].split(","):
-        place = urlsplit(f"//{each}")
-        if not place.hostname:
-            continue
-        where = (place.hostname, place.port or usual_port)
-        try:
-            with socket.create_connection(where, _CONNECT_S):
-                return
-        except OSError as exc:
-            told = f"{each} does not answer: {exc}"
-    yield told
-
-
-def socket_place(url: str) -> tuple[str, int] | None:
-    """Folder and port of a database's Unix socket; None: it is asked by its host."""
-    parts = urlsplit(url)
-    query = parse_qs(parts.query)
-    folder = query.get("host", [""])[0]
-    if not folder.startswith("/") or parts.hostname:
-        return None
-    return folder, int(query.get("port", ["5432"])[0])
-
-
 def _look_at_redis(answers: Answers) -> Iterator[str]:
     if answers.redis.startswith("rediss:"):
         # Its authority and its password are asked for next.
-        yield from _look_at_hosts(answers.redis, _REDIS_PORT)
+        told = hosts_fault(answers.redis, REDIS_PORT)
     else:
-        yield from _asked_of_redis(answers, password=None)
+        told = redis_fault(answers.redis, None, None)
+    if told and told != WANTS_PASSWORD:
+        yield told
 
 
 def _look_at_redis_password(answers: Answers) -> Iterator[str]:
@@ -251,28 +232,11 @@ def _look_at_redis_password(answers: Answers) -> Iterator[str]:
         except SettingsError as exc:
             yield str(exc)
             return
-    yield from _asked_of_redis(answers, password=password)
-
-
-def _asked_of_redis(answers: Answers, *, password: str | None) -> Iterator[str]:
-    import redis  # noqa: PLC0415 (heavy)
-
-    options: dict[str, Any] = {"password": password} if password else {}
-    if answers.redis.startswith("rediss:"):
-        options["ssl_ca_certs"] = answers.redis_ca or None
-    try:
-        with redis.Redis.from_url(
-            answers.redis,
-            socket_timeout=_CONNECT_S,
-            socket_connect_timeout=_CONNECT_S,
-            **options,
-        ) as client:
-            client.ping()
-    except redis.AuthenticationError:
-        if password is not None:
-            yield "Redis does not take that password"
-    except (redis.RedisError, OSError, ValueError) as exc:
-        yield f"Redis does not answer: {exc}"
+    authority = Path(answers.redis_ca) if answers.redis_ca else None
+    told = redis_fault(answers.redis, authority, password)
+    # What was told of the address is not told of its password as well.
+    if told and not any(_look_at_redis(answers)):
+        yield told
 
 
 def _look_at_authorities(path: str) -> Iterator[str]:

@@ -14,8 +14,9 @@ from appliance.operations.answers import (
     Answers,
     settings_text,
 )
+from appliance.operations.reaching import socket_place
 from appliance.operations.setup.proxy import SAMPLES, fits, sample_for
-from appliance.operations.setup.questions import ask_all, look, socket_place
+from appliance.operations.setup.questions import ask_all, look
 from appliance.operations.system import write_if_missing
 from appliance.settings import SettingsError, load_settings
 from appliance.settings.faults import read_tables
