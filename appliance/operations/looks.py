@@ -18,7 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from appliance.cli.as_role import unit_options
+from appliance.cli.as_role import (
+    BRING_BACK,
+    NOT_THERE,
+    missing_credentials,
+    unit_options,
+    unit_text,
+)
 from appliance.cli.installation.listener import ask
 from appliance.operations import system
 from appliance.operations.units import ROLES, left_out, shown, signing_workers
@@ -35,6 +41,8 @@ _TMPFILES: Final = (
     # Documents elsewhere; `rubrica setup` writes it.
     Path("/etc/tmpfiles.d/rubrica-documents.conf"),
 )
+_UNHANDED: Final = "243"
+"""Exit status of a unit that is to be handed a file that is not there."""
 _SPARE_BYTES: Final = 2 * 1024**3
 _OK: Final = 200
 _WHY: Final = {
@@ -111,7 +119,13 @@ def _look_at_running(names: Sequence[str]) -> Iterator[Finding]:
         why = _WHY.get(status, "")
         told = f"{name} is {state}" + (f" ({status}): {why}" if why else "")
         again = f"systemctl reset-failed {name}; systemctl start {name}"
-        yield Finding(told, f"journalctl -u {name} -n 20\n{again}")
+        role = name.removeprefix("rubrica-").partition(".")[0].partition("@")[0]
+        gone = missing_credentials(unit_text(role)) if status == _UNHANDED else []
+        if gone:
+            told = f"{name} is {state} ({status}): {', '.join(gone)} {NOT_THERE}"
+            yield Finding(told, f"{BRING_BACK}\n{again}")
+        else:
+            yield Finding(told, f"journalctl -u {name} -n 20\n{again}")
 
 
 def _look_at_others(roles: Sequence[str]) -> Iterator[Finding]:
@@ -184,6 +198,9 @@ def look_at_settings(file: Path = system.SETTINGS) -> Iterator[Finding]:
         )
         # The program itself: the other one has it run as root.
         command[0] = str(Path(command[0]).with_name("rubrica"))
+        if gone := missing_credentials(unit_text(role)):
+            yield Finding(f"{role}: {', '.join(gone)} {NOT_THERE}", BRING_BACK)
+            continue
         options = unit_options(role, terminal=False)
         for line in faults_of(["systemd-run", *options, "--", *command]):
             if line not in told:

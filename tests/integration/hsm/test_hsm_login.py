@@ -69,7 +69,7 @@ async def test_missing_pin_file_refuses_to_open(hsm_with_key: HsmInstallation) -
     """A fault of the settings ends the start; no login is tried."""
     hsm_with_key.settings.hsm.pki.pin_file.unlink()
 
-    with pytest.raises(SettingsError, match="PIN file cannot be read"):
+    with pytest.raises(SettingsError, match="PIN file is not there"):
         await hsm_with_key.session().open()
 
 

@@ -520,6 +520,20 @@ def test_doctor_tells_where_a_pin_lies_open(pin_folder: PinFolder, unit: Path) -
     assert after == []
 
 
+def test_doctor_tells_of_a_pin_that_is_gone(pin_folder: PinFolder, unit: Path) -> None:
+    """Its file, though the unit names it; and where it comes back from."""
+    pin_folder.put("firma.pin", "pki.pin")
+    settings = pin_folder.settings()
+    pin_folder.pins(settings).take()
+    unit.write_text(pin_folder.drop_in.read_text())
+    settings.hsm.firma.pin_file.unlink()
+
+    (found,) = look_at_pins(settings, pin_folder.folder)
+
+    assert found.what.startswith(f"{settings.hsm.firma.pin_file}: is not there")
+    assert "backup of the secrets" in found.remedy
+
+
 def test_doctor_tells_of_a_pin_elsewhere(pin_folder: PinFolder, unit: Path) -> None:
     """Where it is to be moved, and what the settings are to say then."""
     assert unit.exists()
