@@ -51,6 +51,8 @@ _TOKEN_BYTES: Final = 32
 _LONGEST: Final = 128
 _LEAST_BYTES: Final = 12
 """Of a password: it opens the whole console."""
+NAME_ALLOWED: Final = "a-z, 0-9, . - and _, 2 to 40"
+PASSWORD_ALLOWED: Final = f"{_LEAST_BYTES} to {MAX_BYTES} bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,24 @@ def console_password(password: str) -> bytes:
     Raises:
         FieldInvalidError: `password`.
     """
-    encoded = normalize(password)
+    try:
+        encoded = normalize(password)
+    except FieldInvalidError as exc:
+        # Of what is refused for being too short for anybody, our limit is told.
+        raise FieldInvalidError("password", PASSWORD_ALLOWED) from exc
     if len(encoded) < _LEAST_BYTES:
-        raise FieldInvalidError("password", f"{_LEAST_BYTES} to {MAX_BYTES} bytes")
+        raise FieldInvalidError("password", PASSWORD_ALLOWED)
     return encoded
+
+
+def check_name(name: str) -> None:
+    """Refuse what no administrator can be called.
+
+    Raises:
+        FieldInvalidError: `name`.
+    """
+    if not _NAME.fullmatch(name):
+        raise FieldInvalidError("name", NAME_ALLOWED)
 
 
 def session_indexes(
@@ -138,8 +154,7 @@ class ConsoleLogin:
             FieldInvalidError: `name` or `password`.
             ApplianceError: `ALREADY_EXISTS`.
         """
-        if not _NAME.fullmatch(name):
-            raise FieldInvalidError("name", "a-z, 0-9, . - and _, 2 to 40")
+        check_name(name)
         encoded = console_password(password)
         user = ConsoleUser(new_id(), name, self._clock.now())
         seed = totp.new_seed()
