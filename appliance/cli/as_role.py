@@ -105,7 +105,10 @@ def main() -> int:
     gone = missing_credentials(unit_text(role))
     if gone:
         # systemd says nothing of it, but for status 243.
-        sys.stderr.write(f"{', '.join(gone)}: {NOT_THERE}; {BRING_BACK}\n")
+        told = f"{', '.join(gone)} {NOT_THERE}; {BRING_BACK}"
+        if not Path(_SETTINGS).exists():
+            told = f"{_SETTINGS}: is not there; run `rubrica setup`, which makes it"
+        sys.stderr.write(f"{told}\n")
         sys.exit(78)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     held = not _ASKING.intersection(command_of(arguments)[:1])

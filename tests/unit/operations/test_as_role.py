@@ -220,12 +220,18 @@ def test_command_of_a_role_names_the_file_that_is_gone(
     unit = "[Service]\nLoadCredential=firma.pin:/nowhere/firma.pin\n"
     monkeypatch.setattr("appliance.cli.as_role.unit_text", lambda _role: unit)
 
-    with pytest.raises(SystemExit) as caught:
-        as_role()
+    def refusal() -> str:
+        with pytest.raises(SystemExit) as caught:
+            as_role()
+        assert caught.value.code == 78
+        return capsys.readouterr().err
 
-    assert caught.value.code == 78
-    said = capsys.readouterr().err
-    assert said.startswith("/nowhere/firma.pin: is not there")
+    settings = tmp_path / "settings.toml"
+    monkeypatch.setattr("appliance.cli.as_role._SETTINGS", str(settings))
+    assert refusal().startswith(f"{settings}: is not there; run `rubrica setup`")
+    settings.write_text("")
+    said = refusal()
+    assert said.startswith("/nowhere/firma.pin is not there")
     assert "backup of the secrets" in said
 
 
