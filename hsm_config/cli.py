@@ -25,6 +25,7 @@ from appliance.settings import Fault, Settings, SettingsError, load_settings
 
 _EX_CONFIG: Final = 78
 """Exit code of an unusable settings file. Source: sysexits(3)."""
+_NO_PINS: Final = "no PIN is there yet; `rubrica hsm init` makes them."
 _REMEDY: Final = (
     "`rubrica hsm init` makes missing ones, `rubrica hsm pins` has systemd hand over "
     "those that are there"
@@ -184,6 +185,7 @@ def _record(args: argparse.Namespace) -> int:
 
 
 def _pins(args: argparse.Namespace) -> int:
+    from appliance.core.secrets.pin_places import tokens_of  # noqa: PLC0415 (only here)
     from hsm_config.provisioning.own_pins import OwnPins  # noqa: PLC0415 (only here)
 
     def run(settings: Settings) -> int:
@@ -198,7 +200,9 @@ def _pins(args: argparse.Namespace) -> int:
         for line in told:
             _say(line)
         if not (told or args.make):
-            _say("Nothing to do: PINs that are there are root's own.")
+            has_pins = any(each.pin_file.exists() for _, each in tokens_of(settings))
+            what = "PINs that are there are root's own." if has_pins else _NO_PINS
+            _say(f"Nothing to do: {what}")
         return 0
 
     return _with_settings(args, run)

@@ -30,7 +30,7 @@ from appliance.domain.hsm_tasks import slot_host
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.operations.metrics.database_metrics import EVERY_S, RecordMetrics
-from appliance.pki.ca_certificates import read_authority
+from appliance.pki.ca_certificates import AuthorityFiles, read_authority
 from appliance.pki.csr import CsrWork
 from appliance.pki.publication import Publishing
 from appliance.pki.renewal import Renewal
@@ -47,7 +47,6 @@ from appliance.signing.expiry import ExpiryJob
 from appliance.signing.level_maintenance import UpkeepWork
 from appliance.signing.signing_order import SigningOrder
 from hsm_config.profile import load_profile
-from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.hsm.watchdog import calls_guarded
@@ -102,8 +101,10 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
         calls_guarded(watch, limit_s, ServiceManager(pulse=pulse)),
     ):
         profile = load_profile(settings.hsm.profile)
-        # Before any PIN is tried: a folder that will not do is an operator's matter.
+        # Before any PIN is tried: files that will not do are an operator's matter, and
+        # each new start would use up a try of a PIN that is refused.
         folder = open_folder(settings.activation_dir, settings.environment)
+        files = read_authority(settings)
         session = HsmSession(
             settings.hsm,
             profile,
@@ -113,7 +114,7 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
         )
         await session.open()
         try:
-            worker = _worker(core, session, folder, fonts, slot)
+            worker = _worker(core, session, folder, files, fonts, slot)
             await worker.run(stop)
         finally:
             await session.close()
@@ -123,6 +124,7 @@ def _worker(
     core: Core,
     session: HsmSession,
     folder: ActivationFolder,
+    files: AuthorityFiles,
     fonts: StampFonts,
     slot: str,
 ) -> SigningWorker:
@@ -136,7 +138,7 @@ def _worker(
         slot_host(slot),
         installation,
     )
-    authority = Authority(session, read_ca(settings), settings)
+    authority = Authority(session, files.ca_certificate, settings)
     publishing = Publishing(core.store, clock, settings.pki, slot, core.work_notifier)
     claims = Claims(
         core.store,
@@ -149,7 +151,7 @@ def _worker(
     tsa = InternalTsa(
         session, authority, publishing, clock, settings.timestamps.accuracy_s
     )
-    source = ValidationSource(core.store, clock, read_authority(settings), publishing)
+    source = ValidationSource(core.store, clock, files, publishing)
     levels = Levels(
         tsa,
         source,
@@ -193,7 +195,9 @@ def _worker(
             settings.hsm.key_mode,
             installation,
             CertificateTasks(
-                Publisher(session, authority, read_root(settings), publishing, clock),
+                Publisher(
+                    session, authority, files.root_certificate, publishing, clock
+                ),
                 publishing,
                 Renewal(core.store, clock, slot),
                 authority,

@@ -17,9 +17,10 @@ from appliance.cli.as_role import role_of
 from appliance.domain.errors import SENTENCES, ApplianceError, ErrorCode
 from appliance.domain.vocab import Environment
 from appliance.settings import SettingsError, load_settings
+from appliance.settings.loading import PACKAGED
 
 SETTINGS_VARIABLE: Final = "RUBRICA_SETTINGS"
-_PLACES: Final = (Path("var/settings.toml"), Path("/etc/rubrica/settings.toml"))
+_PLACES: Final = (Path("var/settings.toml"), PACKAGED)
 EX_CONFIG: Final = 78
 """Exit status of an unusable settings file. Source: sysexits(3)."""
 EX_TEMPFAIL: Final = 75
@@ -40,8 +41,9 @@ def command_parser() -> argparse.ArgumentParser:
         "--settings",
         type=Path,
         default=_settings_path(),
-        help=f"settings file (default: ${SETTINGS_VARIABLE}, var/settings.toml "
-        "here, or /etc/rubrica/settings.toml)",
+        help=f"settings file (default: ${SETTINGS_VARIABLE}, or "
+        "/etc/rubrica/settings.toml; a trial's var/settings.toml here comes before "
+        "that, but for root where the package is installed)",
     )
     parser.add_argument(
         "--version", action="version", version=f"rubrica {version('rubrica')}"
@@ -66,17 +68,26 @@ def main(arguments: list[str] | None = None) -> int:
         _close_output()
         return _EX_PIPE
     except EOFError:
-        sys.stderr.write("the input ended before it was all answered\n")
+        _refuse("the input ended before it was all answered")
         return 1
     except SettingsError as exc:
-        sys.stderr.write(f"{exc}\n")
+        _refuse(f"{exc}")
         return EX_CONFIG
     except ApplianceError as exc:
-        sys.stderr.write(f"{_told(exc)}\n")
+        _refuse(_told(exc))
         return EX_TEMPFAIL if exc.code is ErrorCode.STORE_UNAVAILABLE else 1
     except KeyboardInterrupt:
         return 130
     return status
+
+
+def _refuse(text: str) -> None:
+    """Say what went wrong, after all that was said before it, in a pipe as well."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_output()
+    sys.stderr.write(f"{text}\n")
 
 
 def _refuse_root(settings_file: Path, arguments: list[str]) -> None:

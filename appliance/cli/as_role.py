@@ -67,6 +67,11 @@ there only where that is a loopback address."""
 _ASK_DATABASE: Final = (MIGRATE, "api", "embed", "admin", "chores", "signing")
 """Roles with a user of the database, the one that may most first."""
 _CREDENTIALS: Final = ("LoadCredential", "LoadCredentialEncrypted", "SetCredential")
+NOT_THERE: Final = "is not there, and a unit hands it over (LoadCredential=)"
+BRING_BACK: Final = (
+    "bring it back from the backup of the secrets (docs/backup.md, "
+    '"One file of the secrets")'
+)
 _WAYS: Final = ("IPAddressDeny", "IPAddressAllow")
 _MAKING: Final = frozenset({"init", "join"})
 """Of `rubrica hsm`: they make tokens, whose PINs root makes beforehand."""
@@ -97,6 +102,14 @@ def main() -> int:
         done = subprocess.run([program, *before], check=False)  # noqa: S603 (our own words)
         if done.returncode != 0:
             sys.exit(done.returncode)
+    gone = missing_credentials(unit_text(role))
+    if gone:
+        # systemd says nothing of it, but for status 243.
+        told = f"{', '.join(gone)} {NOT_THERE}; {BRING_BACK}"
+        if not Path(_SETTINGS).exists():
+            told = f"{_SETTINGS}: is not there; run `rubrica setup`, which makes it"
+        sys.stderr.write(f"{told}\n")
+        sys.exit(78)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     held = not _ASKING.intersection(command_of(arguments)[:1])
     options = unit_options(role, terminal=terminal, held=held)
@@ -252,6 +265,26 @@ def credentials_of(unit: str) -> list[str]:
             before it (systemd.exec(5)).
     """
     return _lines_of(unit, _CREDENTIALS)
+
+
+def missing_credentials(unit: str) -> list[str]:
+    """Files that are handed to a role and are not there, for which it does not start.
+
+    Args:
+        unit: its text, drop-ins after it. One that is set in the unit itself as well
+            may be gone, and one without a path is systemd's own to find
+            (systemd.exec(5)).
+    """
+    given = [line.partition("=") for line in credentials_of(unit)]
+    usual = {
+        value.partition(":")[0] for kind, _, value in given if kind.startswith("S")
+    }
+    gone = []
+    for _, _, value in given:
+        name, _, path = value.partition(":")
+        if path.startswith("/") and name not in usual and not Path(path).exists():
+            gone.append(path)
+    return gone
 
 
 def ways_of(unit: str) -> list[str]:

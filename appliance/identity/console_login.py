@@ -52,6 +52,8 @@ _TOKEN_BYTES: Final = 32
 _LONGEST: Final = 128
 _LEAST_CHARS: Final = 12
 """Of a password: it opens the whole console."""
+NAME_ALLOWED: Final = "a-z, 0-9, . - and _, 2 to 40"
+PASSWORD_ALLOWED: Final = f"{_LEAST_CHARS} characters or more, up to {MAX_BYTES} bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,22 @@ def console_password(password: str) -> bytes:
         FieldInvalidError: `password`.
     """
     if len(nfc(password, MAX_BYTES) or "") < _LEAST_CHARS:
-        raise FieldInvalidError(
-            "password", f"{_LEAST_CHARS} characters or more, up to {MAX_BYTES} bytes"
-        )
-    return normalize(password)
+        raise FieldInvalidError("password", PASSWORD_ALLOWED)
+    try:
+        return normalize(password)
+    except FieldInvalidError as exc:
+        # It tells the limit of another password.
+        raise FieldInvalidError("password", PASSWORD_ALLOWED) from exc
+
+
+def check_name(name: str) -> None:
+    """Refuse what no administrator can be called.
+
+    Raises:
+        FieldInvalidError: `name`.
+    """
+    if not _NAME.fullmatch(name):
+        raise FieldInvalidError("name", NAME_ALLOWED)
 
 
 def session_indexes(
@@ -140,8 +154,7 @@ class ConsoleLogin:
             FieldInvalidError: `name` or `password`.
             ApplianceError: `ALREADY_EXISTS`.
         """
-        if not _NAME.fullmatch(name):
-            raise FieldInvalidError("name", "a-z, 0-9, . - and _, 2 to 40")
+        check_name(name)
         encoded = console_password(password)
         user = ConsoleUser(new_id(), name, self._clock.now())
         seed = totp.new_seed()

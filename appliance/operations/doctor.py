@@ -8,15 +8,21 @@ at, from within one of them (`appliance.operations.container_looks`).
 
 import argparse
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from appliance.cli.terminal import say
+from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import Environment
 from appliance.operations import looks, system
 from appliance.operations.looks import Finding
 from appliance.operations.pins import look_at_pins
+from appliance.operations.reaching import (
+    database_remedy,
+    look_at_redis,
+    look_for_database,
+)
 from appliance.operations.units import left_out
 from appliance.settings import Settings, SettingsError, load_settings
 
@@ -28,8 +34,10 @@ _PARTS: Final = (
         "PINs",
         "settings",
         "database",
+        "Redis",
         "documents",
         "service",
+        "workers",
     ),
     *("disk", "clock", "backups", "HSM", "audit", "sample"),
 )
@@ -38,12 +46,17 @@ _ROLES: Final = {
     "database": ("migrate",),
     "documents": ("migrate",),
     "service": ("api",),
+    "workers": ("migrate",),
     "PINs": ("signing",),
     "HSM": ("signing",),
     "audit": ("migrate",),
     "sample": ("migrate", "api"),
 }
 """Who has to be of this host, that a part can be looked at."""
+_OF_THE_RECORD: Final = frozenset(
+    {"database", "documents", "service", "workers", "backups", "audit", "sample"}
+)
+"""What nothing is told of while the database is away, but that it is: once."""
 
 
 def register(
@@ -108,13 +121,15 @@ def _doctor(args: argparse.Namespace) -> int:
     others = left_out()
     if others:
         say(f"none   {', '.join(others)}: masked, not of this host")
-    return _tell(_parts(settings, file, deep=deep), args.only, others)
+    parts = _parts(settings, file, deep=deep)
+    return _tell(parts, args.only, others, lambda: list(look_for_database(settings)))
 
 
 def _tell(
     parts: Mapping[str, Callable[[], Iterator[Finding]]],
     only: Collection[str] | None,
     others: Collection[str],
+    away: Callable[[], Sequence[Finding]] = tuple,
 ) -> int:
     """Look at each part and say what was found; the exit status.
 
@@ -122,18 +137,22 @@ def _tell(
         parts: by name.
         only: names of those that are looked at; None: all.
         others: roles that are not of this host.
+        away: tells that the database does not answer; it is asked once.
     """
     well = True
+    record: Sequence[Finding] | None = None
     for part, look in parts.items():
         if only and part not in only:
             continue
         if not set(_ROLES.get(part, ())).isdisjoint(others):
             say(f"none   {part}: not of this host")
             continue
-        try:
-            found = list(look())
-        except Exception as exc:  # noqa: BLE001 (one part hides no other)
-            found = [Finding(f"could not be looked at: {exc!r}")]
+        if part in _OF_THE_RECORD:
+            if record:
+                say(f"none   {part}: not looked at while the database does not answer")
+                continue
+            record = away() if record is None else record
+        found = record if part in _OF_THE_RECORD and record else _look(look)
         well = well and not found
         if not found:
             say(f"ok     {part}")
@@ -142,6 +161,13 @@ def _tell(
             for line in each.remedy.splitlines():
                 say(f"         -> {line}")
     return 0 if well else 1
+
+
+def _look(look: Callable[[], Iterator[Finding]]) -> Sequence[Finding]:
+    try:
+        return list(look())
+    except Exception as exc:  # noqa: BLE001 (one part hides no other)
+        return [Finding(f"could not be looked at: {exc!r}")]
 
 
 def _parts(
@@ -153,9 +179,11 @@ def _parts(
         "folders": looks.look_at_folders,
         "PINs": lambda: look_at_pins(settings),
         "settings": lambda: looks.look_at_settings(file),
-        "database": lambda: _look_by(file, "database", "check"),
+        "database": lambda: _look_at_database(settings, file),
+        "Redis": lambda: look_at_redis(settings),
         "documents": lambda: _look_by(file, "documents", "check"),
         "service": lambda: looks.look_at_service(settings),
+        "workers": lambda: _look_at_workers(settings),
         "disk": lambda: looks.look_at_disk(settings),
         "clock": looks.look_at_clock,
         "backups": lambda: _look_at_backups(settings),
@@ -174,6 +202,20 @@ def _look_at_backups(settings: Settings) -> Iterator[Finding]:
     )
 
     yield from look_at_backups(settings)
+
+
+def _look_at_database(settings: Settings, file: Path) -> Iterator[Finding]:
+    for each in _look_by(file, "database", "check"):
+        is_away = ErrorCode.STORE_UNAVAILABLE.value in each.what
+        yield Finding(each.what, database_remedy(settings)) if is_away else each
+
+
+def _look_at_workers(settings: Settings) -> Iterator[Finding]:
+    from appliance.operations.worker_looks import (  # noqa: PLC0415 (heavy)
+        look_at_workers,
+    )
+
+    yield from look_at_workers(settings)
 
 
 def _look_by(file: Path, *arguments: str) -> Iterator[Finding]:

@@ -18,7 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from appliance.cli.as_role import unit_options
+from appliance.cli.as_role import (
+    BRING_BACK,
+    NOT_THERE,
+    missing_credentials,
+    unit_options,
+    unit_text,
+)
 from appliance.cli.installation.listener import ask
 from appliance.operations import system
 from appliance.operations.units import ROLES, left_out, shown, signing_workers
@@ -35,6 +41,8 @@ _TMPFILES: Final = (
     # Documents elsewhere; `rubrica setup` writes it.
     Path("/etc/tmpfiles.d/rubrica-documents.conf"),
 )
+_UNHANDED: Final = "243"
+"""Exit status of a unit that is to be handed a file that is not there."""
 _SPARE_BYTES: Final = 2 * 1024**3
 _OK: Final = 200
 _WHY: Final = {
@@ -54,7 +62,8 @@ _READY: Final = {
     "systemctl cat rubrica-signing@1",
     "HSM_TAKEN_OVER": "the HSM serves another restore of this record; if this is the "
     "one that goes on: rubrica hsm take-over",
-    "STORE_UNAVAILABLE": "the database does not answer",
+    "STORE_UNAVAILABLE": "the database answers, and not us: rubrica database check; "
+    "journalctl -u postgresql -n 20 on its host",
     "DOCUMENTS_AWAY": "the documents' folder is missing (mount it), their bucket does "
     "not answer, or it is another installation's: rubrica documents check",
     "SANDBOX_UNAVAILABLE": "systemctl status rubrica-sandbox",
@@ -110,7 +119,13 @@ def _look_at_running(names: Sequence[str]) -> Iterator[Finding]:
         why = _WHY.get(status, "")
         told = f"{name} is {state}" + (f" ({status}): {why}" if why else "")
         again = f"systemctl reset-failed {name}; systemctl start {name}"
-        yield Finding(told, f"journalctl -u {name} -n 20\n{again}")
+        role = name.removeprefix("rubrica-").partition(".")[0].partition("@")[0]
+        gone = missing_credentials(unit_text(role)) if status == _UNHANDED else []
+        if gone:
+            told = f"{name} is {state} ({status}): {', '.join(gone)} {NOT_THERE}"
+            yield Finding(told, f"{BRING_BACK}\n{again}")
+        else:
+            yield Finding(told, f"journalctl -u {name} -n 20\n{again}")
 
 
 def _look_at_others(roles: Sequence[str]) -> Iterator[Finding]:
@@ -183,6 +198,9 @@ def look_at_settings(file: Path = system.SETTINGS) -> Iterator[Finding]:
         )
         # The program itself: the other one has it run as root.
         command[0] = str(Path(command[0]).with_name("rubrica"))
+        if gone := missing_credentials(unit_text(role)):
+            yield Finding(f"{role}: {', '.join(gone)} {NOT_THERE}", BRING_BACK)
+            continue
         options = unit_options(role, terminal=False)
         for line in faults_of(["systemd-run", *options, "--", *command]):
             if line not in told:
@@ -208,9 +226,13 @@ def look_at_service(settings: Settings) -> Iterator[Finding]:
         states = dict(json.loads(answer)["checks"])
     except (ValueError, KeyError, TypeError):
         states = {}
-    amiss = {name: state for name, state in states.items() if state != "ok"}
-    for name, state in (amiss or {"/readyz answers": str(status)}).items():
-        yield Finding(f"{name}: {state}", _READY.get(state, ""))
+    # One fault of the database is that of all who ask it.
+    amiss: dict[str, list[str]] = {}
+    for name, state in states.items():
+        if state != "ok":
+            amiss.setdefault(state, []).append(name)
+    for state, names in (amiss or {str(status): ["/readyz answers"]}).items():
+        yield Finding(f"{', '.join(names)}: {state}", _READY.get(state, ""))
 
 
 def look_at_disk(settings: Settings) -> Iterator[Finding]:

@@ -11,19 +11,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from appliance.cli.as_role import credentials_of, unit_text
+from appliance.cli.as_role import BRING_BACK, credentials_of, unit_text
 from appliance.core.secrets.pin_places import PIN_FOLDER, FreePlaces, tokens_of
 from appliance.operations.looks import Finding, owned
 from appliance.settings import Settings
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_BRING: Final = f"{BRING_BACK}; of a new installation rubrica setup makes it"
 _TAKE: Final = "rubrica hsm pins"
 _MOVE: Final = "mv -n {} {}; hsm.{}.pin_file = {}; " + _TAKE
 """One that is there already is not to be lost: it opens another token."""
 
 
 def look_at_pins(settings: Settings, folder: Path = PIN_FOLDER) -> Iterator[Finding]:
-    """PINs in files that somebody but root may read, or that no worker is handed.
+    """PINs in files that are not there, that others read, or that no worker is handed.
 
     Args:
         settings: of the installation.
@@ -46,6 +47,8 @@ def look_at_pins(settings: Settings, folder: Path = PIN_FOLDER) -> Iterator[Find
                 move = _MOVE.format(path, to, key, place.pin_file)
                 yield Finding(what, _TAKE if at_home else move)
         path = token.pin_file
+        if token.pin_source == "file" and not path.exists():
+            yield Finding(f"{path}: is not there: the PIN of {token.label}", _BRING)
         has_file = token.pin_source == "file" and path.exists()
         is_handed = at_home and path.name in handed
         if has_file and not is_handed and not _open_to(path):

@@ -12,8 +12,9 @@ from typing import Final
 
 from appliance.cli.terminal import say
 from appliance.settings import SettingsError
+from appliance.settings.loading import PACKAGED
 
-SETTINGS: Final = Path("/etc/rubrica/settings.toml")
+SETTINGS: Final = PACKAGED
 """Where the units read them."""
 UNITS: Final = Path("/etc/systemd/system")
 """Where drop-ins of this machine are."""

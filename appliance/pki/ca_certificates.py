@@ -2,12 +2,12 @@
 
 import hashlib
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.settings import Settings, SettingsError
+from appliance.settings import Settings
+from appliance.settings.certificate_file import read_certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,16 @@ class AuthorityFiles:
     """OCSP's issuerNameHash of the CA. Source: RFC 6960, 4.1.1."""
 
     @property
+    def root_certificate(self) -> x509.Certificate:
+        """The root."""
+        return x509.load_der_x509_certificate(self.root)
+
+    @property
+    def ca_certificate(self) -> x509.Certificate:
+        """The CA that issues."""
+        return x509.load_der_x509_certificate(self.ca)
+
+    @property
     def issuers(self) -> tuple[str, str]:
         """Names on the record: of the CA that certifies signers, of the root."""
         return self.ca_id, self.root_id
@@ -35,9 +45,9 @@ def read_authority(settings: Settings) -> AuthorityFiles:
     """Read both certificates.
 
     Raises:
-        SettingsError: one is missing or no certificate.
+        SettingsError: one is missing, cannot be read, or is no certificate.
     """
-    root, ca = _read(settings.root_file), _read(settings.ca_file)
+    root, ca = read_certificate(settings.root_file), read_certificate(settings.ca_file)
     return AuthorityFiles(
         root=root.public_bytes(Encoding.DER),
         ca=ca.public_bytes(Encoding.DER),
@@ -45,19 +55,6 @@ def read_authority(settings: Settings) -> AuthorityFiles:
         ca_id=_key_id(ca),
         ca_name_sha1=hashlib.sha1(ca.subject.public_bytes()).digest(),  # noqa: S324 (RFC 5019, 2.1.1)
     )
-
-
-def _read(path: Path) -> x509.Certificate:
-    """Read a certificate.
-
-    Raises:
-        SettingsError: there is none.
-    """
-    try:
-        return x509.load_pem_x509_certificate(path.read_bytes())
-    except (OSError, ValueError) as exc:
-        msg = f"{path}: holds no certificate; run `rubrica hsm init`"
-        raise SettingsError(msg) from exc
 
 
 def _key_id(certificate: x509.Certificate) -> str:

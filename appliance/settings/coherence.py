@@ -39,6 +39,8 @@ _LISTENERS: Final = {face: f"web.listen_{face}" for face in FACES} | {
 _KEY_OF_A_BUCKET: Final = ("access_key_file", "secret_key_file")
 _OF_A_BUCKET: Final = ("endpoint", *_KEY_OF_A_BUCKET, "root_certificate_file")
 """Keys of `[documents]` that are for `url` alone."""
+_SQLITE: Final = "database.url is SQLite, which has none"
+"""It names the key that may be wrong itself: this is not told beside that."""
 _LOOPBACK: Final = ("http://127.0.0.1", "http://localhost", "http://[::1]")
 
 
@@ -83,9 +85,11 @@ def _of_signatures(settings: "Settings") -> Iterator[Fault]:
 def _of_stores(settings: "Settings") -> Iterator[Fault]:
     database, redis = settings.database, settings.redis
     if database.url == "sqlite" and database.password_file is not None:
-        yield "database.password_file", "SQLite has none; remove it"
-    if database.root_certificate_file is not None and (
-        database.url == "sqlite" or not database.tls.startswith("verify-")
+        yield "database.password_file", f"{_SQLITE}; remove it"
+    if database.root_certificate_file is not None and database.url == "sqlite":
+        yield "database.root_certificate_file", f"{_SQLITE}; remove it"
+    elif database.root_certificate_file is not None and not database.tls.startswith(
+        "verify-"
     ):
         yield (
             "database.root_certificate_file",

@@ -7,6 +7,9 @@ from appliance.settings.root import Settings
 from appliance.settings.section import SettingsError
 from appliance.settings.toml_file import read_toml
 
+PACKAGED = Path("/etc/rubrica/settings.toml")
+"""Where an installed machine's units read them."""
+
 
 def load_settings(path: Path) -> Settings:
     """Read and check the settings file.
@@ -14,6 +17,9 @@ def load_settings(path: Path) -> Settings:
     Raises:
         SettingsError: not readable, not TOML, an unknown key or a bad value.
     """
+    if path == PACKAGED and not path.exists():
+        msg = f"{path}: is not there; run `rubrica setup`, which makes it"
+        raise SettingsError(msg)
     raw = read_toml(path)
     try:
         return read_tables(_absolute(raw, path.resolve().parent))

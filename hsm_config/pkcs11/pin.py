@@ -140,6 +140,14 @@ def read_pin(path: Path, environment: Environment) -> Pin:
     try:
         mode = path.stat().st_mode
         value = path.read_text("utf-8").rstrip("\r\n")
+    except FileNotFoundError as exc:
+        msg = f"{path}: the PIN file is not there"
+        raise SettingsError(msg) from exc
+    except PermissionError as exc:
+        # In a folder that is closed to it, nobody is told whether there is a file.
+        told = f"{exc.strerror}: it is root's own, or not there"
+        msg = f"{path}: the PIN file cannot be read ({told})"
+        raise SettingsError(msg) from exc
     except OSError as exc:
         msg = f"{path}: the PIN file cannot be read ({exc.strerror})"
         raise SettingsError(msg) from exc

@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
 from appliance.domain.keys import SignatureScheme
-from appliance.settings import Settings
+from appliance.settings import Settings, SettingsError, certificate_file
 from hsm_config.pkcs11.key_pairs import PublicKey
 from hsm_config.pkcs11.signatures import sign
 
@@ -121,7 +121,7 @@ def read_root(settings: Settings) -> x509.Certificate:
     """Read the root's certificate, which verifiers trust.
 
     Raises:
-        HsmRefusedError: it is missing or no certificate.
+        HsmRefusedError: it is missing, cannot be read, or is no certificate.
     """
     return read_certificate(settings.root_file)
 
@@ -130,7 +130,7 @@ def read_ca(settings: Settings) -> x509.Certificate:
     """Read the certificate of the CA that issues.
 
     Raises:
-        HsmRefusedError: it is missing or no certificate.
+        HsmRefusedError: it is missing, cannot be read, or is no certificate.
     """
     return read_certificate(settings.ca_file)
 
@@ -142,13 +142,12 @@ def read_certificate(path: Path) -> x509.Certificate:
         path: of a PEM file.
 
     Raises:
-        HsmRefusedError: it is missing or no certificate.
+        HsmRefusedError: it is missing, cannot be read, or is no certificate.
     """
     try:
-        return x509.load_pem_x509_certificate(path.read_bytes())
-    except (OSError, ValueError) as exc:
-        msg = f"{path} holds no certificate; run `rubrica hsm init`"
-        raise HsmRefusedError(msg) from exc
+        return certificate_file.read_certificate(path)
+    except SettingsError as exc:
+        raise HsmRefusedError(str(exc)) from exc
 
 
 def is_demo(certificate: x509.Certificate) -> bool:

@@ -54,12 +54,17 @@ def look_at_backups(settings: Settings, file: Path = FILE) -> Iterator[Finding]:
         )
     try:
         places = places_of(settings, BackupConfig.read(file).at_once())
+    except SettingsError as exc:
+        for line in str(exc).splitlines():
+            yield Finding(line, "mend it there (docs/backup.md)")
+        return
+    try:
         tables = int(record.table_version(settings))
         whose = installation_id(record.documents_mark(settings, tables))
         last = record.last_backup(settings, tables)
     except SettingsError as exc:
-        for line in str(exc).splitlines():
-            yield Finding(line)
+        told = "; ".join(line.strip() for line in str(exc).splitlines())
+        yield Finding(f"the record cannot be asked: {told}", "rubrica database check")
         return
     for kind, place in zip((RECORD, SECRETS), places, strict=True):
         if place is None:

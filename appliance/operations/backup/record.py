@@ -12,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +44,10 @@ _TABLES: Final = (
 
 _MARK: Final = f"SELECT value FROM installation WHERE name = '{DOCUMENTS}'"  # noqa: S608 (it is ours)
 _LAST: Final = f"SELECT value FROM installation WHERE name = '{BACKUP}'"  # noqa: S608 (it is ours)
+_WORKERS: Final = (
+    "SELECT slot, at, hsm, reason FROM worker_status"
+    " WHERE slot LIKE 'signing/%' ORDER BY slot"
+)
 _RESTORED: Final = (
     f"INSERT INTO installation (name, value) VALUES ('{GENERATION}', '{RESTORED}') "  # noqa: S608 (both are ours)
     f"ON CONFLICT (name) DO UPDATE SET value = '{RESTORED}'"
@@ -198,6 +202,19 @@ def last_backup(settings: Settings, tables: int) -> datetime | None:
     return datetime.fromisoformat(found[0][0]) if found else None
 
 
+def workers(settings: Settings) -> list[tuple[str, datetime, str, str]]:
+    """Slot of each signing worker, when it said so last, how its HSM is, and why.
+
+    Args:
+        settings: of the installation.
+
+    Raises:
+        SettingsError: the database is away.
+    """
+    found = _ask(settings, _WORKERS)
+    return [(slot, _instant(at), hsm, "|".join(why)) for slot, at, hsm, *why in found]
+
+
 def named_documents(settings: Settings) -> set[tuple[str, str]]:
     """Integrator and SHA-256 of every document that the database names.
 
@@ -252,6 +269,12 @@ def shredded_integrators(settings: Settings) -> set[str]:
         SettingsError: the database is away.
     """
     return {integrator for (integrator,) in _ask(settings, _DESTROYED)}
+
+
+def _instant(text: str) -> datetime:
+    """A time of the record; SQLite's are UTC, and have no zone."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _ask(settings: Settings, query: str) -> list[list[str]]:

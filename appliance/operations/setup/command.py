@@ -64,7 +64,10 @@ def _said(args: argparse.Namespace) -> int:
 
 def _setup(args: argparse.Namespace) -> int:
     from appliance.operations.setup import backups, servers, steps  # noqa: PLC0415 (heavy)
-    from appliance.operations.setup.questions import ask_all  # noqa: PLC0415 (heavy)
+    from appliance.operations.setup.questions import (  # noqa: PLC0415 (heavy)
+        ask_all,
+        look_again,
+    )
 
     if os.geteuid() != 0:
         msg = "setup: makes users and units: run it as root"
@@ -76,9 +79,9 @@ def _setup(args: argparse.Namespace) -> int:
     if args.compose:
         return _for_containers(args, given)
     steps.make_users_and_folders()
-    answers = Answers.of(given)
     if system.SETTINGS.exists():
         say(f"kept  {system.SETTINGS}; its answers are not asked for again")
+        answers = look_again(given)
     else:
         answers = ask_all(given, interactive=_is_interactive(args))
         # Before the settings, after which nothing is asked: they need the answers.

@@ -3,7 +3,6 @@
 import contextlib
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import tomllib
@@ -12,13 +11,14 @@ from dataclasses import fields, replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from typing import Final
+from urllib.parse import urlsplit
 
 from appliance.cli.terminal import say
 from appliance.core.database.password_files import read_password
 from appliance.core.tls import read_authorities
-from appliance.domain.errors import ApplianceError
+from appliance.domain.errors import ApplianceError, FieldInvalidError
+from appliance.domain.vocab import Environment
 from appliance.operations.answers import (
     BUCKET_SETTINGS_OF,
     MACHINE,
@@ -27,6 +27,15 @@ from appliance.operations.answers import (
     Answers,
     Layout,
     settings_text,
+)
+from appliance.operations.reaching import (
+    CONNECT_S,
+    DATABASE_PORT,
+    REDIS_PORT,
+    WANTS_PASSWORD,
+    hosts_fault,
+    redis_fault,
+    socket_place,
 )
 from appliance.operations.setup.proxy import fits
 from appliance.operations.setup.public_names import (
@@ -38,9 +47,6 @@ from appliance.operations.system import psql
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
 
-_CONNECT_S: Final = 10
-_DATABASE_PORT: Final = 5432
-_REDIS_PORT: Final = 6379
 _ANSWERED: Final = frozenset(SETTINGS_OF.values()) | frozenset(
     BUCKET_SETTINGS_OF.values()
 )
@@ -80,6 +86,11 @@ _TEXTS: Final = {
     "(docs/backup.md; empty: not yet)",
 }
 """What is asked, by answer; those without a text come from a file alone."""
+_ANOTHER: Final = dict.fromkeys(
+    ("certificate", "certificate_key"),
+    "Put a good one there and take it again, or name where it will be. ",
+)
+"""How to go on where what is there will not do."""
 _ONLY_FOR: Final[Mapping[str, Callable[[Answers], bool]]] = {
     "database_ca": lambda answers: answers.has_database_host,
     "database_superuser_password_file": lambda answers: answers.has_database_host,
@@ -129,6 +140,7 @@ def ask_all(
             answers = _asked(answers, key)
         else:
             faults += [f"{key}: {fault}" for fault in look(answers.filled(), key)]
+    faults += _bare_name(answers) if not interactive else ()
     answers = answers.filled()
     # What is wrong with a key that follows from several, or from none.
     rest = _faults(answers)
@@ -138,6 +150,49 @@ def ask_all(
     for line in missing_yet(answers):
         say(f"not yet: {line}")
     return answers
+
+
+def look_again(given: Mapping[str, str]) -> Answers:
+    """The answers that an installation which has its settings still uses.
+
+    Args:
+        given: in a file; those that became settings are not looked at, which is said.
+
+    Raises:
+        SettingsError: one that is used cannot be.
+    """
+    if idle := [key for key in given if key not in _USED_LATER]:
+        say(f"not looked at, since there are settings: {', '.join(idle)}")
+    answers = Answers.of(given)
+    faults = [
+        f"{key}: {fault}"
+        for key in _LOOKED_AT_AGAIN.intersection(given)
+        # One that is gone was of use the first time.
+        if not key.endswith("_file") or Path(given[key]).exists()
+        for fault in _LOOKS[key](answers)
+    ]
+    if faults:
+        raise SettingsError("\n".join(faults))
+    return answers
+
+
+def _bare_name(answers: Answers) -> Iterator[str]:
+    """An address that nobody typed, of a machine that knows no full name of itself.
+
+    In PREPROD it is only told of.
+    """
+    url = answers.filled().base_url
+    if answers.base_url or "." in (urlsplit(url).hostname or ""):
+        return
+    told = (
+        f"base_url: {url} is what this machine calls itself, and no full name "
+        "(hostname -f): few reach it by that, and it stays in certificates for years; "
+        "give base_url in a file of --answers"
+    )
+    if answers.environment == Environment.PROD.value:
+        yield told
+    else:
+        say(f"beware: {told}")
 
 
 def _asked(answers: Answers, key: str) -> Answers:
@@ -152,6 +207,7 @@ def _asked(answers: Answers, key: str) -> Answers:
             return tried
         for fault in faults:
             say(f"  {fault}")
+        say(f"  {_ANOTHER.get(key, '')}Ctrl-C leaves; nothing was made yet.")
 
 
 def look(answers: Answers, key: str) -> list[str]:
@@ -185,7 +241,8 @@ def _look_at_database(answers: Answers) -> Iterator[str]:
         yield "SQLite is for a trial; PostgreSQL, please"
     place = socket_place(url)
     if place is None:
-        yield from _look_at_hosts(url, _DATABASE_PORT)
+        if told := hosts_fault(url, DATABASE_PORT):
+            yield told
         return
     folder, port = place
     if not Path(folder).is_dir():
@@ -199,48 +256,24 @@ def _look_at_database(answers: Answers) -> Iterator[str]:
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=_CONNECT_S,
+                timeout=CONNECT_S,
                 cwd="/",
             )
         except subprocess.TimeoutExpired:
-            yield f"PostgreSQL does not answer within {_CONNECT_S} s"
+            yield f"PostgreSQL does not answer within {CONNECT_S} s"
             return
         if done.returncode != 0:
             yield f"PostgreSQL does not answer: {done.stderr.strip()}"
 
 
-def _look_at_hosts(url: str, usual_port: int) -> Iterator[str]:
-    """Whether one of a URL's hosts lets a connection in."""
-    told = "names no host"
-    for each in urlsplit(url).netloc.rpartition("@")[2].split(","):
-        place = urlsplit(f"//{each}")
-        if not place.hostname:
-            continue
-        where = (place.hostname, place.port or usual_port)
-        try:
-            with socket.create_connection(where, _CONNECT_S):
-                return
-        except OSError as exc:
-            told = f"{each} does not answer: {exc}"
-    yield told
-
-
-def socket_place(url: str) -> tuple[str, int] | None:
-    """Folder and port of a database's Unix socket; None: it is asked by its host."""
-    parts = urlsplit(url)
-    query = parse_qs(parts.query)
-    folder = query.get("host", [""])[0]
-    if not folder.startswith("/") or parts.hostname:
-        return None
-    return folder, int(query.get("port", ["5432"])[0])
-
-
 def _look_at_redis(answers: Answers) -> Iterator[str]:
     if answers.redis.startswith("rediss:"):
         # Its authority and its password are asked for next.
-        yield from _look_at_hosts(answers.redis, _REDIS_PORT)
+        told = hosts_fault(answers.redis, REDIS_PORT)
     else:
-        yield from _asked_of_redis(answers, password=None)
+        told = redis_fault(answers.redis, None, None)
+    if told and told != WANTS_PASSWORD:
+        yield told
 
 
 def _look_at_redis_password(answers: Answers) -> Iterator[str]:
@@ -251,28 +284,11 @@ def _look_at_redis_password(answers: Answers) -> Iterator[str]:
         except SettingsError as exc:
             yield str(exc)
             return
-    yield from _asked_of_redis(answers, password=password)
-
-
-def _asked_of_redis(answers: Answers, *, password: str | None) -> Iterator[str]:
-    import redis  # noqa: PLC0415 (heavy)
-
-    options: dict[str, Any] = {"password": password} if password else {}
-    if answers.redis.startswith("rediss:"):
-        options["ssl_ca_certs"] = answers.redis_ca or None
-    try:
-        with redis.Redis.from_url(
-            answers.redis,
-            socket_timeout=_CONNECT_S,
-            socket_connect_timeout=_CONNECT_S,
-            **options,
-        ) as client:
-            client.ping()
-    except redis.AuthenticationError:
-        if password is not None:
-            yield "Redis does not take that password"
-    except (redis.RedisError, OSError, ValueError) as exc:
-        yield f"Redis does not answer: {exc}"
+    authority = Path(answers.redis_ca) if answers.redis_ca else None
+    told = redis_fault(answers.redis, authority, password)
+    # What was told of the address is not told of its password as well.
+    if told and not any(_look_at_redis(answers)):
+        yield told
 
 
 def _look_at_authorities(path: str) -> Iterator[str]:
@@ -361,9 +377,35 @@ def _look_at_superuser(answers: Answers) -> Iterator[str]:
         yield told
 
 
-def _look_at_file(path: str) -> Iterator[str]:
-    if path and not Path(path).is_file():
-        yield f"{path}: is not there"
+def _look_at_administrator(answers: Answers) -> Iterator[str]:
+    from appliance.identity.console_login import (  # noqa: PLC0415 (heavy)
+        NAME_ALLOWED,
+        check_name,
+    )
+
+    if not answers.administrator:
+        return
+    try:
+        check_name(answers.administrator)
+    except FieldInvalidError:
+        yield f"must be of {NAME_ALLOWED}"
+
+
+def _look_at_administrators_password(answers: Answers) -> Iterator[str]:
+    from appliance.identity.console_login import (  # noqa: PLC0415 (heavy)
+        PASSWORD_ALLOWED,
+        console_password,
+    )
+
+    path = answers.administrator_password_file
+    if not path:
+        return
+    try:
+        console_password(read_password(Path(path)))
+    except SettingsError as exc:
+        yield str(exc)
+    except FieldInvalidError:
+        yield f"{path}: the password of an administrator has {PASSWORD_ALLOWED}"
 
 
 def _look_at_backup_file(path: str) -> Iterator[str]:
@@ -393,8 +435,16 @@ _LOOKS: Final[Mapping[str, Callable[[Answers], Iterator[str]]]] = {
     "certificate": look_at_certificate,
     "certificate_key": look_at_key,
     "backup_file": lambda answers: _look_at_backup_file(answers.backup_file),
-    "administrator_password_file": lambda answers: _look_at_file(
-        answers.administrator_password_file
-    ),
+    "administrator": _look_at_administrator,
+    "administrator_password_file": _look_at_administrators_password,
 }
 """What is looked at on this machine, by answer."""
+_LOOKED_AT_AGAIN: Final = frozenset(
+    {"backup_file", "administrator", "administrator_password_file"}
+)
+"""Of what setup uses though the settings are there, what needs no other answer."""
+_USED_LATER: Final = _LOOKED_AT_AGAIN | {
+    "database_superuser",
+    "database_superuser_password_file",
+}
+"""What setup uses though the settings are there."""

@@ -19,9 +19,9 @@ from appliance.operations.looks import (
     look_at_settings,
     look_at_units,
 )
+from appliance.operations.reaching import look_at_redis, socket_place
 from appliance.operations.setup import servers
 from appliance.operations.setup.addresses import addresses_of
-from appliance.operations.setup.questions import socket_place
 from appliance.settings import DocumentSettings, Settings, SettingsError
 
 _KEEPER: Final = "rubrica-migrate"
@@ -205,6 +205,8 @@ def start(settings: Settings) -> None:
         found = [*look_at_service(settings), *look_at_units(settings)]
         if not found:
             say("ready")
+            for each in look_at_redis(settings):
+                say(f"amiss: {each.what}; rubrica doctor tells what to do")
             return
         if time.monotonic() >= deadline:
             break

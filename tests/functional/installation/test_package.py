@@ -172,7 +172,7 @@ def test_doctor_finds_what_setup_mends(machine: Booted) -> None:
         ("units", "LoadCredential"),
         ("folders", "/var/lib/rubrica/documents is 2700 root root"),
         ("PINs", "/etc/rubrica/hsm/firma.pin is 0600 rubrica-signing"),
-        ("settings", "embed: it ended with status 243"),
+        ("settings", "embed: /nowhere is not there"),
         ("database", "person"),
     ):
         told = [line for line in amiss if line.startswith(f"AMISS  {part}: ")]

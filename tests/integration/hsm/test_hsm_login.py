@@ -16,6 +16,7 @@ from appliance.settings import SettingsError
 from hsm_config.pkcs11.module import log_in
 from hsm_config.pkcs11.pin import Pin
 from tests.support.hsm.hsm_installation import KEY, HsmInstallation, lose_module
+from tests.support.processes.rubrica import run_rubrica
 from worker.hsm import connection
 from worker.hsm.connection import HsmStatus
 
@@ -68,7 +69,7 @@ async def test_missing_pin_file_refuses_to_open(hsm_with_key: HsmInstallation) -
     """A fault of the settings ends the start; no login is tried."""
     hsm_with_key.settings.hsm.pki.pin_file.unlink()
 
-    with pytest.raises(SettingsError, match="PIN file cannot be read"):
+    with pytest.raises(SettingsError, match="PIN file is not there"):
         await hsm_with_key.session().open()
 
 
@@ -195,3 +196,30 @@ def test_forked_child_cannot_use_the_session(hsm_with_key: HsmInstallation) -> N
 
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("opened by another process") == 2
+
+
+def test_files_are_looked_at_before_a_pin_is_tried(
+    initialised_hsm: HsmInstallation,
+) -> None:
+    """What is wrong with them ends a worker for good: no start after it tries a PIN."""
+    settings = initialised_hsm.settings
+    settings.hsm.firma.pin_file.write_text("9182736455\n")
+    settings.run_dir.mkdir(exist_ok=True)
+    settings.document_key_file.write_text(f"{'0' * 64}\n")
+    content = settings.ca_file.read_bytes()
+
+    def refused() -> str:
+        words = ("--settings", str(initialised_hsm.file), "worker", "signing")
+        done = run_rubrica(*words, environment=initialised_hsm.environment)
+        assert done.returncode == 78, done
+        assert "PinIncorrect" not in done.stdout + done.stderr
+        return done.stderr
+
+    settings.ca_file.unlink()
+    assert f"{settings.ca_file}: is not there; run `rubrica hsm init`" in refused()
+    # No mode keeps root, as whom tests may run, from a file; a folder does.
+    settings.ca_file.mkdir()
+    assert f"{settings.ca_file}: cannot be read (Is a directory)" in refused()
+    settings.ca_file.rmdir()
+    settings.ca_file.write_bytes(content[:99])
+    assert f"{settings.ca_file}: holds no certificate" in refused()

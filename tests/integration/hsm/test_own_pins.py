@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+from appliance.cli import main
 from appliance.operations.pins import look_at_pins
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
@@ -518,6 +519,42 @@ def test_doctor_tells_where_a_pin_lies_open(pin_folder: PinFolder, unit: Path) -
     assert {each.remedy for each in [*before, *unhanded]} == {"rubrica hsm pins"}
     assert ["no worker is handed it" in each.what for each in unhanded] == [True] * 2
     assert after == []
+
+
+def test_command_says_whether_there_are_pins(
+    pin_folder: PinFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of none that are there it does not say whose they are."""
+    settings = pin_folder.settings()
+    monkeypatch.setattr("hsm_config.cli.load_settings", lambda _: settings)
+    monkeypatch.setattr("hsm_config.cli.os.geteuid", lambda: 0)
+    monkeypatch.setattr(OwnPins, "take", lambda *_, **__: [])
+    words = ["--settings", str(tmp_path / "none"), "hsm", "pins"]
+
+    assert main(words) == 0
+    assert capsys.readouterr().out == (
+        "Nothing to do: no PIN is there yet; `rubrica hsm init` makes them.\n"
+    )
+    pin_folder.put("firma.pin")
+    assert main(words) == 0
+    assert "PINs that are there are root's own" in capsys.readouterr().out
+
+
+def test_doctor_tells_of_a_pin_that_is_gone(pin_folder: PinFolder, unit: Path) -> None:
+    """Its file, though the unit names it; and where it comes back from."""
+    pin_folder.put("firma.pin", "pki.pin")
+    settings = pin_folder.settings()
+    pin_folder.pins(settings).take()
+    unit.write_text(pin_folder.drop_in.read_text())
+    settings.hsm.firma.pin_file.unlink()
+
+    (found,) = look_at_pins(settings, pin_folder.folder)
+
+    assert found.what.startswith(f"{settings.hsm.firma.pin_file}: is not there")
+    assert "backup of the secrets" in found.remedy
 
 
 def test_doctor_tells_of_a_pin_elsewhere(pin_folder: PinFolder, unit: Path) -> None:

@@ -474,6 +474,23 @@ def _answer_once(listener: socket.socket) -> None:
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell")
 
 
+@pytest.mark.parametrize("words", ["check-config", "backup", "doctor", "hsm pins"])
+def test_machine_that_is_not_set_up_is_told_how(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+) -> None:
+    """Where the settings of the package are not there at all."""
+    path = tmp_path / "settings.toml"
+    monkeypatch.setattr("appliance.settings.loading.PACKAGED", path)
+
+    assert main(["--settings", str(path), *words.split()]) == 78
+
+    told = f"{path}: is not there; run `rubrica setup`, which makes it\n"
+    assert capsys.readouterr().err == told
+
+
 def test_doctor_is_of_installed_machines(place: Path) -> None:
     """It looks by the settings it is given, and refuses those of a trial."""
     place.write_text(f"trial = true\n{place.read_text()}")

@@ -185,7 +185,7 @@ def test_pin_of_another_folder_is_not_the_one_that_systemd_hands_over(
     token = _token("file", another)
 
     assert not is_given(token.pin_file)
-    with pytest.raises(SettingsError, match=r"hsm-new/firma\.pin: .*cannot be read"):
+    with pytest.raises(SettingsError, match=r"hsm-new/firma\.pin: .*is not there"):
         obtain_pin(token, Environment.PROD)
     _file(another, b"of the other")
     assert obtain_pin(token, Environment.PROD).value == "of the other"

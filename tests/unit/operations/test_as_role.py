@@ -12,6 +12,7 @@ from appliance.cli import EX_CONFIG, main
 from appliance.cli.as_role import (
     ROLES,
     credentials_of,
+    missing_credentials,
     pins_command,
     role_of,
     so_pins,
@@ -191,6 +192,49 @@ LoadCredential=database:/etc/rubrica/secrets/database-api
     ]
 
 
+def test_files_that_no_role_can_be_handed_are_named(tmp_path: Path) -> None:
+    """Those with a path of their own that nothing stands in for."""
+    there, gone = tmp_path / "there", tmp_path / "gone"
+    there.write_text("x")
+    unit = f"""\
+[Service]
+LoadCredential=taken-back:/nowhere
+LoadCredential=
+LoadCredential=one:{there}
+LoadCredential=two:{gone}
+LoadCredentialEncrypted=three:{gone}.cred
+LoadCredential=of-the-store
+LoadCredential=usual:/nowhere
+SetCredential=usual:x
+"""
+
+    assert missing_credentials(unit) == [str(gone), f"{gone}.cred"]
+
+
+def test_command_of_a_role_names_the_file_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Systemd would say nothing, and end it by 243."""
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("sys.argv", [str(tmp_path / "rubrica-as-role"), "hsm", "check"])
+    unit = "[Service]\nLoadCredential=firma.pin:/nowhere/firma.pin\n"
+    monkeypatch.setattr("appliance.cli.as_role.unit_text", lambda _role: unit)
+
+    def refusal() -> str:
+        with pytest.raises(SystemExit) as caught:
+            as_role()
+        assert caught.value.code == 78
+        return capsys.readouterr().err
+
+    settings = tmp_path / "settings.toml"
+    monkeypatch.setattr("appliance.cli.as_role._SETTINGS", str(settings))
+    assert refusal().startswith(f"{settings}: is not there; run `rubrica setup`")
+    settings.write_text("")
+    said = refusal()
+    assert said.startswith("/nowhere/firma.pin is not there")
+    assert "backup of the secrets" in said
+
+
 def test_ways_of_a_unit_and_its_drop_ins() -> None:
     """One line an address, as systemd-run takes them; an empty one takes back."""
     unit = """\
@@ -268,6 +312,8 @@ def test_command_reaches_what_its_unit_reaches(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("sys.argv", ["rubrica", *line.split()])
+    # The files of an installation, which is not here.
+    monkeypatch.setattr("appliance.cli.as_role.missing_credentials", lambda _: [])
     ran: list[str] = []
     monkeypatch.setattr("os.execvp", lambda _, words: ran.extend(words))
 
@@ -306,6 +352,8 @@ def test_tables_are_asked_for_by_a_role_that_is_of_this_host(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("sys.argv", ["rubrica", *line.split()])
+    # The files of an installation, which is not here.
+    monkeypatch.setattr("appliance.cli.as_role.missing_credentials", lambda _: [])
     ran: list[str] = []
     monkeypatch.setattr("os.execvp", lambda _, words: ran.extend(words))
 

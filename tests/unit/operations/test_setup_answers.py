@@ -14,8 +14,10 @@ from appliance.operations.answers import (
     Answers,
     settings_text,
 )
+from appliance.operations.reaching import socket_place
+from appliance.operations.setup import questions
 from appliance.operations.setup.proxy import SAMPLES, fits, sample_for
-from appliance.operations.setup.questions import ask_all, look, socket_place
+from appliance.operations.setup.questions import ask_all, look
 from appliance.operations.system import write_if_missing
 from appliance.settings import SettingsError, load_settings
 from appliance.settings.faults import read_tables
@@ -151,7 +153,9 @@ def test_no_answer_breaks_the_file(text: str) -> None:
         ("hsm_module", "/nowhere.so", "is not there"),
         ("proxy", "iis", "nginx"),
         ("trusted_proxies", "everybody", "network"),
-        ("administrator_password_file", "/nowhere", "is not there"),
+        ("administrator", "Ana Pérez", "a-z, 0-9, . - and _, 2 to 40"),
+        ("administrator_password_file", "/nowhere", "cannot be read"),
+        ("administrator_password_file", "/etc/debian_version", "12 to 1024 bytes"),
     ],
 )
 def test_answer_that_will_not_do_is_told(key: str, value: str, told: str) -> None:
@@ -192,6 +196,41 @@ def test_file_that_is_no_answers_file(tmp_path: Path, text: str, told: str) -> N
         Answers.read(path)
     with pytest.raises(SettingsError, match="cannot be read"):
         Answers.read(tmp_path / "nowhere.toml")
+
+
+def test_password_in_an_address_is_told_once() -> None:
+    """And nothing of an SQLite, which nobody named."""
+    given = {**GIVEN, "database": "postgresql://u:p@127.0.0.1/r"}
+
+    with pytest.raises(SettingsError) as refused:
+        ask_all(given, interactive=False)
+
+    lines = str(refused.value).splitlines()
+    (found,) = [line for line in lines if line.startswith("database")]
+    assert found.startswith("database: has a password in it; put it alone into")
+
+
+@pytest.mark.parametrize("environment", ["PREPROD", "PROD"])
+def test_address_of_a_machine_without_a_full_name_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    environment: str,
+) -> None:
+    """It stays for years, and nobody typed it: in PROD it is refused."""
+    monkeypatch.setattr("appliance.operations.answers.getfqdn", lambda: "bare")
+    monkeypatch.setattr(questions, "look", lambda *_: [])
+    given = {"environment": environment}
+    told = "base_url: https://bare is what this machine calls itself"
+
+    if environment == "PROD":
+        with pytest.raises(SettingsError, match=told):
+            ask_all(given, interactive=False)
+    else:
+        assert ask_all(given, interactive=False).base_url == "https://bare"
+        assert f"beware: {told}" in capsys.readouterr().out
+    # One that somebody chose is theirs to know.
+    ask_all({**given, "base_url": "https://intranet"}, interactive=False)
+    assert "beware" not in capsys.readouterr().out
 
 
 def test_terminal_is_asked_again(

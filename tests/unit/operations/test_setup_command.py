@@ -14,11 +14,12 @@ from appliance.cli import main
 from appliance.operations import system
 from appliance.operations.answers import Answers, settings_text
 from appliance.operations.setup import steps
+from appliance.settings import SettingsError
 from tests.unit.operations.test_setup_answers import GIVEN
 
 _WRITING: Final = (
     *("make_users_and_folders", "make_secrets", "make_documents_place"),
-    *("make_servers", "make_database"),
+    *("make_servers", "take_pins", "make_database"),
 )
 _STARTING: Final = (
     *("prepare_hsm", "check_settings", "start"),
@@ -94,3 +95,54 @@ def test_answers_that_no_start_leaves_are_told(
 
     assert "not used yet: backup_file" in capsys.readouterr().out
     assert ran == list(_WRITING)
+
+
+def test_answers_that_are_settings_already_are_told(
+    ran: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wrong or right; what is still used is looked at before anything is made."""
+    secret = tmp_path / "password"
+    secret.write_text("too short\n")
+    answers = tmp_path / "answers.toml"
+    answers.write_text(
+        'hsm_profile = "none"\nadministrator = "ana"\n'
+        f'administrator_password_file = "{secret}"\n'
+    )
+    words = ["setup", "--answers", str(answers)]
+
+    assert main(words) == 78
+
+    said = capsys.readouterr()
+    assert "not looked at, since there are settings: hsm_profile\n" in said.out
+    assert said.err == (
+        f"administrator_password_file: {secret}: the password of an administrator "
+        "has 12 to 1024 bytes\n"
+    )
+    assert ran == ["make_users_and_folders"]
+    secret.unlink()
+    assert main(words) == 0
+
+
+def test_failure_comes_after_what_was_made(
+    ran: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a pipe as well, where both go to one file."""
+
+    def fail(*_: object) -> None:
+        raise SettingsError("it failed")
+
+    monkeypatch.setattr(steps, "make_database", fail)
+    log = tmp_path / "log"
+    log.touch()
+    with (
+        log.open("a", encoding="utf-8") as out,
+        log.open("a", buffering=1, encoding="utf-8") as err,
+    ):
+        monkeypatch.setattr("sys.stdout", out)
+        monkeypatch.setattr("sys.stderr", err)
+        assert main(["setup"]) == 78
+
+    lines = log.read_text().splitlines()
+    assert lines[0].startswith("kept  ")
+    assert lines[-1] == "it failed"
+    assert ran == list(_WRITING[:-1])

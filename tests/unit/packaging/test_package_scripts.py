@@ -465,3 +465,49 @@ def test_way_back_asks_whether_the_tables_may_be_used(
     ), done.stderr
     assert told in done.stderr
     assert bool(done.stderr) is bool(told)
+
+
+def test_package_is_built_into_a_folder_that_is_there(tmp_path: Path) -> None:
+    """Another one is a sentence, and nothing was begun."""
+    absent = tmp_path / "absent"
+
+    done = subprocess.run(
+        [str(_PACKAGING / "build-deb"), str(absent)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"packaging/build-deb: {absent}: there is no such folder; make it first\n"
+    )
+
+
+def test_purge_takes_our_drop_in_away(tmp_path: Path) -> None:
+    """It names PINs; a drop-in of the operator's beside it stays, as keys do."""
+    text = (_PACKAGING / "debian" / "postrm").read_text("utf-8")
+    for place in ("/etc/", "/var/", "/run/"):
+        text = re.sub(rf"(?<![\w/]){place}", f"{tmp_path}{place}", text)
+    folder = tmp_path / "etc/systemd/system/rubrica-signing@.service.d"
+    for made in (folder, tmp_path / "etc/rubrica", tmp_path / "var/lib/rubrica"):
+        made.mkdir(parents=True)
+    (folder / "pins.conf").write_text("[Service]\n")
+    (folder / "own.conf").write_text("[Service]\n")
+
+    def purged() -> str:
+        return subprocess.run(
+            ["sh", "-c", text, "postrm", "purge"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    said = purged()
+
+    assert [path.name for path in folder.iterdir()] == ["own.conf"]
+    assert f"kept: {tmp_path}/etc/rubrica (settings, keys, PINs)" in said
+    assert f"kept: {tmp_path}/var/lib/rubrica (certificates of the CA, " in said
+    (folder / "own.conf").unlink()
+    purged()
+    assert not folder.exists()

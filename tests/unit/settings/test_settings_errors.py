@@ -138,7 +138,7 @@ def told(folder: Path, text: str) -> list[str]:
             "database.url: must be sqlite, or postgre",
         ),
         (
-            '[database]\nroot_certificate_file = "a.pem"\n',
+            '[database]\nurl = "postgresql://u@h/r"\nroot_certificate_file = "a.pem"\n',
             "database.root_certificate_file: is for database.tls = verify-ca or",
         ),
         (
@@ -149,7 +149,7 @@ def told(folder: Path, text: str) -> list[str]:
         ('[redis]\npassword_file = "p"\n', "redis.password_file: is for redis.url;"),
         (
             '[database]\npassword_file = "p"\n',
-            "database.password_file: SQLite has none; remove it",
+            "database.password_file: database.url is SQLite, which has none; remove it",
         ),
         (
             '[profile]\ntsa = ["x"]\n',

@@ -1,0 +1,129 @@
+"""What `rubrica doctor` finds of workers, Redis and PostgreSQL."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.cli import main
+from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.keys.worker_store import WorkerStore
+from appliance.operations.answers import Answers
+from appliance.operations.reaching import look_at_redis, look_for_database
+from appliance.operations.setup.questions import look
+from appliance.operations.worker_looks import look_at_workers
+from appliance.settings import Settings
+from tests.support.factories.core import CoreFixture
+from tests.support.processes.command_folder import make_command_folder
+from tests.support.processes.scratch import free_port
+
+
+def with_tables(settings: Settings, **tables: dict[str, Any]) -> Settings:
+    """The settings with other keys of some tables."""
+    changed = {
+        name: getattr(settings, name).model_copy(update=keys)
+        for name, keys in tables.items()
+    }
+    return settings.model_copy(update=changed)
+
+
+async def beat(core: CoreFixture, slot: str, hsm: str, why: str, ago_s: int) -> None:
+    """Have a worker say how it is."""
+    at = datetime.now(UTC) - timedelta(seconds=ago_s)
+    async with core.store.write() as transaction:
+        await WorkerStore(transaction).beat(
+            WorkerStatus(slot=slot, process=slot[-1] * 26, at=at, hsm=hsm, reason=why)
+        )
+
+
+async def test_worker_whose_pin_was_refused_is_told_of(core: CoreFixture) -> None:
+    """One of two, which `/readyz` says nothing of; and no try is wasted by a look."""
+    token = core.settings.hsm.firma
+    why = f"{token.label}: token {token.label}: PinIncorrect"
+    await beat(core, "signing/one/1", "ready", "", 0)
+    await beat(core, "signing/one/2", "pin", why, 1)
+    await beat(core, "signing/one/3", "ready", "pki: token pki: no answer | x", 1)
+    await beat(core, "signing/one/4", "pin", why, 3600)
+
+    refused, away = look_at_workers(core.settings)
+
+    assert refused.what == f"signing/one/2: pin ({why})"
+    assert refused.remedy.splitlines() == [
+        f"put the right PIN of {token.label} into {token.pin_file}",
+        "on one: rubrica hsm check; systemctl restart rubrica-signing@2",
+    ]
+    assert away.what == "signing/one/3: ready (pki: token pki: no answer | x)"
+    assert away.remedy == "rubrica hsm check"
+
+
+def test_redis_that_does_not_answer_is_told_of(core_settings_here: Settings) -> None:
+    """Readiness needs none; with its address and what to do."""
+    here = f"redis://127.0.0.1:{free_port()}/0"
+    (found,) = look_at_redis(with_tables(core_settings_here, redis={"url": here}))
+
+    assert "Redis does not answer" in found.what
+    assert f"{here}); signing goes on, more slowly" in found.what
+    assert "systemctl status redis-server" in found.remedy
+
+
+def test_fault_of_redis_is_told_once() -> None:
+    """Of its address, and not of its password as well."""
+    answers = Answers.of({"redis": f"redis://127.0.0.1:{free_port()}/0"})
+
+    assert len(look(answers, "redis")) == 1
+    assert look(answers, "redis_password_file") == []
+
+
+@pytest.mark.parametrize(
+    ("url", "told", "remedy"),
+    [
+        (
+            "postgresql:///rubrica?host=/nowhere",
+            "/nowhere/.s.PGSQL.5432 does not answer: No such file or directory",
+            "systemctl status postgresql",
+        ),
+        (
+            "postgresql://127.0.0.1:{port}/rubrica",
+            "127.0.0.1:{port} does not answer",
+            "systemctl status postgresql",
+        ),
+        ("postgresql://db.invalid/r", "db.invalid does not answer", "on db.invalid"),
+    ],
+)
+def test_database_that_is_away_is_told_by_its_place(
+    core_settings_here: Settings, url: str, told: str, remedy: str
+) -> None:
+    """The socket or host that was asked, and what can be looked at there."""
+    port = str(free_port())
+    database = {"url": url.replace("{port}", port)}
+
+    (found,) = look_for_database(with_tables(core_settings_here, database=database))
+
+    assert told.replace("{port}", port) in found.what
+    assert remedy in found.remedy
+
+
+def test_database_that_is_away_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each part that needs it says so in a line without a fault of its own."""
+    make_command_folder(tmp_path, "postgresql:///rubrica?host=/nowhere")
+    monkeypatch.setattr("appliance.operations.doctor.os.geteuid", lambda: 0)
+    monkeypatch.setattr("appliance.operations.doctor.left_out", lambda: ())
+    parts = ("database", "documents", "service", "workers", "backups")
+    words = [word for part in parts for word in ("--only", part)]
+
+    assert main(["--settings", str(tmp_path / "settings.toml"), "doctor", *words]) == 1
+
+    said = capsys.readouterr().out
+    assert said.count("AMISS") == 1
+    assert "AMISS  database: PostgreSQL: /nowhere/.s.PGSQL.5432" in said
+    for part in parts[1:]:
+        assert f"none   {part}: not looked at while the database does not" in said
+
+
+@pytest.fixture
+def core_settings_here(sqlite_core: CoreFixture) -> Settings:
+    """Settings that are good."""
+    return sqlite_core.settings
