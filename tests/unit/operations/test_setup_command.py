@@ -116,7 +116,7 @@ def test_answers_that_are_settings_already_are_told(
     assert "not looked at, since there are settings: hsm_profile\n" in said.out
     assert said.err == (
         f"administrator_password_file: {secret}: the password of an administrator "
-        "has 12 to 1024 bytes\n"
+        "has 12 characters or more, up to 1024 bytes\n"
     )
     assert ran == ["make_users_and_folders"]
     secret.unlink()
