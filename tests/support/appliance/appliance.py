@@ -184,7 +184,7 @@ class Appliance:
             "database": database,
         }
         self.configure()
-        self._front = KeptFront(self.settings_file)
+        self._front = KeptFront(self.settings_file, lambda: self.settings)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -383,7 +383,7 @@ class Appliance:
         """
         if clock is None:
             return self._run(self._front.run(work), timeout_s)
-        return self._run(with_front(self.settings_file, work, clock), timeout_s)
+        return self._run(with_front(self.settings, work, clock), timeout_s)
 
     def _run(self, work: Coroutine[Any, Any, Result], timeout_s: float = 120) -> Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout_s)

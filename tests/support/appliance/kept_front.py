@@ -12,22 +12,22 @@ from typing import Final, TypeVar
 
 from appliance.bootstrap import ServiceRegistry, open_front
 from appliance.domain.clock import Clock, SystemClock
-from appliance.settings import load_settings
+from appliance.settings import Settings
 
 Result = TypeVar("Result")
 Work = Callable[[ServiceRegistry], Awaitable[Result]]
 _ROLE: Final = "operator"
 
 
-async def with_front(settings_file: Path, work: Work[Result], clock: Clock) -> Result:
+async def with_front(settings: Settings, work: Work[Result], clock: Clock) -> Result:
     """Run something over a front that is opened for it alone.
 
     Args:
-        settings_file: of the installation.
+        settings: of the installation.
         work: it.
         clock: the time that the front goes by.
     """
-    async with open_front(load_settings(settings_file), clock, _ROLE) as front:
+    async with open_front(settings, clock, _ROLE) as front:
         return await work(front)
 
 
@@ -51,6 +51,8 @@ class KeptFront:
     """
 
     settings_file: Path
+    read_settings: Callable[[], Settings]
+    """What they are now, for whoever opens it."""
     _opened: _Opened | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -100,7 +102,9 @@ class KeptFront:
             ready.set_result(front)
             await over.wait()
 
-        task = asyncio.create_task(with_front(self.settings_file, hold, SystemClock()))
+        task = asyncio.create_task(
+            with_front(self.read_settings(), hold, SystemClock())
+        )
         await asyncio.wait((ready, task), return_when=asyncio.FIRST_COMPLETED)
         if not ready.done():
             await task
