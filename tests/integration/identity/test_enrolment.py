@@ -410,7 +410,10 @@ async def test_mistake_is_shown_at_its_field_and_changes_nothing(
     [
         ({"totp_code": ""}, "El código tiene 6 dígitos."),
         ({"totp_code": "12345"}, "El código tiene 6 dígitos."),
-        ({"totp_code": "000000"}, "El código no es correcto o ya se usó."),
+        (
+            {"totp_code": "000000"},
+            "El código no es correcto o ya se usó: revisalo o esperá el próximo.",
+        ),
         (
             {"signing_password": LOGIN, "signing_password_again": LOGIN},
             "Es la misma que la de ingreso: elegí otra para firmar.",
