@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from appliance.cli.fronts import handle
 from appliance.cli.terminal import ask, read_text, say, show_totp, table
-from appliance.domain.errors import FieldInvalidError
 
 if TYPE_CHECKING:
     from appliance.bootstrap import ServiceRegistry
@@ -90,19 +89,6 @@ def read_password(path: Path | None) -> str:
     return read_text(path).rstrip("\n")
 
 
-def check_password(front: "ServiceRegistry", password: str) -> None:
-    """Refuse what will not do as an administrator's password.
-
-    Raises:
-        FieldInvalidError: with the limit of administrators, which is narrower than
-            that of all passwords.
-    """
-    try:
-        front.console_users.check_password(password)
-    except FieldInvalidError as exc:
-        raise FieldInvalidError("password", _ALLOWED) from exc
-
-
 async def _list(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     del args
     rows = [
@@ -155,7 +141,7 @@ async def _passwd(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     # Whoever there is not is told before a password is asked for.
     await front.console_users.get(args.name)
     password = read_password(args.password_file)
-    check_password(front, password)
+    front.console_users.check_password(password)
     await front.console_users.set_password(_ACTOR, args.name, password)
     say(f"{args.name}: new password, sessions ended")
     return 0

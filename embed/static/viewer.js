@@ -150,6 +150,7 @@ export class Viewer {
       width,
       height,
       drawn: 0,
+      lacks: false,
       work: null,
       element: h("div", { class: "page", role: "group" }),
     }));
@@ -410,7 +411,7 @@ export class Viewer {
     page.work?.cancel();
     const source = await this.#pdf?.getPage(page.number).catch(() => null);
     try {
-      if (source) await this.#drawPage(page, source, scale);
+      if (source && !page.lacks) await this.#drawPage(page, source, scale);
       else await this.#drawPicture(page);
     } catch (error) {
       if (error?.name === "RenderingCancelledException") return;
@@ -435,6 +436,8 @@ export class Viewer {
     page.work = source.render({ canvas, viewport });
     await page.work.promise;
     if (this.#leftOut !== before || lacksSomething(source)) {
+      // Not tried again at another size.
+      page.lacks = true;
       throw new Error("something on the page is not drawn");
     }
     if (page.drawn !== scale) return;

@@ -37,7 +37,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
     FieldMissingError,
 )
-from appliance.domain.text.unicode_nfc import nfc
+from appliance.domain.text.unicode_nfc import is_line, nfc
 
 COLORS: Final = (
     "BLACK",
@@ -61,7 +61,6 @@ _JSON_TYPES: Final = {"string": str, "integer": int, "boolean": bool, "array": l
 _TOGETHER: Final = "together"
 """Type of the error where one of two fields is missing."""
 _HEX_COLOR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
-_CONTROL = re.compile(r"[\0-\x1f\x7f-\x9f\u2028\u2029]")
 _SEEN: Final = ("L", "N", "P", "S")
 """First letters of the general categories of what leaves a mark (UAX #44, 5.7.1)."""
 _SENTENCES: Final = {"control": CONTROL_CHARACTERS, "unseen": NOTHING_TO_SEE}
@@ -251,7 +250,7 @@ def _trimmed(value: str, most: int) -> str:
     trimmed = value.strip()
     if not 1 <= len(trimmed) <= most:
         raise ValueError
-    if _CONTROL.search(value):
+    if not is_line(value):
         raise PydanticCustomError("control", "control characters")
     return trimmed
 

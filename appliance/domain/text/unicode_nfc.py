@@ -1,11 +1,9 @@
-"""Unicode's canonical composition (NFC) of what somebody typed, in bounded time."""
+"""What somebody typed, by Unicode: its NFC form, and whether it is one line."""
 
 import unicodedata
 
 _DECOMPOSED = 4
 """Characters of a typed text for each that is left: a base letter and its marks."""
-
-
 _BREAKS = frozenset({"Cc", "Zl", "Zp"})
 
 

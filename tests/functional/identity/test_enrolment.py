@@ -1,7 +1,5 @@
 """Enrolment by a link, up to the first signature, on a whole appliance."""
 
-import re
-
 import httpx
 import pyotp
 
@@ -11,6 +9,7 @@ from appliance.people.person_store import PersonStore
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig
+from tests.support.faces.enrolment_page import opening_of, seed_of
 
 CUIL = "27314159263"
 
@@ -33,11 +32,7 @@ def test_invited_person_enrols_and_signs(appliance: Appliance) -> None:
     assert url.startswith(f"{appliance.base_url}/alta/")
 
     page = httpx.get(url).text
-    seed = re.search(r"<code[^>]*>([A-Z2-7 ]+)</code>", page)
-    assert seed is not None
-    opening = re.search(r'name="opening" value="([^"]+)"', page)
-    assert opening is not None
-    totp = pyotp.TOTP(seed[1].replace(" ", ""))
+    totp = pyotp.TOTP(seed_of(page))
     login, signing = "una clave de ingreso", "una clave de firma"
     done = httpx.post(
         url,
@@ -47,7 +42,7 @@ def test_invited_person_enrols_and_signs(appliance: Appliance) -> None:
             "signing_password": signing,
             "signing_password_again": signing,
             "totp_code": totp.now(),
-            "opening": opening[1],
+            "opening": opening_of(page),
         },
         timeout=60,
     )

@@ -24,6 +24,7 @@ import pytest
 from tests.support.appliance.manual import DOCS, blocks, packages, run_block, script
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig
+from tests.support.faces.enrolment_page import opening_of, seed_of
 from tests.support.faults.fault_injection import until
 from tests.support.hosts.booted_machine import Booted, can_boot
 from tests.support.services.wheels import fetch, pip_configuration
@@ -237,16 +238,14 @@ class Signer:
 
     def _enrol(self, url: str) -> None:
         page = httpx.get(url).text
-        (seed,) = re.findall(r"<code[^>]*>([A-Z2-7 ]+)</code>", page)
-        (opening,) = re.findall(r'name="opening" value="([^"]+)"', page)
-        totp = pyotp.TOTP(seed.replace(" ", ""))
+        totp = pyotp.TOTP(seed_of(page))
         form = {
             "login_password": _LOGIN,
             "login_password_again": _LOGIN,
             "signing_password": _SIGNING,
             "signing_password_again": _SIGNING,
             "totp_code": totp.now(),
-            "opening": opening,
+            "opening": opening_of(page),
         }
         done = httpx.post(url, data=form, timeout=_LONGEST_S)
         assert "ya podés firmar" in done.text

@@ -4,8 +4,6 @@ Source: docs/hsm.md, "PINs".
 """
 
 import os
-import stat
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,11 +12,9 @@ import pytest
 from appliance.cli import main
 from appliance.operations.pins import look_at_pins
 from appliance.settings import Settings, SettingsError
-from appliance.settings.faults import read_tables
 from hsm_config.provisioning.own_pins import OwnPins
+from tests.support.hsm.pin_folder import ROLE, PinFolder, owned
 
-_ROLE: Final = 12345
-"""User and group of the workers."""
 _CLOSED: Final = (0, 0, "0o700")
 
 pytestmark = pytest.mark.skipif(
@@ -26,103 +22,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@dataclass
-class PinFolder:
-    """A machine's folder of PINs, and the drop-in of its workers' unit."""
-
-    root: Path
-    reloads: list[list[str]] = field(default_factory=list)
-    """Lines of the drop-in when systemd read it, and who may look at PINs then."""
-    is_refused: bool = False
-    """Whether systemd reads nothing, the next time."""
-
-    @property
-    def folder(self) -> Path:
-        """Where PINs are root's own."""
-        return self.root / "hsm"
-
-    @property
-    def drop_in(self) -> Path:
-        """What hands them over."""
-        return self.root / "units" / "pins.conf"
-
-    def settings(
-        self, *replicas: str, hsm: dict[str, Any] | None = None, **token: Any
-    ) -> Settings:
-        """With tokens `firma`, `pki` and others, whose PINs are in the folder."""
-
-        def named(name: str) -> dict[str, Any]:
-            return {
-                "label": name,
-                "pin_file": str(self.folder / f"{name}.pin"),
-                **token,
-            }
-
-        profile = token.pop("profile", "softhsm2")
-        members = [named(name) for name in replicas]
-        return read_tables(
-            {
-                "trial": True,
-                "data_dir": str(self.root),
-                "run_dir": str(self.root),
-                "database": {"url": "sqlite"},
-                "hsm": {
-                    "profile": profile,
-                    "firma": named("firma"),
-                    "pki": named("pki"),
-                    "replicas": members,
-                    **(hsm or {}),
-                },
-                "secrets": dict.fromkeys(
-                    ("pepper_file", "data_key_file", "lookup_key_file"),
-                    str(self.root / "none"),
-                ),
-            }
-        )
-
-    def pins(self, settings: Settings) -> OwnPins:
-        """What is under test."""
-        return OwnPins(
-            settings, folder=self.folder, drop_in=self.drop_in, reload=self._reload
-        )
-
-    def _reload(self) -> None:
-        if self.is_refused:
-            self.is_refused = False
-            msg = "systemctl daemon-reload: failed"
-            raise SettingsError(msg)
-        self.reloads.append([*self.handed(), *map(str, _owned(self.folder))])
-
-    def handed(self) -> list[str]:
-        """What the drop-in gives the workers."""
-        lines = self.drop_in.read_text().splitlines()
-        return [line for line in lines if line.startswith("LoadCredential=")]
-
-    def line(self, name: str) -> str:
-        """Of the drop-in, for a file."""
-        return f"LoadCredential={name}:{self.folder / name}"
-
-    def put(self, *names: str, owner: int = _ROLE) -> None:
-        """Files of the workers' user, as 0.1.0 made them."""
-        for name in names:
-            path = self.folder / name
-            path.write_text("1234\n")
-            path.chmod(0o600)
-            os.chown(path, owner, owner)
-
-
 @pytest.fixture
 def pin_folder(tmp_path: Path) -> PinFolder:
     """Of an installation of 0.1.0: the folder is the workers' user's."""
     place = PinFolder(tmp_path)
     place.folder.mkdir(mode=0o700)
-    os.chown(place.folder, _ROLE, _ROLE)
+    os.chown(place.folder, ROLE, ROLE)
     return place
-
-
-def _owned(path: Path) -> tuple[int, int, str]:
-    state = path.stat()
-    return state.st_uid, state.st_gid, oct(stat.S_IMODE(state.st_mode))
 
 
 def _prepared(pin_folder: PinFolder, settings: Settings) -> None:
@@ -140,12 +46,12 @@ def test_pins_of_a_role_become_roots_own(pin_folder: PinFolder) -> None:
 
     told = pin_folder.pins(settings).take()
 
-    assert _owned(pin_folder.folder) == _CLOSED
-    assert {_owned(path) for path in pin_folder.folder.iterdir()} == {(0, 0, "0o600")}
+    assert owned(pin_folder.folder) == _CLOSED
+    assert {owned(path) for path in pin_folder.folder.iterdir()} == {(0, 0, "0o600")}
     assert pin_folder.handed() == [
         pin_folder.line(f"{name}.pin") for name in ("firma", "pki", "firma-b")
     ]
-    assert _owned(pin_folder.drop_in) == (0, 0, "0o644")
+    assert owned(pin_folder.drop_in) == (0, 0, "0o644")
     assert len([line for line in told if line.startswith("taken ")]) == 5
 
 
@@ -158,7 +64,7 @@ def test_role_may_read_and_not_write_when_systemd_reads_the_drop_in(
     pin_folder.pins(pin_folder.settings()).take()
 
     lines = [pin_folder.line("firma.pin"), pin_folder.line("pki.pin")]
-    assert pin_folder.reloads == [[*lines, "0", str(_ROLE), "0o710"]]
+    assert pin_folder.reloads == [[*lines, "0", str(ROLE), "0o710"]]
 
 
 def test_second_time_changes_nothing(pin_folder: PinFolder) -> None:
@@ -174,7 +80,7 @@ def test_second_time_changes_nothing(pin_folder: PinFolder) -> None:
     assert len(pin_folder.reloads) == 1
 
 
-@pytest.mark.parametrize("owner", [0, _ROLE])
+@pytest.mark.parametrize("owner", [0, ROLE])
 def test_reload_that_failed_is_made_up_for(pin_folder: PinFolder, owner: int) -> None:
     """By the next run, whoever's PINs are by then: the drop-in is the same."""
     os.chown(pin_folder.folder, owner, owner)
@@ -184,13 +90,13 @@ def test_reload_that_failed_is_made_up_for(pin_folder: PinFolder, owner: int) ->
 
     with pytest.raises(SettingsError, match="daemon-reload"):
         pins.take()
-    failed = (pin_folder.handed(), list(pin_folder.reloads), _owned(pin_folder.folder))
+    failed = (pin_folder.handed(), list(pin_folder.reloads), owned(pin_folder.folder))
     pins.take()
 
     lines = [pin_folder.line("firma.pin"), pin_folder.line("pki.pin")]
     assert failed == (lines, [], (0, owner, "0o710"))
     assert pin_folder.reloads == [[*lines, "0", str(owner), "0o710"]]
-    assert _owned(pin_folder.folder) == _CLOSED
+    assert owned(pin_folder.folder) == _CLOSED
     assert pins.take() == []
     assert len(pin_folder.reloads) == 1
 
@@ -200,7 +106,7 @@ def test_reload_comes_before_a_file_is_closed_by_hand(pin_folder: PinFolder) -> 
     pin_folder.put("firma.pin", "pki.pin")
     pins = pin_folder.pins(pin_folder.settings())
     pins.take()
-    os.chown(pin_folder.folder / "pki.pin", _ROLE, _ROLE)
+    os.chown(pin_folder.folder / "pki.pin", ROLE, ROLE)
 
     pins.take()
 
@@ -228,7 +134,7 @@ def test_no_systemd_is_told_where_none_runs(
     runs.rmdir()
     pins.take()
 
-    assert _owned(pin_folder.folder) == _CLOSED
+    assert owned(pin_folder.folder) == _CLOSED
     assert pin_folder.handed() == [
         pin_folder.line("firma.pin"),
         pin_folder.line("pki.pin"),
@@ -246,7 +152,7 @@ def test_missing_pins_are_made_for_new_tokens_alone(pin_folder: PinFolder) -> No
     assert len([line for line in made if line.startswith("made ")]) == 5
     names = {path.name for path in pin_folder.folder.iterdir()}
     assert names == {"firma.pin", "firma-so.pin", "pki.pin", "pki-so.pin"}
-    assert {_owned(path) for path in pin_folder.folder.iterdir()} == {(0, 0, "0o600")}
+    assert {owned(path) for path in pin_folder.folder.iterdir()} == {(0, 0, "0o600")}
     assert pin_folder.handed() == [
         pin_folder.line("firma.pin"),
         pin_folder.line("pki.pin"),
@@ -342,8 +248,8 @@ def test_link_is_not_followed(pin_folder: PinFolder) -> None:
         pin_folder.pins(pin_folder.settings()).take()
 
     assert not pin_folder.drop_in.exists()
-    assert _owned(secret) == (0, 0, "0o640")
-    assert _owned(pin_folder.folder) == (_ROLE, _ROLE, "0o700")
+    assert owned(secret) == (0, 0, "0o640")
+    assert owned(pin_folder.folder) == (ROLE, ROLE, "0o700")
 
 
 def test_folder_that_is_a_link_is_not_followed(pin_folder: PinFolder) -> None:
@@ -356,7 +262,7 @@ def test_folder_that_is_a_link_is_not_followed(pin_folder: PinFolder) -> None:
             pin_folder.pins(pin_folder.settings()).take()
         there = there.rename(pin_folder.root / "away")
 
-    assert _owned(pin_folder.root / "away") == (_ROLE, _ROLE, "0o700")
+    assert owned(pin_folder.root / "away") == (ROLE, ROLE, "0o700")
 
 
 @pytest.mark.parametrize(
@@ -381,10 +287,10 @@ def test_folder_with_what_workers_read_is_not_closed(
     with pytest.raises(SettingsError, match=rf"luna\.toml \(hsm\.{key}\) is no PIN"):
         pin_folder.pins(settings).take()
 
-    assert _owned(pin_folder.folder) == (_ROLE, _ROLE, "0o700")
+    assert owned(pin_folder.folder) == (ROLE, ROLE, "0o700")
     names = ("firma.pin", "below/luna.toml")
-    owned = {_owned(pin_folder.folder / name) for name in names}
-    assert owned == {(_ROLE, _ROLE, "0o600")}
+    theirs = {owned(pin_folder.folder / name) for name in names}
+    assert theirs == {(ROLE, ROLE, "0o600")}
     assert not pin_folder.drop_in.exists()
 
 
@@ -411,12 +317,12 @@ def test_folder_that_a_drop_in_has_workers_look_into_is_not_closed(
     with pytest.raises(SettingsError, match=r"CONF=.*/own\.conf\) is no PIN"):
         pin_folder.pins(pin_folder.settings()).take()
 
-    assert _owned(pin_folder.folder) == (_ROLE, _ROLE, "0o700")
+    assert owned(pin_folder.folder) == (ROLE, ROLE, "0o700")
     own.write_text(
         f"[Service]\n{line}-client\nLoadCredential=a:{pin_folder.folder}/a\n"
     )
     pin_folder.pins(pin_folder.settings()).take()
-    assert _owned(pin_folder.folder) == _CLOSED
+    assert owned(pin_folder.folder) == _CLOSED
 
 
 def test_name_alone_of_a_pin_from_elsewhere_is_no_file(pin_folder: PinFolder) -> None:
@@ -427,7 +333,7 @@ def test_name_alone_of_a_pin_from_elsewhere_is_no_file(pin_folder: PinFolder) ->
 
     pin_folder.pins(pin_folder.settings(hsm={"firma": firma})).take()
 
-    assert _owned(pin_folder.folder) == _CLOSED
+    assert owned(pin_folder.folder) == _CLOSED
 
 
 @pytest.mark.parametrize("name", ["a b.pin", "50%.pin", "a:b.pin", "ñ.pin", "a\n.pin"])
@@ -442,7 +348,7 @@ def test_pin_with_a_name_that_a_unit_reads_otherwise_is_refused(
             pin_folder.settings(pin_file=str(pin_folder.folder / name))
         ).take()
 
-    assert _owned(pin_folder.folder) == (_ROLE, _ROLE, "0o700")
+    assert owned(pin_folder.folder) == (ROLE, ROLE, "0o700")
 
 
 def test_lines_of_another_hsm_stay(pin_folder: PinFolder) -> None:
@@ -463,12 +369,12 @@ def test_pin_elsewhere_is_left_and_told(pin_folder: PinFolder) -> None:
     """Its folder may be anybody's; the worker reads it by itself as ever."""
     other = pin_folder.root / "elsewhere.pin"
     other.write_text("1234\n")
-    os.chown(other, _ROLE, _ROLE)
+    os.chown(other, ROLE, ROLE)
     settings = pin_folder.settings(pin_file=str(other))
 
     told = pin_folder.pins(settings).take()
 
-    assert _owned(other)[0] == _ROLE
+    assert owned(other)[0] == ROLE
     assert not pin_folder.drop_in.exists()
     assert told[-1].startswith(f"left  {other}: ")
 
@@ -593,7 +499,7 @@ def test_pin_elsewhere_is_moved_onto_no_other(
     for path in (other, other.with_name("firma-so.pin")):
         path.write_text("1234\n")
         path.chmod(0o600)
-        os.chown(path, _ROLE, _ROLE)
+        os.chown(path, ROLE, ROLE)
     settings = pin_folder.settings("firma-b", pin_file=str(other))
 
     found = [each.remedy for each in look_at_pins(settings, pin_folder.folder)]

@@ -24,6 +24,7 @@ from tests.support.faces.api_services import (
     ApiServices,
     open_api_services,
 )
+from tests.support.faces.enrolment_page import opening_of, seed_of
 
 LOGIN, SIGNING = "una clave de ingreso", "una clave de firma"
 _HERE = Path(__file__).resolve().parents[3] / "appliance" / "api"
@@ -92,18 +93,6 @@ async def test_page_shows_person_qr_and_key(
     opened = await api_services.enrolment.look(link.code, opening_of(page))
     assert opened.totp_secret == seed_of(page)
     assert "PREPROD" in page
-
-
-def seed_of(page: str) -> str:
-    """The seed that a page shows."""
-    (shown,) = re.findall(r'id="seed">([A-Z2-7 ]+)<', page)
-    return str(shown).replace(" ", "")
-
-
-def opening_of(page: str) -> str:
-    """What its form carries along."""
-    (hidden,) = re.findall(r'name="opening" value="([^"]+)"', page)
-    return str(hidden)
 
 
 async def test_each_browser_is_shown_its_own_seed(api_services: ApiServices) -> None:

@@ -1,0 +1,15 @@
+"""What the page behind an enrolment link shows, and what its form carries along."""
+
+import re
+
+
+def seed_of(page: str) -> str:
+    """The seed of the one-time codes that a page shows, in Base32."""
+    (shown,) = re.findall(r'id="seed">([A-Z2-7 ]+)<', page)
+    return str(shown).replace(" ", "")
+
+
+def opening_of(page: str) -> str:
+    """What its form carries along: which browser it was that opened the link."""
+    (hidden,) = re.findall(r'name="opening" value="([^"]+)"', page)
+    return str(hidden)
