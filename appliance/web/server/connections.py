@@ -58,8 +58,8 @@ _ABSOLUTE: Final = re.compile(
     rb"(/[^?]*)?(\?.*)?",
     re.IGNORECASE,
 )
-_HEAD: Final = re.compile(rb".*?\n\r?\n", re.DOTALL)
-"""A whole head, with the empty line that ends it (RFC 9112, 2.2)."""
+_ENDS: Final = (b"\n\r\n", b"\n\n")
+"""The empty line that ends a head (RFC 9112, 2.2)."""
 _LENGTHS: Final = re.compile(rb"\ncontent-length:([^\n]*)", re.IGNORECASE)
 _refused: Final = Rarely("call.refused_by_protocol")
 
@@ -399,14 +399,25 @@ class _StrictH11(h11.Connection):
             _RefusedError: a length came twice.
         """
         if self.their_state is h11.IDLE:
-            head = _HEAD.match(self.trailing_data[0])
-            if head is not None and head.end() > self._head_bytes:
+            head = _head_of(self.trailing_data[0])
+            if len(head) > self._head_bytes:
                 too_large = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
                 raise h11.RemoteProtocolError("head", error_status_hint=too_large)
-            lengths = b",".join(_LENGTHS.findall(head[0])) if head else b""
+            lengths = b",".join(_LENGTHS.findall(head))
             if b"," in lengths:
                 raise _RefusedError(BadHeaderError("Content-Length", HEADER_REPEATED))
         return super().next_event()
+
+
+def _head_of(received: bytes) -> bytes:
+    """A whole head at the beginning; empty, while it has no end.
+
+    Asked after each piece that comes: so not by a regular expression, which would take
+    twenty times as long for a head that comes byte by byte.
+    """
+    found = [(received.find(end), len(end)) for end in _ENDS]
+    ends = [at + length for at, length in found if at >= 0]
+    return received[: min(ends, default=0)]
 
 
 class Http1(H11Protocol):
