@@ -13,6 +13,7 @@ from datetime import timedelta
 from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from cryptography import x509
@@ -284,8 +285,12 @@ async def _status(
         await asks.of(der(leaf), der(ca.issuing), None)
 
 
-async def test_pool_that_turned_somebody_away(tmp_path: Path) -> None:
+async def test_pool_that_turned_somebody_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """RubricaPoolFull: while it is full, and for some minutes after it refused."""
+    # Pools of one name are added up, and an appliance of other tests may have one here.
+    monkeypatch.setattr(metrics, "_pools", WeakKeyDictionary())
     limits = FairLimits(places=1, per_share=1, per_party=1, waiting=1)
     queue, file = FairQueue(limits, "pictures"), MetricsFile(tmp_path, "api", 1)
     one, two, three = (WorkOwner(name, name) for name in "abc")
