@@ -79,6 +79,12 @@ class _NoTsa:
         """See `TimestampAuthority`."""
         raise TsaUnavailableError(f"not of this bench: {digest}, {len(imprint)}")
 
+    async def stamp_all(
+        self, imprints: Sequence[bytes], digest: DigestAlgorithm
+    ) -> list[bytes]:
+        """See `OwnTimestampAuthority`."""
+        raise TsaUnavailableError(f"not of this bench: {digest}, {len(imprints)}")
+
 
 def _levels(core: Core) -> Levels:
     """Of B-B, which adds nothing."""
@@ -303,7 +309,7 @@ class CredentialPlace:
             msg = "another activation was waiting"
             raise RuntimeError(msg)
         key = self._signer.unlock(work)
-        await self._signer.sign(work, work.claim.documents[0], key)
+        await self._signer.sign(work, work.claim.documents, key)
         return (time.perf_counter() - begun) * _MS
 
     async def _activate(self, person: PersonId) -> ActivationId:

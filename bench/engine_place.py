@@ -18,6 +18,7 @@ import pkcs11
 from appliance.domain.appearance.stamp import StampLayout, place, stamp_lines
 from appliance.domain.documents import PageBox
 from appliance.domain.keys import (
+    DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
     SignatureScheme,
@@ -195,7 +196,12 @@ class EnginePlace:
     ) -> bytes:
         """Have the HSM sign a SHA-256 digest, as `HsmSession.sign` does."""
         role = key.token if isinstance(key, KeyReference) else TokenRole.FIRMA
-        return self._links[role].run(lambda link: link.sign(key, digest, scheme))
+        made: list[bytes] = []
+        sha256 = DigestAlgorithm.SHA256
+        self._links[role].run(
+            lambda link: link.sign_all(key, (digest,), scheme, sha256, made.append)
+        )
+        return made[0]
 
 
 def stamp() -> StampLayout:

@@ -63,6 +63,9 @@ class HsmSettings(Section):
     (SoftHSM: `SOFTHSM2_CONF`)."""
     keep_alive_s: Seconds = 60
     """Time between two test signatures of an idle worker, in seconds."""
+    group_ms: int = Field(default=50, ge=1, le=5_000)
+    """Longest that documents signed together keep the HSM from others, in
+    milliseconds: as many of a batch are signed at a time as it signs in that."""
     call_limit_s: Seconds = 20
     """Longest that a call into the HSM may take, in seconds; a worker whose call
     takes longer is killed, and what it had in hand goes on elsewhere."""

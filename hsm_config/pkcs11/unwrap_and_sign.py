@@ -1,9 +1,11 @@
-"""One signature by a key that lives outside the HSM, in six PKCS#11 calls.
+"""Signatures by a key that lives outside the HSM: six PKCS#11 calls for one of them.
 
 The key is unwrapped, used and destroyed, as `Wrapping.unwrapped` has it; what
-differs is that nothing is asked of the token but that.
+differs is that nothing is asked of the token but that. Of several signatures each
+one more takes two calls.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 import pkcs11
@@ -33,6 +35,7 @@ def _packed(kind: ObjectClass, key_type: KeyType, template: Template) -> PackedT
 
 
 _W: Final = _packed(ObjectClass.SECRET_KEY, KeyType.AES, templates.UNWRAPPED_W)
+_ECDSA: Final = signatures.MECHANISMS[SignatureScheme.ECDSA]
 _KINDS: Final = {
     algorithm: KeyType.EC if algorithm.is_ec else KeyType.RSA
     for algorithm in KeyAlgorithm
@@ -62,7 +65,23 @@ class OneUse:
         master: pkcs11.SecretKey,
         order: signatures.Order,
     ) -> bytes:
-        """Unwrap a key, sign a digest with it, destroy it.
+        """Unwrap a key, sign a digest with it, destroy it; see `sign_all`.
+
+        Returns:
+            As `signatures.sign`.
+        """
+        made: list[bytes] = []
+        self.sign_all(key, master, (order,), made.append)
+        return made[0]
+
+    def sign_all(
+        self,
+        key: WrappedKey,
+        master: pkcs11.SecretKey,
+        orders: Sequence[signatures.Order],
+        made: Callable[[bytes], object],
+    ) -> None:
+        """Unwrap a key, sign digests with it one after the other, destroy it.
 
         While it is there the key is sensitive, not extractable, sign only, a
         session object; it and W are destroyed whatever happens.
@@ -70,10 +89,9 @@ class OneUse:
         Args:
             key: as it was made.
             master: the master key of its version, of the same session.
-            order: the digest and how to sign it (`signatures.order_for`).
-
-        Returns:
-            As `signatures.sign`.
+            orders: each digest and how to sign it (`signatures.order_for`).
+            made: told each value, as `signatures.sign` gives it, before the next one
+                is made.
 
         Raises:
             DoesNotUnwrapError: the token does not take a blob.
@@ -89,13 +107,14 @@ class OneUse:
         try:
             private = self._unwrap(key.blob_k, w, key.method_k, template)
             try:
-                raw = self._calls.sign(private, *order)
+                for order in orders:
+                    raw = self._calls.sign(private, *order)
+                    is_ecdsa = order.mechanism is _ECDSA
+                    made(signatures.ecdsa_value(raw) if is_ecdsa else raw)
             finally:
                 self._calls.destroy(private)
         finally:
             self._calls.destroy(w)
-        is_ecdsa = order.mechanism is signatures.MECHANISMS[SignatureScheme.ECDSA]
-        return signatures.ecdsa_value(raw) if is_ecdsa else raw
 
     def _template(self, key: WrappedKey) -> PackedTemplate:
         kind = _KINDS[key.algorithm]

@@ -7,7 +7,7 @@ in another thread.
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -265,23 +265,23 @@ class HsmConnection:
             raise HsmRefusedError(reason, ErrorCode.SIGNING_FAILED)
         raise SessionLostError(reason, fault)
 
-    def sign(
+    def sign_all(
         self,
         key: KeyReference | WrappedKey,
-        digest: bytes,
+        digests: Sequence[bytes],
         scheme: SignatureScheme,
-        digest_algorithm: DigestAlgorithm = DigestAlgorithm.SHA256,
-    ) -> bytes:
-        """Sign a digest with a key, wherever the key is kept.
+        digest_algorithm: DigestAlgorithm,
+        made: Callable[[bytes], object],
+    ) -> None:
+        """Sign digests with a key, wherever it is kept, one after the other.
 
         Args:
-            key: which.
-            digest: as long as its algorithm says.
+            key: which; a wrapped one is unwrapped once.
+            digests: as long as their algorithm says.
             scheme: how.
-            digest_algorithm: what made the digest.
-
-        Returns:
-            As `signatures.sign`.
+            digest_algorithm: what made the digests.
+            made: told each value, as `signatures.sign` gives it, before the next one
+                is made.
 
         Raises:
             KeyNotFoundError: there is no such key, or no such master key.
@@ -291,14 +291,19 @@ class HsmConnection:
         """
         if isinstance(key, KeyReference):
             private = self.private_key(key)
-            return signatures.sign(private, digest, scheme, digest_algorithm)
+            for digest in digests:
+                made(signatures.sign(private, digest, scheme, digest_algorithm))
+            return
         master = self.masters.get(key.master)
-        order = signatures.order_for(key.algorithm, digest, scheme, digest_algorithm)
+        orders = [
+            signatures.order_for(key.algorithm, digest, scheme, digest_algorithm)
+            for digest in digests
+        ]
         if self._one_use is None:
             calls = SessionCalls(self.module.running, self.session(TokenRole.FIRMA))
             self._one_use = OneUse(calls, self.token.profile)
         try:
-            return self._one_use.sign(key, master, order)
+            self._one_use.sign_all(key, master, orders, made)
         except DoesNotUnwrapError:
             self.exercise()  # a bad blob, or a token in trouble: a healthy one signs
             raise

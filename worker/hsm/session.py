@@ -7,14 +7,21 @@ One thread makes every PKCS#11 call, with one session a token; how a lost sessio
 heals, and when callers are told that the HSM is away, is `worker.hsm.executor`.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Callable
-from functools import partial
-from typing import Self, TypeVar
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Final, Self, TypeVar
 
 import pkcs11
 
-from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
+from appliance.domain.errors import (
+    ApplianceError,
+    HsmRefusedError,
+    HsmUnavailableError,
+)
 from appliance.domain.generation import Generation
 from appliance.domain.keys import (
     DigestAlgorithm,
@@ -38,6 +45,20 @@ from worker.hsm.executor import PROBE_S, HsmThread
 from worker.hsm.tokens import make_connections
 
 _T = TypeVar("_T")
+_FIRST_S: Final = 0.005
+"""What a signature is taken to need before any was made, in seconds."""
+_REMEMBERED: Final = 16
+"""Signatures by which it is judged what the next ones take."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedDigests:
+    """What came of signing several digests."""
+
+    values: list[bytes] = field(repr=False)
+    """Of the first ones, in their order."""
+    failed: ApplianceError | None = None
+    """Why there are no more."""
 
 
 class HsmSession:
@@ -74,6 +95,8 @@ class HsmSession:
         self._number = number
         self._probe_s = probe_s
         self._thread: HsmThread | None = None
+        self._long_calls = asyncio.Semaphore(1)
+        self._signature_s = _FIRST_S
 
     @property
     def status(self) -> HsmStatus:
@@ -158,15 +181,74 @@ class HsmSession:
             HsmRefusedError: twins, a blob that does not open, or a key that may
                 not sign so.
         """
-        work = partial(
-            HsmConnection.sign,
-            key=key,
-            digest=digest,
-            scheme=scheme,
-            digest_algorithm=digest_algorithm,
-        )
+        done = await self.sign_all(key, (digest,), scheme, digest_algorithm)
+        if done.failed is not None:
+            raise done.failed
+        return done.values[0]
+
+    async def sign_all(
+        self,
+        key: KeyReference | WrappedKey,
+        digests: Sequence[bytes],
+        scheme: SignatureScheme,
+        digest_algorithm: DigestAlgorithm = DigestAlgorithm.SHA256,
+        made: Callable[[bytes], object] | None = None,
+    ) -> SignedDigests:
+        """Sign digests one after the other, a wrapped key unwrapped once for all.
+
+        One call of several digests is in the HSM at a time, so that whoever has one
+        waits for one such call at most: give no more than `signatures_in` of the
+        time that others may wait.
+
+        Args:
+            key: which, of the kind that the scheme is for.
+            digests: as long as their algorithm says.
+            scheme: how.
+            digest_algorithm: what made the digests.
+            made: told each value in the HSM's thread, before the next one is made.
+
+        Returns:
+            The values made, and why there are no more, as `sign` raises it.
+        """
+        values: list[bytes] = []
+        begun = 0.0
+
+        def keep(value: bytes) -> None:
+            nonlocal begun
+            values.append(value)
+            now = time.perf_counter()
+            self._took(now - begun)
+            begun = now
+            if made is not None:
+                made(value)
+
+        def work(link: HsmConnection) -> None:
+            nonlocal begun
+            begun = time.perf_counter()
+            # Where a lost session is opened anew, from where it was lost on.
+            left = digests[len(values) :]
+            link.sign_all(key, left, scheme, digest_algorithm, keep)
+
         role = key.token if isinstance(key, KeyReference) else TokenRole.FIRMA
-        return await self._call(work, role)
+        turn = self._long_calls if len(digests) > 1 else nullcontext()
+        try:
+            async with turn:
+                await self._call(work, role)
+        except ApplianceError as exc:
+            return SignedDigests(values, exc)
+        return SignedDigests(values)
+
+    def signatures_in(self, seconds: float) -> int:
+        """How many signatures are made in some time, judging by the last ones.
+
+        Args:
+            seconds: how long.
+        """
+        return max(1, int(seconds / self._signature_s))
+
+    def _took(self, seconds: float) -> None:
+        """Learn what a signature takes now; in the HSM's thread."""
+        self._signature_s += (seconds - self._signature_s) / _REMEMBERED
 
     async def generate_wrapped(self, algorithm: KeyAlgorithm) -> WrappedKey:
         """Make a pair that leaves nothing in the HSM; it has signed once.

@@ -7,6 +7,7 @@ Source: RFC 3161; RFC 5816; EN 319 422; docs/timestamps.md.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -88,7 +89,18 @@ class InternalTsa:
         Raises:
             TsaUnavailableError: HSM or record are away, or the key is missing.
         """
-        return (await self.answer(TimestampQuestion(imprint, digest))).token
+        return (await self.stamp_all((imprint,), digest))[0]
+
+    async def stamp_all(
+        self, imprints: Sequence[bytes], digest: DigestAlgorithm
+    ) -> list[bytes]:
+        """Stamp digests; see `OwnTimestampAuthority`.
+
+        Raises:
+            TsaUnavailableError: HSM or record are away, or the key is missing.
+        """
+        questions = [TimestampQuestion(imprint, digest) for imprint in imprints]
+        return [issued.token for issued in await self._answered(questions)]
 
     async def answer(self, question: TimestampQuestion) -> IssuedTimestamp:
         """Answer a question that was read and found good.
@@ -99,9 +111,19 @@ class InternalTsa:
         Raises:
             TsaUnavailableError: HSM or record are away, or the key is missing.
         """
+        return (await self._answered((question,)))[0]
+
+    async def _answered(
+        self, questions: Sequence[TimestampQuestion]
+    ) -> list[IssuedTimestamp]:
+        """Answer questions, by one call into the HSM.
+
+        Raises:
+            TsaUnavailableError: HSM or record are away, or the key is missing.
+        """
         try:
             with tsa_measured(INTERNAL_TSA):
-                return await self._answer(question)
+                return await self._answer(questions)
         except KeyNotFoundError as exc:
             msg = f"{exc.reason}; `rubrica hsm init` makes the TSA's key"
             raise TsaUnavailableError(msg) from exc
@@ -109,25 +131,39 @@ class InternalTsa:
             reason = getattr(exc, "reason", "") or str(exc)
             raise TsaUnavailableError(reason) from exc
 
-    async def _answer(self, question: TimestampQuestion) -> IssuedTimestamp:
+    async def _answer(
+        self, questions: Sequence[TimestampQuestion]
+    ) -> list[IssuedTimestamp]:
         stamper = await self._ready()
         parts, method = stamper.parts, stamper.parts.method
         now = self._clock.now()
         time = now.replace(microsecond=now.microsecond // 1000 * 1000)
-        serial = new_serial()
-        info = tst_info(question, serial, time, self._accuracy_s)
-        attributes = signed_attributes(parts, method.hash(info))
-        digest = method.hash(attributes)
-        value = await self._session.sign(
-            stamper.key, digest, method.scheme, method.digest
+        asked = []
+        for question in questions:
+            serial = new_serial()
+            info = tst_info(question, serial, time, self._accuracy_s)
+            asked.append(
+                (question, serial, info, signed_attributes(parts, method.hash(info)))
+            )
+        digests = [method.hash(attributes) for *_, attributes in asked]
+        done = await self._session.sign_all(
+            stamper.key, digests, method.scheme, method.digest
         )
-        if not method.verifies(stamper.certificate, digest, value):
-            # The key is another one than before: the next try certifies that.
-            self._stamper = None
-            msg = "the TSA's certificate is not of the TSA's key"
-            raise HsmRefusedError(msg)
-        made = token(parts, info, attributes, value, certificates=question.certificates)
-        return IssuedTimestamp(made, serial, time)
+        if done.failed is not None:
+            raise done.failed
+        issued = []
+        for (question, serial, info, attributes), digest, value in zip(
+            asked, digests, done.values, strict=True
+        ):
+            if not method.verifies(stamper.certificate, digest, value):
+                # The key is another one than before: the next try certifies that.
+                self._stamper = None
+                msg = "the TSA's certificate is not of the TSA's key"
+                raise HsmRefusedError(msg)
+            certificates = question.certificates
+            made = token(parts, info, attributes, value, certificates=certificates)
+            issued.append(IssuedTimestamp(made, serial, time))
+        return issued
 
     async def _ready(self) -> _Stamper:
         """The certificate to stamp by; read, or made, when its time has come."""

@@ -1,4 +1,4 @@
-"""Signs one activation that is in progress, document by document, each in its turn.
+"""Signs one activation that is in progress, group by group, each in its turn.
 
 Its lease is held all the while (`worker.leased_worker`). What ends a document's
 signing, ends it here: its request goes back to its signer, is given up, waits for a
@@ -6,7 +6,7 @@ later try, or is left to the role that has a network.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakValueDictionary
@@ -51,12 +51,12 @@ class ActivationSigner:
 
     Args:
         claims: this worker's transactions.
-        signer: signs one document.
+        signer: signs a group of documents.
         work_notifier: wakes the role that has a network.
-        turns: documents in work at a time; who waits for a turn gets it in order.
+        turns: groups in work at a time; who waits for a turn gets it in order.
         share: of one person at a time.
-        yields: whether no further document of a batch is to be begun now.
-        came_through: told of each document that was signed or ended.
+        yields: whether no further group of a batch is to be begun now.
+        came_through: told of each group that was signed or ended.
     """
 
     claims: Claims
@@ -79,11 +79,15 @@ class ActivationSigner:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         progress = _Progress(work, await self._unlock(work))
-        for document in work.claim.documents:
-            if document.state is ItemState.KEYED or (
-                document.state is ItemState.WAITING and progress.key is not None
-            ):
-                await self._sign_in_turn(progress, document)
+        left: Sequence[ActivationDocument] = [
+            document
+            for document in work.claim.documents
+            if document.state is ItemState.KEYED
+            or (document.state is ItemState.WAITING and progress.key is not None)
+        ]
+        while left:
+            group = await self._sign_in_turn(progress, left)
+            left = left[len(group) :]
         claim = progress.work.claim
         if progress.waits_for is not None:
             return partial(self.claims.put_off, claim, progress.waits_for)
@@ -115,12 +119,12 @@ class ActivationSigner:
             return None
 
     async def _sign_in_turn(
-        self, progress: _Progress, document: ActivationDocument
-    ) -> None:
-        """Sign one document when it is its turn.
+        self, progress: _Progress, left: Sequence[ActivationDocument]
+    ) -> Sequence[ActivationDocument]:
+        """Sign the first of what is left when it is its turn; which that were.
 
         A worker that is to stop, or to sign something alone, begins no further
-        document of a batch: whoever takes it next goes on there.
+        group of a batch: whoever takes it next goes on there.
 
         Raises:
             FencedOffError: another worker has claimed since, or is to.
@@ -132,10 +136,12 @@ class ActivationSigner:
             if len(progress.work.claim.documents) > 1 and self.yields():
                 await self.claims.drop(progress.work.claim)
                 raise FencedOffError
-            with bound_contextvars(request=document.request):
+            group = self.signer.next_group(progress.work, left)
+            named = {"request": group[0].request} if len(group) == 1 else {}
+            with bound_contextvars(**named):
                 while True:
                     try:
-                        await self._sign_document(progress, document)
+                        await self._sign_group(progress, group)
                         break
                     except CertificateChangedError:
                         # Nothing was intended yet: it is prepared anew.
@@ -143,36 +149,56 @@ class ActivationSigner:
                             progress.work.claim
                         )
         self.came_through()
+        return group
 
-    async def _sign_document(
-        self, progress: _Progress, document: ActivationDocument
+    async def _sign_group(
+        self, progress: _Progress, group: Sequence[ActivationDocument]
     ) -> None:
-        """Sign one document, or end it by the reason it cannot be signed.
+        """Sign documents, and end each other one by the reason it cannot be signed.
 
         Raises:
             FencedOffError: another worker has claimed since.
             CertificateChangedError: do it again, with the claim read again.
+            ApplianceError: `STORE_UNAVAILABLE`.
         """
-        try:
-            lacks = await self.signer.sign(progress.work, document, progress.key)
-            progress.lacks = progress.lacks or lacks
-        except OriginalUnreadableError as exc:
-            _log.warning(
-                "document.unreadable", request=document.request, code=exc.code.value
-            )
-            progress.waits_for = exc.code
-        except DocumentsAwayError as exc:
-            # All documents are away, which says nothing of this one: no try.
-            _log.warning("document.store_away", request=document.request)
-            progress.waits_for = exc.code
-        except ApplianceError as exc:
-            if exc.code is ErrorCode.STORE_UNAVAILABLE:
-                raise
-            if exc.code in AWAY:
-                # Its signature is made: a later try may do.
-                _log.warning(
-                    "document.waits", request=document.request, code=exc.code.value
-                )
-                progress.waits_for = exc.code
-                return
-            await fail_documents(self.claims, progress.work.claim, [document], exc)
+        result = await self.signer.sign(progress.work, group, progress.key)
+        progress.lacks = progress.lacks or result.lacks
+        alike: dict[int, tuple[ApplianceError, list[ActivationDocument]]] = {}
+        for document in group:
+            if (exc := result.ended.get(document.seq)) is not None:
+                alike.setdefault(id(exc), (exc, []))[1].append(document)
+        away = None
+        for exc, documents in alike.values():
+            if _is_away(exc):
+                away = exc
+            elif (waits_for := _waits(exc, documents)) is not None:
+                progress.waits_for = waits_for
+            else:
+                await fail_documents(self.claims, progress.work.claim, documents, exc)
+        if away is not None:
+            raise away
+
+
+def _is_away(exc: ApplianceError) -> bool:
+    """Whether the store is away for all, which ends the claim."""
+    kinds = OriginalUnreadableError, DocumentsAwayError
+    return exc.code is ErrorCode.STORE_UNAVAILABLE and not isinstance(exc, kinds)
+
+
+def _waits(
+    exc: ApplianceError, documents: Sequence[ActivationDocument]
+) -> ErrorCode | None:
+    """What documents wait for that cannot be signed now; None where that is an end."""
+    if isinstance(exc, OriginalUnreadableError):
+        event = "document.unreadable"
+    elif isinstance(exc, DocumentsAwayError):
+        # All documents are away, which says nothing of this one: no try.
+        event = "document.store_away"
+    elif exc.code in AWAY:
+        # Its signature is made: a later try may do.
+        event = "document.waits"
+    else:
+        return None
+    for document in documents:
+        _log.warning(event, request=document.request, code=exc.code.value)
+    return exc.code

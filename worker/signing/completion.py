@@ -1,4 +1,4 @@
-"""The finish phase of one document: from its signature to its publication.
+"""The finish phase of a group of documents: from signatures to publication.
 
 Needs no user's key; any worker may do it, any number of times. The result is
 checked before anybody can have it, and the file is durable before the record names
@@ -8,13 +8,13 @@ Source: design §3, 5.
 """
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import structlog
 
 from appliance.core import metrics
-from appliance.domain.activation import ActivationDocument
+from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import BlobStore
 from appliance.domain.requests.levels import SignatureProfile
@@ -24,9 +24,10 @@ from appliance.signing.claims import ClaimedActivation, Claims, Publication
 from appliance.signing.signing_order import SigningOrder
 from worker.failpoints import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
 from worker.leased_worker import FencedOffError
+from worker.pades.algorithms import SignatureMethod
 from worker.pades.byte_range import FileDigests
 from worker.pades.cms import complete
-from worker.pades.self_check import check, method_of
+from worker.pades.self_check import CheckedSignature, check, method_of
 from worker.signing.level_extension import ExtensionResult, Levels
 from worker.stage_timings import StageTimings
 
@@ -36,8 +37,43 @@ metrics.SIGNATURES.labels("signed")
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentInWork:
+    """A document of a claim, read again."""
+
+    document: ActivationDocument
+    view: RequestView
+    original: FileDigests
+    """The document that is signed."""
+
+
+Ended = dict[int, ApplianceError]
+"""Why documents of a group are not signed, by their place in the activation."""
+
+
+def ended_by(exc: ApplianceError, group: Iterable[DocumentInWork]) -> Ended:
+    """The same end for all of them.
+
+    Args:
+        exc: why.
+        group: of a claim.
+    """
+    return {part.document.seq: exc for part in group}
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamped:
+    """A document in work, and the timestamp of its signature."""
+
+    of: DocumentInWork
+    made: SignatureValue = field(repr=False)
+    profile: SignatureProfile
+    method: SignatureMethod
+    token: bytes | None = field(repr=False, default=None)
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
-    """Completes one document at a time, under a claim.
+    """Completes documents, a group at a time, under a claim.
 
     Args:
         claims: this worker's transactions.
@@ -102,7 +138,7 @@ class Completion:
 
         Raises:
             FencedOffError: another worker has claimed since.
-            ApplianceError: as `complete`; `STORE_UNAVAILABLE`.
+            ApplianceError: as `complete` says; `STORE_UNAVAILABLE`.
         """
         view = work.requests.get(document.seq)
         if view is None:
@@ -110,99 +146,211 @@ class Completion:
         stages = StageTimings()
         pdf = await self.documents.get(view.integrator, document.document_sha256)
         stages.done("read")
-        await self.complete(work, document, view, FileDigests(pdf), stages)
+        part = DocumentInWork(document, view, FileDigests(pdf))
+        ended = await self.complete(work, [part], stages)
+        if document.seq in ended:
+            raise ended[document.seq]
 
     async def complete(
         self,
         work: ClaimedActivation,
-        document: ActivationDocument,
-        view: RequestView,
-        original: FileDigests,
+        group: Sequence[DocumentInWork],
         stages: StageTimings,
-    ) -> None:
-        """Take a document from its stored signature to its publication.
+    ) -> Ended:
+        """Take documents from their stored signatures to their publication.
 
         Args:
             work: the claim.
-            document: of it, with its signature.
-            view: its request.
-            original: the document that was signed.
-            stages: of this document.
+            group: of it, each with its signature.
+            stages: of these documents.
+
+        Returns:
+            What is not published: `TSA_UNAVAILABLE` or `REVOCATION_UNAVAILABLE`, to
+            be tried again; or why it cannot be.
 
         Raises:
             FencedOffError: another worker has claimed since.
-            ApplianceError: `TSA_UNAVAILABLE`, `REVOCATION_UNAVAILABLE`: to be
-                tried again; or as it cannot be published, by the code of why.
+            ApplianceError: `STORE_UNAVAILABLE`: the record is away.
         """
-        credential, made = work.credential, document.signature
-        if credential is None or made is None:
-            raise ApplianceError(ErrorCode.SIGNING_FAILED)
-        profile = self.profile_of(view)
-        # 1. A timestamp over the value.
-        method = method_of(credential.certificate, made.signed_attributes, made.value)
-        token = await self.levels.token(made.value, method.digest, profile)
+        if work.credential is None:
+            return ended_by(ApplianceError(ErrorCode.SIGNING_FAILED), group)
+        certificate, chain = work.credential.certificate, work.credential.chain
+        ended: Ended = {}
+        levels = self.levels.for_group()
+        # 1. A timestamp over each value.
+        stamped = await self._stamp(levels, certificate, group, ended)
         stages.done("stamp")
-        crash_point(STAMPED, document.request)
+        for part in stamped:
+            crash_point(STAMPED, part.of.document.request)
         # 2. The CMS in its place, checked before anybody can have it.
-        certificate, chain = credential.certificate, credential.chain
-        increment = await asyncio.to_thread(
-            complete, made, method, certificate, chain, token
-        )
-        checked = await asyncio.to_thread(
-            check, original.content, increment, certificate, original
-        )
+        checked = await asyncio.to_thread(_checked, stamped, certificate, chain, ended)
         stages.done("check")
         # 3. What its level asks for, appended.
-        reached = await self.levels.complete(
-            (original.content, increment),
-            checked,
-            certificate,
-            chain,
-            profile,
-        )
+        raised = []
+        for part, increment, signature in checked:
+            original, profile = part.of.original.content, part.profile
+            try:
+                reached = await levels.complete(
+                    (original, increment), signature, certificate, chain, profile
+                )
+            except ApplianceError as exc:
+                ended[part.of.document.seq] = exc
+            else:
+                raised.append((part.of, increment, reached))
         stages.done("level")
-        # 4. The file durable, then named by the record.
-        signed = (original.content, increment, reached.appended)
-        await self._publish(work, document, view, signed, reached, stages)
+        # 4. The files durable, then named by the record.
+        await self._publish(work, raised, ended, stages)
+        return ended
+
+    async def _stamp(
+        self,
+        levels: Levels,
+        certificate: bytes,
+        group: Sequence[DocumentInWork],
+        ended: Ended,
+    ) -> list[_Stamped]:
+        """Have values stamped, together those that are stamped alike."""
+        alike: dict[tuple[SignatureProfile, SignatureMethod], list[_Stamped]] = {}
+        for part in group:
+            profile, made = self.profile_of(part.view), part.document.signature
+            if made is None:
+                ended[part.document.seq] = ApplianceError(ErrorCode.SIGNING_FAILED)
+                continue
+            try:
+                method = method_of(certificate, made.signed_attributes, made.value)
+            except ApplianceError as exc:
+                ended[part.document.seq] = exc
+                continue
+            one = _Stamped(part, made, profile, method)
+            alike.setdefault((profile, method), []).append(one)
+        stamped = []
+        for (profile, method), parts in alike.items():
+            values = [part.made.value for part in parts]
+            try:
+                tokens = await levels.tokens(values, method.digest, profile)
+            except ApplianceError as exc:
+                ended |= ended_by(exc, [part.of for part in parts])
+                continue
+            stamped += [
+                replace(part, token=token)
+                for part, token in zip(parts, tokens, strict=True)
+            ]
+        return stamped
 
     async def _publish(
         self,
         work: ClaimedActivation,
-        document: ActivationDocument,
-        view: RequestView,
-        signed: tuple[bytes, ...],
-        reached: ExtensionResult,
+        raised: Sequence[tuple[DocumentInWork, bytes, ExtensionResult]],
+        ended: Ended,
         stages: StageTimings,
     ) -> None:
-        """Store the file and name it; in parts, for joined they are there twice."""
-        sha256 = await self.documents.put(view.integrator, *signed, signed=True)
+        """Store the files and name them; in parts, for joined they are there twice.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+            ApplianceError: `STORE_UNAVAILABLE`: the record is away.
+        """
+        found = await asyncio.gather(
+            *(self._store(*each) for each in raised), return_exceptions=True
+        )
+        publications = []
+        for (part, *_), made in zip(raised, found, strict=True):
+            if isinstance(made, ApplianceError):
+                ended[part.document.seq] = made
+            elif isinstance(made, BaseException):
+                raise made
+            else:
+                publications.append(made)
         stages.done("store")
-        crash_point(FILE_WRITTEN, document.request)
+        for each in publications:
+            crash_point(FILE_WRITTEN, each.document.request)
+        if not publications:
+            return
+        await self._name(work, publications, ended)
+        stages.done("publish")
+        for each in publications:
+            crash_point(PUBLISHED, each.document.request)
+        await self.claims.announce(work.claim)
+        for each in publications:
+            if each.document.seq not in ended:
+                _tell(work, each, stages)
+
+    async def _store(
+        self, part: DocumentInWork, increment: bytes, reached: ExtensionResult
+    ) -> Publication:
+        """Make one file durable; the turn is given on by what publishes it."""
+        view = part.view
+        signed = (part.original.content, increment, reached.appended)
+        sha256 = await self.documents.put(view.integrator, *signed, signed=True)
         file = SignedDocumentView(
-            request=document.request,
+            request=part.document.request,
             integrator=view.integrator,
             file_name=view.document_name,
             sha256=sha256,
-            size_bytes=sum(len(part) for part in signed),
+            size_bytes=sum(len(piece) for piece in signed),
             level=reached.level.value,
         )
-        # Before the transaction: what publishes it gives the turn on as well.
         inspection = None
         if view.followed:
             inspection = await self.turns.inspect_for_next(view, *signed)
-        publication = Publication(document, file, inspection, reached.upkeep)
-        if not await self.claims.publish(work.claim, [publication]):
-            raise FencedOffError
-        stages.done("publish")
-        crash_point(PUBLISHED, document.request)
-        await self.claims.announce(work.claim)
-        metrics.SIGNATURES.labels("signed").inc()
-        _log.info(
-            "document.signed",
-            activation=work.claim.id,
-            request=document.request,
-            attempt=work.claim.fence,
-            sha256=sha256,
-            reached=reached.level.value,
-            ms=stages.ms,
-        )
+        return Publication(part.document, file, inspection, reached.upkeep)
+
+    async def _name(
+        self,
+        work: ClaimedActivation,
+        publications: Sequence[Publication],
+        ended: Ended,
+    ) -> None:
+        """Publish in one transaction; one by one where something keeps one of them.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        try:
+            if not await self.claims.publish(work.claim, publications):
+                raise FencedOffError
+        except ApplianceError as exc:
+            if exc.code is ErrorCode.STORE_UNAVAILABLE:
+                raise
+            if len(publications) == 1:
+                ended[publications[0].document.seq] = exc
+                return
+            for each in publications:
+                await self._name(work, [each], ended)
+
+
+def _checked(
+    stamped: Sequence[_Stamped],
+    certificate: bytes,
+    chain: tuple[bytes, ...],
+    ended: Ended,
+) -> list[tuple[_Stamped, bytes, CheckedSignature]]:
+    """Put each CMS in its place, and check what came of it."""
+    checked = []
+    for part in stamped:
+        made, original = part.made, part.of.original
+        try:
+            increment = complete(made, part.method, certificate, chain, part.token)
+            signature = check(original.content, increment, certificate, original)
+        except ApplianceError as exc:
+            ended[part.of.document.seq] = exc
+        else:
+            checked.append((part, increment, signature))
+    return checked
+
+
+def _tell(
+    work: ClaimedActivation, publication: Publication, stages: StageTimings
+) -> None:
+    """Count a signed document, and log it."""
+    metrics.SIGNATURES.labels("signed").inc()
+    _log.info(
+        "document.signed",
+        activation=work.claim.id,
+        request=publication.document.request,
+        attempt=work.claim.fence,
+        sha256=publication.file.sha256,
+        reached=publication.file.level,
+        ms=stages.ms,
+    )

@@ -1,17 +1,20 @@
-"""One document of an activation, from its bytes to its publication.
+"""Documents of an activation, from their bytes to their publication, in groups.
 
 The dangerous path, read top to bottom: everything is read again and hashed
-again; the exact digest is committed as an intent; the key is used; its
-signature is committed. What follows needs no key and is `completion`'s: the result
+again; the exact digests are committed as intents; the key is used; its
+signatures are committed. What follows needs no key and is `completion`'s: the result
 is checked, and the file is durable before the record names it. Each commit is
 fenced: when another worker has claimed since, this one stops and nothing it did
-counts.
+counts. A commit is of a whole group; what is wrong with one of its documents ends
+that one.
 
 Source: design §3, 4 and 5.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from appliance.domain.activation import (
     ActivationDocument,
@@ -29,6 +32,7 @@ from appliance.domain.errors import (
     HsmUnavailableError,
 )
 from appliance.domain.identity import Credential, Person
+from appliance.domain.ids import RequestId
 from appliance.domain.keys import KeyReference, WrappedKey
 from appliance.domain.ports import BlobStore
 from appliance.domain.requests.request import RequestView
@@ -51,21 +55,67 @@ from worker.pades.byte_range import FileDigests
 from worker.pades.prepare import PreparedSignature, SignaturePlan, prepare
 from worker.pades.reading_limits import read_apart
 from worker.signing.activation_keys import ActivationKeys
-from worker.signing.completion import Completion
+from worker.signing.completion import Completion, DocumentInWork, Ended, ended_by
 from worker.signing.level_extension import Levels
 from worker.stage_timings import StageTimings
 
 UsableKey = KeyReference | WrappedKey
 """What the HSM signs with; a wrapped one only within this HSM."""
+GROUP_MOST: Final = 32
+"""Documents of a group, however quick the HSM is."""
+_GROUP_BYTES: Final = 8_388_608
+"""What the documents of a group have together, unless a single one has more."""
 
 
 class OriginalUnreadableError(ApplianceError):
     """The document that was to be signed cannot be read now: that is no try."""
 
 
+@dataclass(slots=True)
+class GroupResult:
+    """What came of a group; what is named here neither way is published."""
+
+    lacks: ErrorCode | None = None
+    """Where the end of some is for the role that has a network: their signatures are
+    made and stored, and this is the reason should nobody complete them."""
+    ended: Ended = field(default_factory=dict)
+    """Why others are not signed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A document in work with its revision, which lacks the value alone."""
+
+    part: DocumentInWork
+    method: SignatureMethod
+    prepared: PreparedSignature
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the file to come."""
+        return len(self.part.original.content) + len(self.prepared.increment)
+
+    @property
+    def document(self) -> ActivationDocument:
+        """With the exact digest to be signed."""
+        return replace(self.part.document, digest=self.prepared.digest.hex())
+
+    def with_value(self, value: bytes) -> DocumentInWork:
+        """With its signature."""
+        signature = SignatureValue(
+            increment=self.prepared.increment,
+            contents_at=self.prepared.contents_at,
+            contents_length=self.prepared.contents_length,
+            signed_attributes=self.prepared.signed_attributes,
+            value=value,
+        )
+        document = replace(self.document, signature=signature)
+        return replace(self.part, document=document)
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentSigner:
-    """Signs one document at a time, under a claim.
+    """Signs documents, a group at a time, under a claim.
 
     Args:
         claims: this worker's transactions.
@@ -79,6 +129,7 @@ class DocumentSigner:
         installation: the setting of that name.
         served: whether the HSM serves this record.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
+        group_s: longest time of the HSM for a group, in seconds (`hsm.group_ms`).
     """
 
     claims: Claims
@@ -92,6 +143,7 @@ class DocumentSigner:
     installation: str
     served: GenerationCheck
     prefer_pss: bool = False
+    group_s: float = 0.05
 
     def unlock(self, work: ClaimedActivation) -> UsableKey:
         """Open both locks of a claim's key, by what stands recorded now.
@@ -109,116 +161,185 @@ class DocumentSigner:
         unlock = self.keys.unlock(work.claim.seal, data)
         return signing_key(credential, open_outer(unlock, credential.outer, aad))
 
-    async def sign(
-        self,
-        work: ClaimedActivation,
-        document: ActivationDocument,
-        key: UsableKey | None,
-    ) -> ErrorCode | None:
-        """Take one document to its end, from wherever an earlier attempt left it.
+    def next_group(
+        self, work: ClaimedActivation, left: Sequence[ActivationDocument]
+    ) -> Sequence[ActivationDocument]:
+        """What is signed together next: the first ones of what is left.
+
+        As many as the HSM signs in `hsm.group_ms`, of so many bytes as memory has
+        room for. What may have ended a worker is signed alone: it harms no other.
 
         Args:
             work: the claim.
-            document: of it.
-            key: as `unlock` gave it; None for one whose signature is stored.
+            left: its documents still to be signed, one at least.
+        """
+        if work.claim.tries > 1:
+            return left[:1]
+        most = min(self.session.signatures_in(self.group_s), GROUP_MOST)
+        size = 0
+        for count, document in enumerate(left[:most]):
+            view = work.requests.get(document.seq)
+            size += 0 if view is None else view.inspection.size_bytes
+            if count and size > _GROUP_BYTES:
+                return left[:count]
+        return left[:most]
 
-        Returns:
-            None where it is published. Where the end is for the role that has a
-            network, its signature is made and stored: what it lacks, which is the
-            reason should nobody complete it.
+    async def sign(
+        self,
+        work: ClaimedActivation,
+        group: Sequence[ActivationDocument],
+        key: UsableKey | None,
+    ) -> GroupResult:
+        """Take documents to their end, from wherever an earlier attempt left them.
+
+        Args:
+            work: the claim.
+            group: of it, as `next_group` gave it.
+            key: as `unlock` gave it; None for those whose signatures are stored.
 
         Raises:
             FencedOffError: another worker has claimed since.
             CertificateChangedError: do it again, with the claim read again.
-            OriginalUnreadableError: nothing was done.
-            ApplianceError: it cannot be signed, by the code of why.
+            ApplianceError: `STORE_UNAVAILABLE`: the record is away.
         """
-        view = work.requests.get(document.seq)
-        if view is None or work.person is None or work.credential is None:
-            raise ApplianceError(ErrorCode.SIGNING_FAILED)
-        lacks = self.completion.lacks(work, view)
-        if lacks is not None and document.state is not ItemState.WAITING:
-            return lacks
+        result = GroupResult()
         stages = StageTimings()
-        # 1. Read the original again, and hash it.
+        # 1. Read the originals again, and hash them.
+        parts = await self._read(work, group, result)
+        stages.done("read")
+        # 2. Use the key, unless an earlier attempt did.
+        waiting = [p for p in parts if p.document.state is ItemState.WAITING]
+        signed = [p for p in parts if p.document.state is not ItemState.WAITING]
+        if waiting:
+            signed += await self._use_key(work, waiting, key, result.ended, stages)
+        # 3. Timestamp, check, store and publish them, or leave that to who can.
+        ours = []
+        for part in signed:
+            lacks = self.completion.lacks(work, part.view)
+            if lacks is None:
+                ours.append(part)
+            result.lacks = result.lacks or lacks
+        if ours:
+            result.ended |= await self.completion.complete(work, ours, stages)
+        return result
+
+    async def _read(
+        self,
+        work: ClaimedActivation,
+        group: Sequence[ActivationDocument],
+        result: GroupResult,
+    ) -> list[DocumentInWork]:
+        """Read what there is something to do for."""
+        parts = []
+        nobody = work.person is None or work.credential is None
+        for document in group:
+            view = work.requests.get(document.seq)
+            if view is None or nobody:
+                result.ended[document.seq] = ApplianceError(ErrorCode.SIGNING_FAILED)
+                continue
+            lacks = self.completion.lacks(work, view)
+            if lacks is not None and document.state is not ItemState.WAITING:
+                result.lacks = result.lacks or lacks
+                continue
+            try:
+                parts.append(await self._original(document, view))
+            except ApplianceError as exc:
+                result.ended[document.seq] = exc
+        return parts
+
+    async def _original(
+        self, document: ActivationDocument, view: RequestView
+    ) -> DocumentInWork:
+        """The document that is to be signed.
+
+        Raises:
+            OriginalUnreadableError: it cannot be read now.
+        """
         try:
             pdf = await self.documents.get(view.integrator, document.document_sha256)
         except ApplianceError as exc:
             raise OriginalUnreadableError(exc.code) from exc
-        original = FileDigests(pdf)
-        stages.done("read")
-        # 2. Use the key, unless an earlier attempt did.
-        if document.state is ItemState.WAITING:
-            if key is None:
-                raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
-            document = await self._use_key(work, document, view, original, key, stages)
-        # 3. Timestamp, check, store and publish it, or leave that to who can.
-        if lacks is None:
-            await self.completion.complete(work, document, view, original, stages)
-        return lacks
+        return DocumentInWork(document, view, FileDigests(pdf))
 
     async def _use_key(
         self,
         work: ClaimedActivation,
-        document: ActivationDocument,
-        view: RequestView,
-        original: FileDigests,
-        key: UsableKey,
+        waiting: Sequence[DocumentInWork],
+        key: UsableKey | None,
+        ended: Ended,
         stages: StageTimings,
-    ) -> ActivationDocument:
+    ) -> list[DocumentInWork]:
         """Key phase: nothing is signed that is not on the record."""
-        person, credential = _checked(work, self.clock)
-        # 1. What was consented to is what is stored, and what is stored is this.
-        _check_consent(document, view)
-        # 2. The revision, which lacks nothing but the value, and room for the file: a
-        # key is not used for nothing.
-        method, prepared = await self._prepare(
-            work, document, view, person, credential, original
-        )
-        stages.done("prepare")
-        await self.documents.make_room(len(original.content) + len(prepared.increment))
-        # 3. The intent is committed before the key is used: no signature is ever
-        # made that the record does not know of.
-        document = replace(document, digest=prepared.digest.hex())
-        certificate = credential.certificate
-        if not await self.claims.intend(work.claim, [document], certificate):
-            raise FencedOffError
+        if key is None:
+            ended |= ended_by(ApplianceError(ErrorCode.ACTIVATION_EXPIRED), waiting)
+            return []
+        try:
+            person, credential = _checked(work, self.clock)
+            # 1. The revisions, which lack nothing but the value, of what was
+            # consented to; and room for the files: a key is not used for nothing.
+            ready = await self._prepare(work, waiting, person, credential, ended)
+            stages.done("prepare")
+            ready = await self._with_room(ready, ended)
+            if not ready:
+                return []
+            # 2. The intents are committed before the key is used: no signature is
+            # ever made that the record does not know of.
+            documents = [each.document for each in ready]
+            certificate = credential.certificate
+            if not await self.claims.intend(work.claim, documents, certificate):
+                raise FencedOffError
+        except ApplianceError as exc:
+            ended |= ended_by(exc, waiting) | ended
+            return []
         stages.done("intend")
-        crash_point(BEFORE_SIGN, document.request)
-        # 4. The key is used.
-        value = await self._sign_digest(key, method, prepared.digest)
+        for document in documents:
+            crash_point(BEFORE_SIGN, document.request)
+        # 3. The key is used, and its signatures are committed, with all that
+        # publishing them needs.
+        made = await self._sign(key, ready, ended)
         stages.done("sign")
-        crash_point(AFTER_SIGN, document.request)
-        # 5. Its signature is committed, with all that publishing it needs.
-        signature = SignatureValue(
-            increment=prepared.increment,
-            contents_at=prepared.contents_at,
-            contents_length=prepared.contents_length,
-            signed_attributes=prepared.signed_attributes,
-            value=value,
-        )
-        document = replace(document, signature=signature)
-        if not await self.claims.record_signatures(work.claim, [document]):
+        if not made:
+            return []
+        documents = [part.document for part in made]
+        if not await self.claims.record_signatures(work.claim, documents):
             raise FencedOffError
         stages.done("keyed")
-        crash_point(KEYED, document.request)
-        return document
+        for document in documents:
+            crash_point(KEYED, document.request)
+        return made
 
     async def _prepare(
         self,
         work: ClaimedActivation,
-        document: ActivationDocument,
-        view: RequestView,
+        waiting: Sequence[DocumentInWork],
         person: Person,
         credential: Credential,
-        original: FileDigests,
-    ) -> tuple[SignatureMethod, PreparedSignature]:
-        """Lay the stamp out and make the revision, with room for its timestamp."""
-        profile = self.completion.profile_of(view)
+        ended: Ended,
+    ) -> list[_Prepared]:
+        """Lay the stamps out and make the revisions, with room for timestamps."""
+        ready = []
+        for part in waiting:
+            try:
+                # What was consented to is what is stored, and what is stored is this.
+                _check_consent(part.document, part.view)
+                ready.append(await self._prepare_one(work, part, person, credential))
+            except ApplianceError as exc:
+                ended[part.document.seq] = exc
+        return ready
+
+    async def _prepare_one(
+        self,
+        work: ClaimedActivation,
+        part: DocumentInWork,
+        person: Person,
+        credential: Credential,
+    ) -> _Prepared:
+        profile = self.completion.profile_of(part.view)
         method = method_for(
             credential.certificate, prefer_pss=self.prefer_pss, digest=profile.digest
         )
         room = await self.levels.token_bytes(profile, method.digest)
+        document, view, original = part.document, part.view, part.original
 
         def prepare_apart() -> PreparedSignature:
             plan = signature_plan(
@@ -227,28 +348,77 @@ class DocumentSigner:
             plan = replace(plan, token_bytes=room)
             return prepare(original.content, plan, self.fonts, original)
 
-        return method, await read_apart(prepare_apart)
+        return _Prepared(part, method, await read_apart(prepare_apart))
 
-    async def _sign_digest(
-        self, key: UsableKey, method: SignatureMethod, digest: bytes
-    ) -> bytes:
-        """Have the HSM sign.
+    async def _with_room(
+        self, ready: Sequence[_Prepared], ended: Ended
+    ) -> list[_Prepared]:
+        """Those that the store has room for, one after the other."""
+        with_room: list[_Prepared] = []
+        total = 0
+        for each in ready:
+            try:
+                await self.documents.make_room(total + each.size_bytes)
+            except ApplianceError as exc:
+                ended[each.document.seq] = exc
+            else:
+                total += each.size_bytes
+                with_room.append(each)
+        return with_room
 
-        Raises:
-            ActivationInvalidError: it does not take the wrapped key.
-            HsmUnavailableError: it took the key, and does not sign so.
-            ApplianceError: as the HSM says.
+    async def _sign(
+        self, key: UsableKey, ready: Sequence[_Prepared], ended: Ended
+    ) -> list[DocumentInWork]:
+        """Have the HSM sign them, those together that are signed alike."""
+        made = []
+        alike: dict[SignatureMethod, list[_Prepared]] = {}
+        for each in ready:
+            alike.setdefault(each.method, []).append(each)
+        for method, group in alike.items():
+            requests = iter([each.document.request for each in group])
+
+            def signed(_: bytes, requests: Iterator[RequestId] = requests) -> None:
+                crash_point(AFTER_SIGN, next(requests))
+
+            digests = [each.prepared.digest for each in group]
+            values, failed = await self._sign_digests(key, method, digests, signed)
+            made += [
+                each.with_value(value)
+                for each, value in zip(group, values, strict=False)
+            ]
+            if failed is not None:
+                ended |= ended_by(failed, [each.part for each in group[len(values) :]])
+        return made
+
+    async def _sign_digests(
+        self,
+        key: UsableKey,
+        method: SignatureMethod,
+        digests: Sequence[bytes],
+        made: Callable[[bytes], object] | None = None,
+    ) -> tuple[list[bytes], ApplianceError | None]:
+        """Have the HSM sign; the values made, and why there are no more.
+
+        That is `ActivationInvalidError` where it does not take the wrapped key,
+        `HsmUnavailableError` where it took the key and does not sign so, or as the
+        HSM says.
         """
-        # Reading and preparing may have taken long since the worker last looked.
-        await self.served.demand()
         try:
-            return await self.session.sign(key, digest, method.scheme, method.digest)
-        except DoesNotUnwrapError as exc:
-            raise ActivationInvalidError("hsm") from exc
-        except HsmRefusedError as exc:
+            # Reading and preparing may have taken long since the worker last looked.
+            await self.served.demand()
+        except ApplianceError as exc:
+            return [], exc
+        done = await self.session.sign_all(
+            key, digests, method.scheme, method.digest, made
+        )
+        failed = done.failed
+        if isinstance(failed, DoesNotUnwrapError):
+            failed = ActivationInvalidError("hsm")
+        elif isinstance(failed, HsmRefusedError):
             # What it lacks, as a mechanism, is an operator's to mend. No new password
             # does, and the request is not lost for it.
-            raise HsmUnavailableError(exc.reason) from exc
+            failed = HsmUnavailableError(failed.reason)
+        return done.values, failed
 
 
 def signature_plan(

@@ -18,7 +18,7 @@ Source: EN 319 142-1, 5.4 and 6.3; reliability F22, F24; docs/levels.md.
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -29,7 +29,7 @@ from cryptography import x509
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
 from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.ports import TimestampAuthority
+from appliance.domain.ports import OwnTimestampAuthority, TimestampAuthority
 from appliance.domain.requests.levels import (
     INTERNAL,
     SignatureProfile,
@@ -38,7 +38,10 @@ from appliance.domain.requests.levels import (
     reaches,
 )
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
-from appliance.pki.validation.validation_material import ValidationSource
+from appliance.pki.validation.validation_material import (
+    SharedValidationSource,
+    ValidationSource,
+)
 from worker.pades.document_timestamp import (
     fill_timestamp,
     prepare_timestamp,
@@ -120,16 +123,18 @@ class Levels:
         renewal: time before the end of the newest timestamp's certificate that a
             document is stamped anew.
         outside: the ones that profiles name; None: this role has no network.
+        seen_bytes: room that the internal TSA's tokens take, once one was seen.
     """
 
     def __init__(
         self,
-        tsa: TimestampAuthority,
-        source: ValidationSource,
+        tsa: OwnTimestampAuthority,
+        source: ValidationSource | SharedValidationSource,
         clock: Clock,
         settles: timedelta,
         renewal: timedelta,
         outside: Authorities | None = None,
+        seen_bytes: dict[DigestAlgorithm, int] | None = None,
     ) -> None:
         self._tsa = tsa
         self._source = source
@@ -139,8 +144,7 @@ class Levels:
         self._outside = outside
         self.has_network = outside is not None
         """Whether authorities and CAs outside can be asked."""
-        self._seen_bytes: dict[DigestAlgorithm, int] = {}
-        """Room that the internal TSA's tokens take, once one was seen."""
+        self._seen_bytes = {} if seen_bytes is None else seen_bytes
 
     async def token_bytes(
         self, profile: SignatureProfile, digest: DigestAlgorithm
@@ -169,12 +173,25 @@ class Levels:
     async def token(
         self, value: bytes, digest: DigestAlgorithm, profile: SignatureProfile
     ) -> bytes | None:
-        """A timestamp over a signature's value.
+        """A timestamp over a signature's value; see `tokens`.
+
+        Raises:
+            ApplianceError: `TSA_UNAVAILABLE`, where one is required.
+        """
+        return (await self.tokens((value,), digest, profile))[0]
+
+    async def tokens(
+        self,
+        values: Sequence[bytes],
+        digest: DigestAlgorithm,
+        profile: SignatureProfile,
+    ) -> list[bytes | None]:
+        """Timestamps over signatures' values, one each.
 
         Args:
-            value: the signature's.
-            digest: of the imprint.
-            profile: of the signature.
+            values: the signatures'.
+            digest: of the imprints.
+            profile: of the signatures.
 
         Returns:
             None where none is asked for, or none can be had and that is preferred.
@@ -183,13 +200,28 @@ class Levels:
             ApplianceError: `TSA_UNAVAILABLE`, where one is required.
         """
         if profile.level is _L.B_B:
-            return None
+            return [None] * len(values)
+        imprints = [hashlib.new(digest.value, value).digest() for value in values]
         try:
-            imprint = hashlib.new(digest.value, value).digest()
-            return await self._stamp(profile.tsa, imprint, digest)
+            return [*await self._stamp_all(profile.tsa, imprints, digest)]
         except ApplianceError as exc:
             _pass_over(exc, profile.timestamp_policy)
-            return None
+            return [None] * len(values)
+
+    def for_group(self) -> "Levels":
+        """The same, for documents completed together.
+
+        What several of them need of one certificate is gathered once.
+        """
+        return Levels(
+            self._tsa,
+            SharedValidationSource(self._source),
+            self._clock,
+            self._settles,
+            self._renewal,
+            self._outside,
+            self._seen_bytes,
+        )
 
     async def complete(
         self,
@@ -280,15 +312,22 @@ class Levels:
         Raises:
             ApplianceError: `TSA_UNAVAILABLE`.
         """
+        return (await self._stamp_all(tsa, (imprint,), digest))[0]
+
+    async def _stamp_all(
+        self, tsa: tuple[str, ...], imprints: Sequence[bytes], digest: DigestAlgorithm
+    ) -> list[bytes]:
+        """Tokens of the authorities of these names; see `_stamp`."""
         if tsa == INTERNAL:
-            token = await self._tsa.stamp(imprint, digest)
+            tokens = await self._tsa.stamp_all(imprints, digest)
             # With a new certificate it may make longer ones than before.
-            needed = len(token) + _SPARE_BYTES
+            needed = max(map(len, tokens)) + _SPARE_BYTES
             self._seen_bytes[digest] = max(needed, self._seen_bytes.get(digest, 0))
-            return token
+            return tokens
         if self._outside is None:
             raise ApplianceError(ErrorCode.TSA_UNAVAILABLE)
-        return await self._outside(tsa).stamp(imprint, digest)
+        authority = self._outside(tsa)
+        return [await authority.stamp(imprint, digest) for imprint in imprints]
 
     async def _extend(
         self,

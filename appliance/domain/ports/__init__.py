@@ -16,7 +16,10 @@ from appliance.domain.ports.notifications import (
     WorkNotifier,
 )
 from appliance.domain.ports.secrets import LookupIndex, Sealer, WorkerIdentities
-from appliance.domain.ports.timestamps import TimestampAuthority
+from appliance.domain.ports.timestamps import (
+    OwnTimestampAuthority,
+    TimestampAuthority,
+)
 
 __all__ = [
     "BlobMaintenance",
@@ -25,6 +28,7 @@ __all__ = [
     "DocumentKeys",
     "DocumentStream",
     "LookupIndex",
+    "OwnTimestampAuthority",
     "PdfInspector",
     "Sealer",
     "Subscription",

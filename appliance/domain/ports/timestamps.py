@@ -1,5 +1,6 @@
 """Whoever makes timestamps."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from appliance.domain.keys import DigestAlgorithm
@@ -23,5 +24,23 @@ class TimestampAuthority(Protocol):
             ApplianceError: `TSA_UNAVAILABLE`.
 
         Source: RFC 3161, 2.4.2.
+        """
+        ...
+
+
+class OwnTimestampAuthority(TimestampAuthority, Protocol):
+    """The installation's own, which makes several at once for less."""
+
+    async def stamp_all(
+        self, imprints: Sequence[bytes], digest: DigestAlgorithm
+    ) -> list[bytes]:
+        """Have timestamps made, one for each imprint, in their order.
+
+        Args:
+            imprints: digests of what is stamped, as `stamp` takes them.
+            digest: what made the imprints.
+
+        Raises:
+            ApplianceError: `TSA_UNAVAILABLE`; none of them is given then.
         """
         ...

@@ -4,6 +4,7 @@ Source: design §3 "Chores"; RFC 3161.
 """
 
 import base64
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -84,6 +85,17 @@ class Timestamps:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         return await self._token(TimestampQuestion(imprint, digest))
+
+    async def stamp_all(
+        self, imprints: Sequence[bytes], digest: DigestAlgorithm
+    ) -> list[bytes]:
+        """Stamp several; see `OwnTimestampAuthority`.
+
+        Raises:
+            TsaUnavailableError: no worker stamped them in time.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        return [await self.stamp(imprint, digest) for imprint in imprints]
 
     async def _token(self, question: TimestampQuestion) -> bytes:
         task = TaskId(new_id())

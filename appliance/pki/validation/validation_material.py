@@ -192,6 +192,38 @@ class ValidationSource:
         return ValidationData(crls=(found.crl,))
 
 
+class SharedValidationSource:
+    """Validation data of documents completed together, each piece gathered once.
+
+    Args:
+        source: gathers it.
+    """
+
+    def __init__(self, source: "ValidationSource | SharedValidationSource") -> None:
+        self._source = source
+        self._found: dict[tuple[object, ...], ValidationData] = {}
+
+    def is_internal(self, certificate: bytes) -> bool:
+        """See `ValidationSource.is_internal`."""
+        return self._source.is_internal(certificate)
+
+    async def of(
+        self,
+        certificate: bytes,
+        others: Sequence[bytes] = (),
+        since: datetime | None = None,
+    ) -> ValidationData:
+        """See `ValidationSource.of`; what is refused is asked for again.
+
+        Raises:
+            ApplianceError: as that.
+        """
+        asked = certificate, tuple(others), since
+        if asked not in self._found:
+            self._found[asked] = await self._source.of(certificate, others, since)
+        return self._found[asked]
+
+
 @lru_cache(maxsize=256)
 def _serial(certificate: bytes) -> str:
     return serial_text(x509.load_der_x509_certificate(certificate).serial_number)

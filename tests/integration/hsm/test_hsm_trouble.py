@@ -191,16 +191,16 @@ async def test_refusal_to_sign_is_told_apart_from_a_key_that_does_not_open(
     altered = replace(key, blob_k=key.blob_k[:-1] + bytes([key.blob_k[-1] ^ 1]))
 
     for function in ("C_SignInit", "C_Sign"):
-        with (
-            shim.fault(function, "code", MECHANISM_INVALID, times=1),
-            pytest.raises(HsmUnavailableError) as refused,
-        ):
-            await signer._sign_digest(key, method, DIGEST)
-        assert refused.value.reason
-    with pytest.raises(ActivationInvalidError) as closed:
-        await signer._sign_digest(altered, method, DIGEST)
-    assert closed.value.layer == "hsm"
-    assert await signer._sign_digest(key, method, DIGEST)
+        with shim.fault(function, "code", MECHANISM_INVALID, times=1):
+            values, failed = await signer._sign_digests(key, method, [DIGEST])
+        assert values == []
+        assert isinstance(failed, HsmUnavailableError)
+        assert failed.reason
+    _, failed = await signer._sign_digests(altered, method, [DIGEST])
+    assert isinstance(failed, ActivationInvalidError)
+    assert failed.layer == "hsm"
+    values, failed = await signer._sign_digests(key, method, [DIGEST])
+    assert (len(values), failed) == (1, None)
 
 
 class _Served:

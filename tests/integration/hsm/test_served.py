@@ -16,7 +16,7 @@ from tests.support.factories.core import CoreFixture
 from worker.hsm import generation_check as served
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import GenerationCheck
-from worker.hsm.session import HsmSession
+from worker.hsm.session import HsmSession, SignedDigests
 from worker.signing.document_signer import DocumentSigner
 
 
@@ -32,11 +32,13 @@ class PlayedHsm:
         """It."""
         return self.served
 
-    async def sign(self, key: object, digest: bytes, *_how: object) -> bytes:
-        """Any signature."""
+    async def sign_all(
+        self, key: object, digests: list[bytes], *_how: object
+    ) -> SignedDigests:
+        """Any signatures."""
         del key
-        self.signed.append(digest)
-        return b"signature"
+        self.signed += digests
+        return SignedDigests([b"signature"] * len(digests))
 
 
 def looking(core: CoreFixture, hsm: PlayedHsm) -> GenerationCheck:
@@ -120,13 +122,15 @@ async def test_document_in_hand_uses_no_key_after_a_take_over(
         none, none, none, none, session, none, none, core.clock, "x", seen
     )
     method = cast("Any", _Method)
-    assert await signer._sign_digest(none, method, b"first")
+    values, failed = await signer._sign_digests(none, method, [b"first"])
+    assert (len(values), failed) == (1, None)
 
     hsm.served = Generation(1)
 
-    with pytest.raises(HsmUnavailableError) as refused:
-        await signer._sign_digest(none, method, b"second")
-    assert "take-over" in refused.value.reason
+    values, failed = await signer._sign_digests(none, method, [b"second"])
+    assert isinstance(failed, HsmUnavailableError)
+    assert values == []
+    assert "take-over" in failed.reason
     assert hsm.signed == [b"first"]
 
 

@@ -6,7 +6,7 @@ Source: design §3 "a batch never holds it for two in a row".
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -36,14 +36,14 @@ from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pki.hsm_tasks import TaskRunner
 from worker.signing.activation_keys import ActivationKeys
-from worker.signing.document_signer import DocumentSigner
+from worker.signing.document_signer import DocumentSigner, GroupResult
 from worker.signing.level_maintenance import LevelUpkeep
 from worker.signing_role import SigningWorker
 
 
 @dataclass
 class PlayedSigner:
-    """Signs one document at a time, when it is let; remembers the order."""
+    """Signs groups of documents, when it is let; remembers the order."""
 
     core: CoreFixture
     claims: Claims
@@ -51,6 +51,8 @@ class PlayedSigner:
     certificates: list[bytes] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     entered: asyncio.Event = field(default_factory=asyncio.Event)
+    together: int = 1
+    """Documents of a group."""
     away: ItemState | None = None
     """Where in a document's signing the store of documents is away."""
 
@@ -58,27 +60,41 @@ class PlayedSigner:
         """Any key will do."""
         return work.claim.id
 
+    def next_group(
+        self, work: ClaimedActivation, left: Sequence[ActivationDocument]
+    ) -> Sequence[ActivationDocument]:
+        """One, or as many as the test wants together."""
+        del work
+        return left[: self.together]
+
     async def sign(
-        self, work: ClaimedActivation, item: ActivationDocument, key: object
-    ) -> None:
-        """Publish it."""
+        self,
+        work: ClaimedActivation,
+        group: Sequence[ActivationDocument],
+        key: object,
+    ) -> GroupResult:
+        """Publish them."""
         assert key == work.claim.id
         assert work.credential is not None
-        self.begun.append(item.request)
+        self.begun += [item.request for item in group]
         certificate = work.credential.certificate
         self.certificates.append(certificate)
         self.entered.set()
+        away = {item.seq: DocumentsAwayError() for item in group}
         if self.away is ItemState.WAITING:
-            raise DocumentsAwayError
+            return GroupResult(ended={**away})
         await self.gate.wait()
-        assert await self.claims.intend(work.claim, [prepared(item)], certificate)
-        assert await self.claims.record_signatures(work.claim, [keyed(item)])
+        claim = work.claim
+        assert await self.claims.intend(claim, [*map(prepared, group)], certificate)
+        assert await self.claims.record_signatures(claim, [*map(keyed, group)])
         if self.away is ItemState.KEYED:
-            raise DocumentsAwayError
-        view = await self.core.view(item.request)
-        assert await self.claims.publish(
-            work.claim, [Publication(item, signed_view(view))]
-        )
+            return GroupResult(ended={**away})
+        publications = [
+            Publication(item, signed_view(await self.core.view(item.request)))
+            for item in group
+        ]
+        assert await self.claims.publish(claim, publications)
+        return GroupResult()
 
 
 class NoUpkeep:

@@ -6,6 +6,7 @@ data = pki.evidence(signer.certificate)
 """
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -248,6 +249,12 @@ class SoftwareTsa:
         if self.is_away:
             raise ApplianceError(ErrorCode.TSA_UNAVAILABLE)
         return self.token(imprint, digest)
+
+    async def stamp_all(
+        self, imprints: Sequence[bytes], digest: DigestAlgorithm
+    ) -> list[bytes]:
+        """See `OwnTimestampAuthority`."""
+        return [await self.stamp(imprint, digest) for imprint in imprints]
 
     def token(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
         """A token of this moment."""
