@@ -185,7 +185,6 @@ def _worker(
             installation,
             served,
             prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
-            group_s=settings.hsm.group_ms / 1000,
         ),
         tasks=TaskRunner(
             HsmTasks(core.store, clock, slot, core.process),

@@ -188,7 +188,15 @@ class SigningWorker:
 
     def _batches(self) -> int:
         """How many activations of several documents are in hand."""
-        return sum(len(work.claim.documents) > 1 for work in self._activations.in_hand)
+        return self._batches_of_each().total()
+
+    def _batches_of_each(self) -> Counter[PersonId]:
+        """How many of them are whose."""
+        return Counter(
+            work.claim.person
+            for work in self._activations.in_hand
+            if len(work.claim.documents) > 1
+        )
 
     def _with_enough(self) -> set[PersonId]:
         """Who has all the hands that one person may have."""
@@ -258,17 +266,30 @@ class SigningWorker:
             if any(peer.hsm == HsmStatus.READY.value for peer in alive):
                 return None
         try:
-            work = await self.claims.claim_next(
-                busy=bool(self._worker.running),
-                single=self._batches() >= self._batch_hands,
-                without=self._with_enough(),
-            )
+            work = await self._claim()
         except SuspectWaitsError:
             self._suspect_waits = True
             return None
         self._suspect_waits = False
         self._suspect = work if work is not None and work.is_suspect else None
         return work
+
+    async def _claim(self) -> ClaimedActivation | None:
+        """Take what is next; of batches first those of who has none in hand.
+
+        Raises:
+            SuspectWaitsError: a suspect is next, and others are in hand.
+        """
+        busy, enough = bool(self._worker.running), self._with_enough()
+        single = self._batches() >= self._batch_hands
+        held = self._batches_of_each()
+        if held and not single:
+            others = enough | held.keys()
+            work = await self.claims.claim_next(busy=busy, without=others)
+            if work is not None:
+                return work
+        enough |= {person for person, count in held.items() if count >= self._share}
+        return await self.claims.claim_next(busy=busy, single=single, without=enough)
 
     async def _next_task(self) -> TaskClaim | None:
         """Take an HSM task, if a hand is free.

@@ -232,17 +232,22 @@ class RedisCompletionNotifier:
         """Whether news can come; without, a wait is a short one."""
 
     @asynccontextmanager
-    async def subscribe(self, activation: ActivationId) -> AsyncIterator[_Subscription]:
-        """Listen from now on; enter it before the work is committed."""
+    async def subscribe(
+        self, *activations: ActivationId
+    ) -> AsyncIterator[_Subscription]:
+        """Listen from now on, to any of them; enter it before the work is committed."""
         waiter = _Subscription(self)
-        self._waiters.setdefault(activation, set()).add(waiter)
+        awaited = set(activations)
+        for activation in awaited:
+            self._waiters.setdefault(activation, set()).add(waiter)
         try:
             yield waiter
         finally:
-            waiters = self._waiters[activation]
-            waiters.discard(waiter)
-            if not waiters:
-                del self._waiters[activation]
+            for activation in awaited:
+                waiters = self._waiters[activation]
+                waiters.discard(waiter)
+                if not waiters:
+                    del self._waiters[activation]
 
     async def publish(self, activation: ActivationId) -> None:
         """Wake whoever subscribed to it; never raises."""

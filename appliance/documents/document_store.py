@@ -10,6 +10,7 @@ from sqlalchemy import (
     Row,
     Select,
     and_,
+    case,
     delete,
     exists,
     insert,
@@ -128,38 +129,65 @@ class DocumentStore(Store):
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else _stored(row)
 
-    async def publish(self, view: SignedDocumentView, at: datetime) -> bool:
-        """Move a request `en_proceso` → `firmada`, with its signed document.
+    async def publish(
+        self, views: Collection[SignedDocumentView], at: datetime
+    ) -> set[RequestId]:
+        """Move requests `en_proceso` → `firmada`, with their signed documents.
 
-        False, and nothing changed, if it was in another state.
+        Those that were in another state are left as they are; which were moved.
         """
+        levels = {view.request: view.level for view in views}
+        if len(levels) > 1:
+            # Requests are locked in one order everywhere.
+            await self._connection.execute(
+                select(signature_request.c.id)
+                .where(signature_request.c.id.in_(levels))
+                .order_by(signature_request.c.id)
+                .with_for_update()
+            )
         moved = await self._connection.execute(
             update(signature_request)
             .where(
-                signature_request.c.id == view.request,
+                signature_request.c.id.in_(levels),
                 signature_request.c.state == RequestState.IN_PROGRESS.value,
             )
-            .values(state=RequestState.SIGNED.value, reason="", level=view.level)
+            .values(
+                state=RequestState.SIGNED.value,
+                reason="",
+                level=case(levels, value=signature_request.c.id),
+            )
+            .returning(signature_request.c.id)
         )
-        if moved.rowcount != 1:
-            return False
-        await self.sealed(view.request, view, at)
-        return True
+        signed = {RequestId(request) for request in moved.scalars()}
+        if signed:
+            await self._add_versions(
+                [view for view in views if view.request in signed], at
+            )
+        return signed
 
     async def sealed(
         self, request: RequestId, view: SignedDocumentView, at: datetime
     ) -> None:
         """Record a version of a request's signed document, once."""
+        await self._add_versions([replace(view, request=request)], at)
+
+    async def _add_versions(
+        self, views: Collection[SignedDocumentView], at: datetime
+    ) -> None:
         await self._connection.execute(
-            insert(signed_document).values(
-                request=request,
-                version=view.version,
-                integrator=view.integrator,
-                sha256=view.sha256,
-                size_bytes=view.size_bytes,
-                level=view.level,
-                made=at,
-            )
+            insert(signed_document),
+            [
+                {
+                    "request": view.request,
+                    "version": view.version,
+                    "integrator": view.integrator,
+                    "sha256": view.sha256,
+                    "size_bytes": view.size_bytes,
+                    "level": view.level,
+                    "made": at,
+                }
+                for view in views
+            ],
         )
 
     async def signed(self, request: RequestId) -> SignedDocumentView | None:

@@ -33,6 +33,9 @@ EPOCHS_KEPT: Final = 2
 """Epochs whose private half is kept: the present one and the one before."""
 MAX_HOSTS: Final = 8
 """Most hosts that one activation is sealed to."""
+MOST_DOCUMENTS: Final = 32
+"""Most documents of one activation that a command makes: it makes several for more,
+so that every worker can take some."""
 SIGNING_PASSWORD: Final = "sign-pwd"  # noqa: S105 (a word, no secret)
 """The factor that each signature adds to those of the sign-in."""
 _STATEMENT: Final = b"rubrica/activation-key/1\0"

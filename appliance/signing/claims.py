@@ -336,9 +336,11 @@ class Claims:
             seqs = [each.document.seq for each in publications]
             if not await ActivationStore(transaction).publish(claim, seqs):
                 return False
+            files = [each.file for each in publications]
+            signed = await DocumentStore(transaction).publish(files, now)
             # Requests are locked in one order everywhere.
             for each in sorted(publications, key=attrgetter("document.request")):
-                if await DocumentStore(transaction).publish(each.file, now):
+                if each.document.request in signed:
                     await self._published(transaction, claim, each, now)
                 else:
                     await _demand_recovered(transaction, each.document)

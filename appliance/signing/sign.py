@@ -1,9 +1,10 @@
 """Signing, start to end, as the front sees it: one request or a thousand.
 
 Look at the requests; refuse what needs no password; check the password off the
-event loop; commit one activation, which binds the unlock key to exactly these
-documents with these parameters; notify a worker; wait until the record says how it
-ended. Repeating the call is always safe; a caller that leaves changes nothing.
+event loop; commit an activation, which binds the unlock key to exactly these
+documents with these parameters (several for many documents); notify workers; wait
+until the record says how it ended. Repeating the call is always safe; a caller that
+leaves changes nothing.
 
 Source: design §3, 1 and 2, and §4 "Activation keys"; spec "POST
 {base_url}/solicitudes/firmar"; decisions "repeating firmar", "several at once".
@@ -11,7 +12,7 @@ Source: design §3, 1 and 2, and §4 "Activation keys"; spec "POST
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,6 +25,7 @@ from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.activation import (
+    MOST_DOCUMENTS,
     SIGNING_PASSWORD,
     Activation,
     ActivationDocument,
@@ -91,12 +93,12 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A call whose activation is committed, or was by an earlier call."""
+    """A call whose activations are committed, or were by an earlier call."""
 
     refused: Mapping[RequestId, ApplianceError]
     """What is not signed, and why."""
     subscription: Subscription
-    """Of the activation; looking at the record is what counts."""
+    """Of the activations; looking at the record is what counts."""
 
 
 class Signing:
@@ -201,18 +203,18 @@ class Signing:
                     transaction, signer, command.params, found
                 )
                 _refuse_single(command, found.refused)
-        activation = ActivationId(new_id())
-        if found.going_on and not found.fresh:
-            activation = found.going_on[0]
-            if found.is_key_new:
-                async with self._store.write() as transaction:
-                    await self._bind_key(transaction, command, signer)
-        bind_contextvars(activation=activation)
+        if found.going_on and not found.fresh and found.is_key_new:
+            async with self._store.write() as transaction:
+                await self._bind_key(transaction, command, signer)
+        new = [ActivationId(new_id()) for _ in range(_parts(len(found.fresh)))]
+        awaited = list(dict.fromkeys([*new, *found.going_on]))
+        if awaited:
+            bind_contextvars(activation=awaited[0])
         # Listened to before the commit: no news of it is missed.
-        async with self._completion_notifier.subscribe(activation) as subscription:
+        async with self._completion_notifier.subscribe(*awaited) as subscription:
             if context is not None and found.fresh:
                 found.refused |= await self._shielded.run(
-                    self._authorize(command, signer, found.fresh, context, activation)
+                    self._authorize(command, signer, found.fresh, context, new)
                 )
             yield Begun(found.refused, subscription)
 
@@ -314,9 +316,9 @@ class Signing:
         signer: Signer,
         fresh: Mapping[RequestId, RequestView],
         context: SigningContext,
-        activation: ActivationId,
+        activations: Sequence[ActivationId],
     ) -> dict[RequestId, ApplianceError]:
-        """From the password to the committed activation, and a worker notified.
+        """From the password to the committed activations, and workers notified.
 
         Shielded from the caller's leaving: a check that is begun is counted.
 
@@ -335,7 +337,7 @@ class Signing:
             unlock = await self._attempts.passed(transaction, signer, right)
             try:
                 refused = await self._commit(
-                    transaction, command, signer, fresh, context, unlock, activation
+                    transaction, command, signer, fresh, context, unlock, activations
                 )
             except ApplianceError as exc:
                 # Raised before anything was written; the slot must be closed as
@@ -343,7 +345,8 @@ class Signing:
                 refusal = exc
         if refusal is not None:
             raise refusal
-        await self._work_notifier.notify(activation)
+        for activation in activations:
+            await self._work_notifier.notify(activation)
         return refused
 
     async def _commit(
@@ -354,16 +357,16 @@ class Signing:
         fresh: Mapping[RequestId, RequestView],
         context: SigningContext,
         unlock: UnlockKeys | None,
-        activation: ActivationId,
+        activations: Sequence[ActivationId],
     ) -> dict[RequestId, ApplianceError]:
-        """Make the activation; refuses before its first write.
+        """Make the activations; refuses before its first write.
 
         Raises:
             ApplianceError: the key is in other use, or not the one it was.
         """
         # Locked in the order of their numbers, signed in the command's.
-        views = await RequestStore(transaction).named(fresh, lock=True)
-        begun, refused = _still_to_begin(fresh, views, command.params, signer)
+        found = await RequestStore(transaction).named(fresh, lock=True)
+        begun, refused = _still_to_begin(fresh, found, command.params, signer)
         if not begun:
             if len(refused) < len(fresh):
                 # Others began what this call would: it repeats theirs.
@@ -376,27 +379,50 @@ class Signing:
         if credential.id not in unlock:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         await self._bind_key(transaction, command, signer)
-        now = self._clock.now()
-        new = Activation(
-            id=activation,
-            person=signer.person,
-            credential=credential.id,
-            factors=(*signer.factors, SIGNING_PASSWORD),
-            created=now,
-            claim_by=now + timedelta(seconds=self._settings.claim_s),
-            documents=_documents(begun, command.params, context.stamps),
-        )
-        consents = [
-            _consent(signer, view, new, document)
-            for view, document in zip(begun, new.documents, strict=True)
-        ]
-        data = activation_data(new, credential.key_version)
-        seals = seal_to_each(context.hosts, unlock[credential.id], data)
-        await ActivationStore(transaction).begin(new, seals)
+        consents = []
+        for new, views in self._activations(
+            activations, begun, command.params, signer, context
+        ):
+            data = activation_data(new, credential.key_version)
+            seals = seal_to_each(context.hosts, unlock[credential.id], data)
+            await ActivationStore(transaction).begin(new, seals)
+            consents += [
+                _consent(signer, view, new, document)
+                for view, document in zip(views, new.documents, strict=True)
+            ]
         # Last: what is queued is written even where a refusal follows.
         for consent in consents:
             transaction.audit.add(consent)
         return refused
+
+    def _activations(
+        self,
+        ids: Sequence[ActivationId],
+        begun: Sequence[RequestView],
+        params: SignParameters,
+        signer: Signer,
+        context: SigningContext,
+    ) -> Iterator[tuple[Activation, Sequence[RequestView]]]:
+        """The activations of a command, each with its requests."""
+        now, claim = self._clock.now(), timedelta(seconds=self._settings.claim_s)
+        parts = _parts(len(begun))
+        for number in range(parts):
+            first, last = (len(begun) * at // parts for at in (number, number + 1))
+            views = begun[first:last]
+            yield (
+                Activation(
+                    id=ids[number],
+                    person=signer.person,
+                    credential=context.credential.id,
+                    factors=(*signer.factors, SIGNING_PASSWORD),
+                    # Apart, so that they are claimed in the command's order.
+                    created=now + timedelta(microseconds=number),
+                    # Those before it have a second a document, as in a key phase.
+                    claim_by=now + claim + timedelta(seconds=first),
+                    documents=_documents(views, params, context.stamps),
+                ),
+                views,
+            )
 
     async def _bind_key(
         self, transaction: Transaction, command: SignCommand | SignBatch, signer: Signer
@@ -441,6 +467,11 @@ class Signing:
             pause = _LOOK_AGAIN_S[min(looks, len(_LOOK_AGAIN_S) - 1)]
             await subscription.wait(min(pause, left))
             looks += 1
+
+
+def _parts(documents: int) -> int:
+    """How many activations are made for some documents."""
+    return -(-documents // MOST_DOCUMENTS)
 
 
 def _refuse_single(

@@ -1,4 +1,4 @@
-"""Several requests signed by one command: one password, one activation.
+"""Several requests signed by one command and one password.
 
 What concerns one request is that request's result and harms no other; what
 concerns the person, the password or the whole appliance refuses the call, as it

@@ -5,7 +5,7 @@ differs is that nothing is asked of the token but that. Of several signatures ea
 one more takes two calls.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, cast
 
 import pkcs11
@@ -78,7 +78,7 @@ class OneUse:
         self,
         key: WrappedKey,
         master: pkcs11.SecretKey,
-        orders: Sequence[signatures.Order],
+        orders: Iterable[signatures.Order],
         made: Callable[[bytes], object],
     ) -> None:
         """Unwrap a key, sign digests with it one after the other, destroy it.

@@ -7,7 +7,7 @@ in another thread.
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -268,7 +268,7 @@ class HsmConnection:
     def sign_all(
         self,
         key: KeyReference | WrappedKey,
-        digests: Sequence[bytes],
+        digests: Iterable[bytes],
         scheme: SignatureScheme,
         digest_algorithm: DigestAlgorithm,
         made: Callable[[bytes], object],
@@ -277,7 +277,7 @@ class HsmConnection:
 
         Args:
             key: which; a wrapped one is unwrapped once.
-            digests: as long as their algorithm says.
+            digests: as long as their algorithm says, asked for one by one.
             scheme: how.
             digest_algorithm: what made the digests.
             made: told each value, as `signatures.sign` gives it, before the next one
@@ -295,10 +295,10 @@ class HsmConnection:
                 made(signatures.sign(private, digest, scheme, digest_algorithm))
             return
         master = self.masters.get(key.master)
-        orders = [
+        orders = (
             signatures.order_for(key.algorithm, digest, scheme, digest_algorithm)
             for digest in digests
-        ]
+        )
         if self._one_use is None:
             calls = SessionCalls(self.module.running, self.session(TokenRole.FIRMA))
             self._one_use = OneUse(calls, self.token.profile)

@@ -10,7 +10,7 @@ heals, and when callers are told that the HSM is away, is `worker.hsm.executor`.
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final, Self, TypeVar
@@ -96,6 +96,7 @@ class HsmSession:
         self._probe_s = probe_s
         self._thread: HsmThread | None = None
         self._long_calls = asyncio.Semaphore(1)
+        self._group_s = hsm.group_ms / 1000
         self._signature_s = _FIRST_S
 
     @property
@@ -196,9 +197,9 @@ class HsmSession:
     ) -> SignedDigests:
         """Sign digests one after the other, a wrapped key unwrapped once for all.
 
-        One call of several digests is in the HSM at a time, so that whoever has one
-        waits for one such call at most: give no more than `signatures_in` of the
-        time that others may wait.
+        Whoever has one digest waits for `hsm.group_ms` of it at most: one call of
+        several is in the HSM at a time, and what is not signed in that time is in
+        another one, for which a key is unwrapped again.
 
         Args:
             key: which, of the kind that the scheme is for.
@@ -211,44 +212,43 @@ class HsmSession:
             The values made, and why there are no more, as `sign` raises it.
         """
         values: list[bytes] = []
-        begun = 0.0
+        began = 0.0
 
         def keep(value: bytes) -> None:
-            nonlocal begun
+            nonlocal began
             values.append(value)
             now = time.perf_counter()
-            self._took(now - begun)
-            begun = now
+            self._signature_s += (now - began - self._signature_s) / _REMEMBERED
+            began = now
             if made is not None:
                 made(value)
 
-        def work(link: HsmConnection) -> None:
-            nonlocal begun
-            begun = time.perf_counter()
+        def left() -> Iterator[bytes]:
             # Where a lost session is opened anew, from where it was lost on.
-            left = digests[len(values) :]
-            link.sign_all(key, left, scheme, digest_algorithm, keep)
+            until = time.perf_counter() + self._group_s
+            for digest in digests[len(values) :]:
+                yield digest
+                if time.perf_counter() > until:
+                    return
+
+        def work(link: HsmConnection) -> None:
+            nonlocal began
+            began = time.perf_counter()
+            link.sign_all(key, left(), scheme, digest_algorithm, keep)
 
         role = key.token if isinstance(key, KeyReference) else TokenRole.FIRMA
-        turn = self._long_calls if len(digests) > 1 else nullcontext()
         try:
-            async with turn:
-                await self._call(work, role)
+            while len(values) < len(digests):
+                async with self._long_calls if len(digests) > 1 else nullcontext():
+                    await self._call(work, role)
         except ApplianceError as exc:
             return SignedDigests(values, exc)
         return SignedDigests(values)
 
-    def signatures_in(self, seconds: float) -> int:
-        """How many signatures are made in some time, judging by the last ones.
-
-        Args:
-            seconds: how long.
-        """
-        return max(1, int(seconds / self._signature_s))
-
-    def _took(self, seconds: float) -> None:
-        """Learn what a signature takes now; in the HSM's thread."""
-        self._signature_s += (seconds - self._signature_s) / _REMEMBERED
+    @property
+    def group_size(self) -> int:
+        """How many signatures it makes in `hsm.group_ms`, judging by the last ones."""
+        return max(1, int(self._group_s / self._signature_s))
 
     async def generate_wrapped(self, algorithm: KeyAlgorithm) -> WrappedKey:
         """Make a pair that leaves nothing in the HSM; it has signed once.

@@ -129,7 +129,6 @@ class DocumentSigner:
         installation: the setting of that name.
         served: whether the HSM serves this record.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
-        group_s: longest time of the HSM for a group, in seconds (`hsm.group_ms`).
     """
 
     claims: Claims
@@ -143,7 +142,6 @@ class DocumentSigner:
     installation: str
     served: GenerationCheck
     prefer_pss: bool = False
-    group_s: float = 0.05
 
     def unlock(self, work: ClaimedActivation) -> UsableKey:
         """Open both locks of a claim's key, by what stands recorded now.
@@ -175,7 +173,7 @@ class DocumentSigner:
         """
         if work.claim.tries > 1:
             return left[:1]
-        most = min(self.session.signatures_in(self.group_s), GROUP_MOST)
+        most = min(self.session.group_size, GROUP_MOST)
         size = 0
         for count, document in enumerate(left[:most]):
             view = work.requests.get(document.seq)

@@ -15,7 +15,7 @@ class WorkNotifier(Protocol):
 
 
 class Subscription(Protocol):
-    """A caller waiting for one activation's outcome."""
+    """A caller waiting for activations' outcomes."""
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait for news or the time-out; True for news."""
@@ -26,9 +26,9 @@ class CompletionNotifier(Protocol):
     """Tells fronts that an activation ended. News may be lost."""
 
     def subscribe(
-        self, activation: ActivationId
+        self, *activations: ActivationId
     ) -> AbstractAsyncContextManager[Subscription]:
-        """Listen from now on; enter it before the work is committed."""
+        """Listen from now on, to any of them; enter it before the work is committed."""
         ...
 
     async def publish(self, activation: ActivationId) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     Row,
     and_,
+    bindparam,
     case,
     delete,
     insert,
@@ -75,6 +76,27 @@ _SIGNATURES: Final = (
     .where(activation_item.c.state == ItemState.DONE.value)
 )
 """Published signatures: whose, of what, when their key was used."""
+_KEYED: Final = (
+    update(activation_item)
+    .where(
+        activation_item.c.activation == bindparam("of"),
+        activation_item.c.seq == bindparam("at"),
+    )
+    .values(
+        {
+            name: bindparam(name)
+            for name in (
+                "state",
+                "increment",
+                "contents_at",
+                "contents_length",
+                "signed_attributes",
+                "signature",
+            )
+        }
+    )
+)
+"""Stores a signature, under the lock of its activation's fenced row."""
 
 
 class ActivationStore(LeasedQueue):
@@ -300,19 +322,22 @@ class ActivationStore(LeasedQueue):
         """Store signature values and close their intents; False when fenced off."""
         if not await self._fenced(claim, {"progress": claim.fence}):
             return False
-        for seq, signature in made.items():
-            await self._change(
-                claim,
-                [seq],
+        await self._connection.execute(
+            _KEYED,
+            [
                 {
+                    "of": claim.id,
+                    "at": seq,
                     "state": ItemState.KEYED.value,
                     "increment": signature.increment,
                     "contents_at": signature.contents_at,
                     "contents_length": signature.contents_length,
                     "signed_attributes": signature.signed_attributes,
                     "signature": signature.value,
-                },
-            )
+                }
+                for seq, signature in made.items()
+            ],
+        )
         await self._connection.execute(
             update(intent)
             .where(

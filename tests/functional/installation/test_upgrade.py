@@ -52,9 +52,12 @@ _MAKE_SECRET: Final = f"install -o rubrica-migrate -m 600 /dev/null {_SECRET}"
 _ADD_SETTING: Final = f"sed -i '1i next_name = \"x\"' {_SETTINGS}"
 _ADD_WRONG_SETTING: Final = f"sed -i '1i next_name = 5' {_SETTINGS}"
 _DROP_SETTING: Final = f"sed -i '/^next_name/d' {_SETTINGS}"
+_FRAME_ANSWERS: Final = (
+    "timeout 90 sh -c 'until rubrica health embed; do sleep 0.2; done' >/dev/null 2>&1"
+)
 _LOOKED_AT: Final = (
-    *("units", "folders", "PINs", "settings", "database", "documents", "service"),
-    *("disk", "clock", "backups"),
+    *("units", "folders", "PINs", "settings", "database", "Redis", "documents"),
+    *("service", "workers", "disk", "clock", "backups"),
 )
 """Parts that `rubrica doctor` tells of, in order."""
 
@@ -110,8 +113,10 @@ _LACKING: Final = {
     "masked socket": Lacking(
         # None that callers are at: systemd lets go of what a masked one listens on.
         "systemctl mask rubrica-embed.socket 2>&1",
-        "systemctl unmask rubrica-embed.socket 2>&1;"
-        " systemctl restart rubrica-embed.socket rubrica-embed.service",
+        # 0.1.0 reads its settings anew, and knows none of the next version's.
+        f"systemctl unmask rubrica-embed.socket 2>&1; {_DROP_SETTING};"
+        " systemctl restart rubrica-embed.socket rubrica-embed.service;"
+        f" {_FRAME_ANSWERS}; {_ADD_SETTING}",
         "rubrica-embed.socket, which rubrica-embed.service requires: it is masked",
     ),
     "migrated tables": Lacking(

@@ -370,16 +370,18 @@ class FakeCompletionNotifier:
 
     @asynccontextmanager
     async def subscribe(
-        self, activation: ActivationId
+        self, *activations: ActivationId
     ) -> AsyncIterator[FakeSubscription]:
         """Listen from now on."""
-        self.subscribed.append(activation)
-        events = self._events.setdefault(activation, [])
-        events.append(event := asyncio.Event())
+        self.subscribed += activations
+        event = asyncio.Event()
+        for activation in activations:
+            self._events.setdefault(activation, []).append(event)
         try:
             yield FakeSubscription(event, self.pauses)
         finally:
-            events.remove(event)
+            for activation in activations:
+                self._events[activation].remove(event)
 
     async def publish(self, activation: ActivationId) -> None:
         """Wake whoever subscribed to it."""
