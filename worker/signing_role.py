@@ -12,6 +12,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from typing import Final
 
@@ -280,16 +281,15 @@ class SigningWorker:
         Raises:
             SuspectWaitsError: a suspect is next, and others are in hand.
         """
-        busy, enough = bool(self._worker.running), self._with_enough()
-        single = self._batches() >= self._batch_hands
+        claim_next = partial(
+            self.claims.claim_next,
+            busy=bool(self._worker.running),
+            without=self._with_enough(),
+        )
         held = self._batches_of_each()
-        if held and not single:
-            others = enough | held.keys()
-            work = await self.claims.claim_next(busy=busy, without=others)
-            if work is not None:
-                return work
-        enough |= {person for person, count in held.items() if count >= self._share}
-        return await self.claims.claim_next(busy=busy, single=single, without=enough)
+        if self._batches() >= self._batch_hands:
+            return await claim_next(single=True)
+        return (held and await claim_next(single_of=held)) or await claim_next()
 
     async def _next_task(self) -> TaskClaim | None:
         """Take an HSM task, if a hand is free.

@@ -38,7 +38,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
-from appliance.signing.activations.activation_queue import ActivationQueue
+from appliance.signing.activations.activation_queue import ActivationQueue, Wanted
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from appliance.signing.signing_order import end_rest, hand_over
@@ -147,6 +147,7 @@ class Claims:
         *,
         busy: bool = False,
         single: bool = False,
+        single_of: Collection[PersonId] = (),
         without: Collection[PersonId] = (),
     ) -> ClaimedActivation | None:
         """Take an activation that nobody has in hand: a suspect, or what waits longest.
@@ -157,15 +158,17 @@ class Claims:
         Args:
             busy: the worker has others in hand.
             single: take none of several documents.
+            single_of: take none of several documents of these people's.
             without: take none of these people's.
 
         Raises:
             SuspectWaitsError: a suspect is next, and the worker is busy.
         """
         now = self._clock.now()
+        which = Wanted(single, single_of, without)
         async with self._store.read() as transaction:
             claims = await ActivationQueue(transaction).next_claims(
-                now, self._policy, single=single, without=without
+                now, self._policy, which
             )
         if claims is None:
             return None
@@ -173,7 +176,7 @@ class Claims:
             raise SuspectWaitsError
         async with self._store.write() as transaction:
             claim = await ActivationQueue(transaction).claim_next(
-                self._owner, now, self._policy, single=single, without=without
+                self._owner, now, self._policy, which
             )
             if claim is None:
                 return None

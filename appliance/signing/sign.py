@@ -345,8 +345,8 @@ class Signing:
                 refusal = exc
         if refusal is not None:
             raise refusal
-        for activation in activations:
-            await self._work_notifier.notify(activation)
+        # One message wakes every worker.
+        await self._work_notifier.notify(activations[0])
         return refused
 
     async def _commit(
@@ -379,17 +379,18 @@ class Signing:
         if credential.id not in unlock:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         await self._bind_key(transaction, command, signer)
-        consents = []
+        made, consents = [], []
         for new, views in self._activations(
             activations, begun, command.params, signer, context
         ):
             data = activation_data(new, credential.key_version)
             seals = seal_to_each(context.hosts, unlock[credential.id], data)
-            await ActivationStore(transaction).begin(new, seals)
+            made.append((new, seals))
             consents += [
                 _consent(signer, view, new, document)
                 for view, document in zip(views, new.documents, strict=True)
             ]
+        await ActivationStore(transaction).begin_all(made)
         # Last: what is queued is written even where a refusal follows.
         for consent in consents:
             transaction.audit.add(consent)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -34,6 +35,21 @@ def is_in(state: ActivationState) -> ColumnElement[bool]:
     return activation.c.state == state.value
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which activations a worker has hands for."""
+
+    single: bool = False
+    """None of several documents."""
+    single_of: Collection[PersonId] = ()
+    """None of several documents of these people's."""
+    without: Collection[PersonId] = ()
+    """None of these people's."""
+
+
+ANY: Final = Wanted()
+
+
 class ActivationQueue(LeasedQueue):
     """The activations that wait for a worker, over one connection."""
 
@@ -43,12 +59,10 @@ class ActivationQueue(LeasedQueue):
         self,
         at: datetime,
         policy: LeasePolicy,
-        *,
-        single: bool = False,
-        without: Collection[PersonId] = (),
+        which: Wanted = ANY,
     ) -> int | None:
         """How often what `claim_next` would take was claimed without a result."""
-        claimable = _claimable(at, policy, single=single, without=without)
+        claimable = _claimable(at, policy, which)
         return await self._next_tries(claimable, _rank(policy))
 
     async def claim_next(
@@ -56,12 +70,10 @@ class ActivationQueue(LeasedQueue):
         owner: str,
         at: datetime,
         policy: LeasePolicy,
-        *,
-        single: bool = False,
-        without: Collection[PersonId] = (),
+        which: Wanted = ANY,
     ) -> Claim | None:
         """Take an activation that nobody has in hand, in the order of `_rank`."""
-        claimable = _claimable(at, policy, single=single, without=without)
+        claimable = _claimable(at, policy, which)
         row = await self._claim(claimable, owner, at + policy.lease, _rank(policy))
         if row is None:
             return None
@@ -114,9 +126,7 @@ def _rank(policy: LeasePolicy) -> ColumnElement[Any]:
     return TRIES if policy.outside else policy.suspect > TRIES
 
 
-def _claimable(
-    at: datetime, policy: LeasePolicy, *, single: bool, without: Collection[PersonId]
-) -> ColumnElement[bool]:
+def _claimable(at: datetime, policy: LeasePolicy, which: Wanted) -> ColumnElement[bool]:
     """Waiting and in time, or let go of by whoever had it.
 
     As long as a key is to be used, only hosts take it that it is sealed to. What
@@ -154,10 +164,13 @@ def _claimable(
         ),
         finishing & or_(not_(activation.c.outside), neglected),
     )
-    if single:
+    if which.single:
         free = and_(free, not_(several))
-    if without:
-        free = and_(free, activation.c.person.not_in(sorted(without)))
+    if which.single_of:
+        others = activation.c.person.not_in(sorted(which.single_of))
+        free = and_(free, or_(others, not_(several)))
+    if which.without:
+        free = and_(free, activation.c.person.not_in(sorted(which.without)))
     return free
 
 

@@ -105,29 +105,40 @@ class ActivationStore(LeasedQueue):
     table, tries = activation, TRIES
 
     async def begin(self, new: Activation, seals: Collection[Seal]) -> int:
-        """Record an activation, waiting to be claimed, and its unlock key's seals.
+        """Record one activation; see `begin_all`."""
+        return await self.begin_all([(new, seals)])
 
-        Its requests move `pendiente` → `en_proceso`; how many were `pendiente`.
+    async def begin_all(
+        self, made: Collection[tuple[Activation, Collection[Seal]]]
+    ) -> int:
+        """Record activations, waiting to be claimed, and their unlock keys' seals.
+
+        Their requests move `pendiente` → `en_proceso`; how many were `pendiente`.
         """
         await self._connection.execute(
-            insert(activation).values(
-                id=new.id,
-                person=new.person,
-                credential=new.credential,
-                state=_A.WAITING.value,
-                factors=list(new.factors),
-                created=new.created,
-                claim_by=new.claim_by,
-                fence=0,
-                progress=0,
-                reason="",
-            )
+            insert(activation),
+            [
+                {
+                    "id": new.id,
+                    "person": new.person,
+                    "credential": new.credential,
+                    "state": _A.WAITING.value,
+                    "factors": list(new.factors),
+                    "created": new.created,
+                    "claim_by": new.claim_by,
+                    "fence": 0,
+                    "progress": 0,
+                    "reason": "",
+                }
+                for new, _ in made
+            ],
         )
+        documents = [(new.id, each) for new, _ in made for each in new.documents]
         await self._connection.execute(
             insert(activation_item),
             [
                 {
-                    "activation": new.id,
+                    "activation": owner,
                     "seq": document.seq,
                     "request": document.request,
                     "document_sha256": document.document_sha256,
@@ -142,23 +153,25 @@ class ActivationStore(LeasedQueue):
                     ),
                     "code": document.code,
                 }
-                for document in new.documents
+                for owner, document in documents
             ],
         )
-        if seals:
+        sealed = [(new.id, seal) for new, seals in made for seal in seals]
+        if sealed:
             await self._connection.execute(
                 insert(activation_seal),
                 [
                     {
-                        "activation": new.id,
+                        "activation": owner,
                         "host": seal.host,
                         "epoch": seal.epoch,
                         "sealed": seal.sealed,
                     }
-                    for seal in seals
+                    for owner, seal in sealed
                 ],
             )
-        wanted = {each.request: each.params_sha256 for each in new.documents}
+        owners = {document.request: owner for owner, document in documents}
+        wanted = {document.request: document.params_sha256 for _, document in documents}
         moved = await self._connection.execute(
             update(signature_request)
             .where(
@@ -169,7 +182,7 @@ class ActivationStore(LeasedQueue):
                 state=RequestState.IN_PROGRESS.value,
                 reason="",
                 params_sha256=case(wanted, value=signature_request.c.id),
-                activation=new.id,
+                activation=case(owners, value=signature_request.c.id),
             )
         )
         return moved.rowcount

@@ -12,7 +12,7 @@ import pytest
 
 from appliance.domain.activation import Claim, LeasePolicy
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
-from appliance.signing.activations.activation_queue import ActivationQueue
+from appliance.signing.activations.activation_queue import ActivationQueue, Wanted
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import CertificateChangedError
 from tests.support.factories.claims import TERMS, claim, claimed, ended
@@ -357,20 +357,24 @@ async def test_intent_of_another_certificate_is_refused(core: CoreFixture) -> No
     assert "key.intended" not in await core.audited()
 
 
-async def test_single_claim_passes_over_batches(core: CoreFixture) -> None:
+@pytest.mark.parametrize("of_all", [True, False], ids=["all", "theirs"])
+async def test_single_claim_passes_over_batches(
+    core: CoreFixture, *, of_all: bool
+) -> None:
     """Whose hands are full of batches takes the next document that is alone."""
     signer = await core.add_signer()
     batch = await core.add_activation(signer, items=2)
     core.clock.forward(1)
     alone = await core.add_activation(signer)
+    which = Wanted(single=True) if of_all else Wanted(single_of={signer.person})
 
     async with core.store.write() as transaction:
         activations = ActivationQueue(transaction)
         told = [
-            await activations.next_claims(core.now, TERMS, single=True),
-            await activations.claim_next("o", core.now, TERMS, single=True),
-            await activations.next_claims(core.now, TERMS, single=True),
-            await activations.claim_next("o", core.now, TERMS, single=True),
+            await activations.next_claims(core.now, TERMS, which),
+            await activations.claim_next("o", core.now, TERMS, which),
+            await activations.next_claims(core.now, TERMS, which),
+            await activations.claim_next("o", core.now, TERMS, which),
             await activations.claim_next("o", core.now, TERMS),
         ]
 
@@ -384,15 +388,15 @@ async def test_claim_passes_over_who_has_enough(core: CoreFixture) -> None:
     first = await core.add_activation(busy)
     core.clock.forward(1)
     second = await core.add_activation(other)
-    without = {busy.person}
+    which = Wanted(without={busy.person})
 
     async with core.store.write() as transaction:
         activations = ActivationQueue(transaction)
         told = [
-            await activations.next_claims(core.now, TERMS, without=without),
-            await activations.claim_next("o", core.now, TERMS, without=without),
-            await activations.next_claims(core.now, TERMS, without=without),
-            await activations.claim_next("o", core.now, TERMS, without=without),
+            await activations.next_claims(core.now, TERMS, which),
+            await activations.claim_next("o", core.now, TERMS, which),
+            await activations.next_claims(core.now, TERMS, which),
+            await activations.claim_next("o", core.now, TERMS, which),
             await activations.claim_next("o", core.now, TERMS),
         ]
 
