@@ -14,14 +14,19 @@
              hang   never return
              abort  crash, as a segmentation fault in a module would
    counts  64-bit words, shared by all processes: calls by function (the order of
-           `names` below), then how often each rule was used
+           `names` below), then how often each rule was used, then how often it was
+           started for one thread, and for several (CKF_OS_LOCKING_OK)
    signed  one line a C_Sign: token, CKA_ID of the key in hex or `-`, data in hex
+
+   Started for one thread, it aborts as soon as two are inside at once, as the real
+   module would some time later.
 
    Built by tests/support/hsm/pkcs11_shim.py, which writes the rules. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,20 +44,39 @@ static const char *const names[FUNCTIONS] = {
     "C_DestroyObject", "C_GetAttributeValue", "C_GenerateRandom" };
 
 enum { RULES = 4096, SESSIONS = 256, LABEL = 32, ID = 64 };
-struct shared { unsigned long calls[FUNCTIONS], used[RULES]; };
+struct shared { unsigned long calls[FUNCTIONS], used[RULES], started[2]; };
 struct session { CK_SESSION_HANDLE handle; char token[LABEL + 1], key[2 * ID + 1]; };
 
 static CK_FUNCTION_LIST own, *real;
 static struct shared *shared;
 static char rules_path[4096], signed_path[4096];
 static struct session sessions[SESSIONS];
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* of `sessions` */
+static int several, inside; /* threads: may they be many; how many are in a call */
 
 static struct session *of(CK_SESSION_HANDLE handle)
 {
-    for (int i = 0; i < SESSIONS; i++)
+    struct session *found = NULL;
+    pthread_mutex_lock(&turn);
+    for (int i = 0; i < SESSIONS && !found; i++)
         if (sessions[i].handle == handle && handle)
-            return &sessions[i];
-    return NULL;
+            found = &sessions[i];
+    pthread_mutex_unlock(&turn);
+    return found;
+}
+
+static void enter(void)
+{
+    if (__atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST) > 1 && !several) {
+        fputs("pkcs11_shim: two threads in a module that was started for one\n", stderr);
+        abort();
+    }
+}
+
+static CK_RV leave(CK_RV result)
+{
+    __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+    return result;
 }
 
 /* What the rules order for this call: a code to answer before it (`before`) or
@@ -106,10 +130,11 @@ static struct order gate_in(int function, CK_SESSION_HANDLE handle)
 
 #define PASS(gated, call) \
     do { \
+        enter(); \
         struct order given = (gated); \
-        if (given.before != CKR_OK) return given.before; \
+        if (given.before != CKR_OK) return leave(given.before); \
         CK_RV result = (call); \
-        return given.after != CKR_OK ? given.after : result; \
+        return leave(given.after != CKR_OK ? given.after : result); \
     } while (0)
 
 static void hex(char *out, const unsigned char *in, unsigned long count)
@@ -125,6 +150,10 @@ struct nss_arguments { void *mutex[4]; CK_FLAGS flags; char *parameters; void *r
 static CK_RV initialize(void *arguments)
 {
     struct nss_arguments nss = { { 0 }, CKF_OS_LOCKING_OK, getenv("PKCS11_SHIM_PARAMS"), 0 };
+    CK_C_INITIALIZE_ARGS *given = arguments;
+    several = given && given->flags & CKF_OS_LOCKING_OK;
+    if (shared)
+        __atomic_fetch_add(&shared->started[several], 1, __ATOMIC_SEQ_CST);
     memset(sessions, 0, sizeof sessions);
     PASS(gate(INITIALIZE, "-"),
          real->C_Initialize(nss.parameters ? (void *)&nss : arguments));
@@ -135,8 +164,8 @@ static CK_RV get_slot_list(unsigned char present, CK_SLOT_ID *slots, unsigned lo
     PASS(gate(GETSLOTLIST, "-"), real->C_GetSlotList(present, slots, count));
 }
 
-static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application,
-                          CK_NOTIFY notify, CK_SESSION_HANDLE *handle)
+static CK_RV open_one(CK_SLOT_ID slot, CK_FLAGS flags, void *application,
+                      CK_NOTIFY notify, CK_SESSION_HANDLE *handle)
 {
     CK_TOKEN_INFO info;
     char token[LABEL + 1] = "-";
@@ -149,13 +178,22 @@ static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application,
     if (order.before != CKR_OK)
         return order.before;
     CK_RV result = real->C_OpenSession(slot, flags, application, notify, handle);
+    pthread_mutex_lock(&turn);
     for (int i = 0; result == CKR_OK && i < SESSIONS; i++)
         if (!sessions[i].handle || sessions[i].handle == *handle) {
             sessions[i].handle = *handle;
             strcpy(sessions[i].token, token);
             break;
         }
+    pthread_mutex_unlock(&turn);
     return order.after != CKR_OK ? order.after : result;
+}
+
+static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application,
+                          CK_NOTIFY notify, CK_SESSION_HANDLE *handle)
+{
+    enter();
+    return leave(open_one(slot, flags, application, notify, handle));
 }
 
 static CK_RV close_session(CK_SESSION_HANDLE handle)
@@ -188,8 +226,8 @@ static CK_RV sign_init(CK_SESSION_HANDLE s, CK_MECHANISM *m, CK_OBJECT_HANDLE ke
     PASS(gate_in(SIGNINIT, s), real->C_SignInit(s, m, key));
 }
 
-static CK_RV sign(CK_SESSION_HANDLE s, unsigned char *data, unsigned long count,
-                  unsigned char *signature, unsigned long *length)
+static CK_RV sign_one(CK_SESSION_HANDLE s, unsigned char *data, unsigned long count,
+                      unsigned char *signature, unsigned long *length)
 {
     struct session *session = of(s);
     char text[1024], line[2048];
@@ -214,6 +252,13 @@ static CK_RV sign(CK_SESSION_HANDLE s, unsigned char *data, unsigned long count,
         close(file);
     }
     return order.after != CKR_OK ? order.after : result;
+}
+
+static CK_RV sign(CK_SESSION_HANDLE s, unsigned char *data, unsigned long count,
+                  unsigned char *signature, unsigned long *length)
+{
+    enter();
+    return leave(sign_one(s, data, count, signature, length));
 }
 
 static CK_RV generate_key(CK_SESSION_HANDLE s, CK_MECHANISM *m, CK_ATTRIBUTE *t,
