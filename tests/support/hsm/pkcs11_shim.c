@@ -11,6 +11,9 @@
              code   answer this CKR value and do nothing
              lose   do it, then answer this CKR value: the result is lost
              delay  wait so many milliseconds, then do it
+             play   wait so many milliseconds, then say that it was done: as an HSM
+                    that computes elsewhere, and for C_UnwrapKey, C_SignInit, C_Sign
+                    and C_DestroyObject alone. A signature has 256 bytes, all 1
              hang   never return
              abort  crash, as a segmentation fault in a module would
    counts  64-bit words, shared by all processes: calls by function (the order of
@@ -43,9 +46,9 @@ static const char *const names[FUNCTIONS] = {
     "C_GenerateKey", "C_GenerateKeyPair", "C_WrapKey", "C_UnwrapKey",
     "C_DestroyObject", "C_GetAttributeValue", "C_GenerateRandom" };
 
-enum { RULES = 4096, SESSIONS = 256, LABEL = 32, ID = 64 };
+enum { RULES = 4096, SESSIONS = 256, LABEL = 32, ID = 64, SIGNATURE = 256 };
 struct shared { unsigned long calls[FUNCTIONS], used[RULES], started[2]; };
-struct session { CK_SESSION_HANDLE handle; char token[LABEL + 1], key[2 * ID + 1]; };
+struct session { CK_SESSION_HANDLE handle; int played; char token[LABEL + 1], key[2 * ID + 1]; };
 
 static CK_FUNCTION_LIST own, *real;
 static struct shared *shared;
@@ -80,12 +83,12 @@ static CK_RV leave(CK_RV result)
 }
 
 /* What the rules order for this call: a code to answer before it (`before`) or
-   after it (`after`), CKR_OK for none. */
-struct order { CK_RV before, after; };
+   after it (`after`), CKR_OK for none; or that it is not done at all (`played`). */
+struct order { CK_RV before, after; int played; };
 
 static struct order gate(int function, const char *token)
 {
-    struct order order = { CKR_OK, CKR_OK };
+    struct order order = { CKR_OK, CKR_OK, 0 };
     char name[64], at[64], action[16];
     long number, value, times;
     FILE *rules;
@@ -112,7 +115,10 @@ static struct order gate(int function, const char *token)
             order.after = value;
         else if (!strcmp(action, "delay"))
             usleep(value * 1000);
-        else if (!strcmp(action, "hang"))
+        else if (!strcmp(action, "play")) {
+            usleep(value * 1000);
+            order.played = 1;
+        } else if (!strcmp(action, "hang"))
             for (;;)
                 pause();
         else if (!strcmp(action, "abort"))
@@ -132,7 +138,7 @@ static struct order gate_in(int function, CK_SESSION_HANDLE handle)
     do { \
         enter(); \
         struct order given = (gated); \
-        if (given.before != CKR_OK) return leave(given.before); \
+        if (given.before != CKR_OK || given.played) return leave(given.before); \
         CK_RV result = (call); \
         return leave(given.after != CKR_OK ? given.after : result); \
     } while (0)
@@ -223,7 +229,22 @@ static CK_RV sign_init(CK_SESSION_HANDLE s, CK_MECHANISM *m, CK_OBJECT_HANDLE ke
         if (real->C_GetAttributeValue(s, key, &wanted, 1) == CKR_OK && wanted.ulValueLen <= ID)
             hex(session->key, id, wanted.ulValueLen);
     }
-    PASS(gate_in(SIGNINIT, s), real->C_SignInit(s, m, key));
+    enter();
+    struct order order = gate_in(SIGNINIT, s);
+    if (session)
+        session->played = order.played;
+    if (order.before != CKR_OK || order.played)
+        return leave(order.before);
+    CK_RV result = real->C_SignInit(s, m, key);
+    return leave(order.after != CKR_OK ? order.after : result);
+}
+
+static CK_RV play_signature(unsigned char *signature, unsigned long *length)
+{
+    if (signature)
+        memset(signature, 1, SIGNATURE);
+    *length = SIGNATURE;
+    return CKR_OK;
 }
 
 static CK_RV sign_one(CK_SESSION_HANDLE s, unsigned char *data, unsigned long count,
@@ -231,6 +252,8 @@ static CK_RV sign_one(CK_SESSION_HANDLE s, unsigned char *data, unsigned long co
 {
     struct session *session = of(s);
     char text[1024], line[2048];
+    if (!signature && session && session->played)
+        return play_signature(NULL, length);
     if (!signature) /* the length is asked for; nothing is signed */
         return real->C_Sign(s, data, count, signature, length);
     struct order order = gate_in(SIGN, s);
@@ -241,6 +264,8 @@ static CK_RV sign_one(CK_SESSION_HANDLE s, unsigned char *data, unsigned long co
         real->C_Sign(s, data, count, unseen, &room);
         return order.before;
     }
+    if (order.played)
+        return play_signature(signature, length);
     CK_RV result = real->C_Sign(s, data, count, signature, length);
     if (result == CKR_OK && session && shared && 2 * count < sizeof text) {
         hex(text, data, count);
@@ -277,7 +302,8 @@ static CK_RV wrap_key(CK_SESSION_HANDLE s, CK_MECHANISM *m, CK_OBJECT_HANDLE by,
 static CK_RV unwrap_key(CK_SESSION_HANDLE s, CK_MECHANISM *m, CK_OBJECT_HANDLE by,
                         unsigned char *in, unsigned long in_n, CK_ATTRIBUTE *t,
                         unsigned long n, CK_OBJECT_HANDLE *key)
-{ PASS(gate_in(UNWRAPKEY, s), real->C_UnwrapKey(s, m, by, in, in_n, t, n, key)); }
+{ *key = by; /* where it is played */
+  PASS(gate_in(UNWRAPKEY, s), real->C_UnwrapKey(s, m, by, in, in_n, t, n, key)); }
 
 static CK_RV destroy_object(CK_SESSION_HANDLE s, CK_OBJECT_HANDLE object)
 { PASS(gate_in(DESTROYOBJECT, s), real->C_DestroyObject(s, object)); }

@@ -48,7 +48,7 @@ __attribute__((constructor)) static void set(void)
 """
 _RULES: Final = 4096
 _WORD: Final = 8
-Action = Literal["code", "lose", "delay", "hang", "abort"]
+Action = Literal["code", "lose", "delay", "play", "hang", "abort"]
 """See the C source."""
 FOREVER: Final = -1
 
@@ -131,7 +131,7 @@ class Pkcs11Shim:
         Args:
             function: one of `FUNCTIONS`, or `*`.
             action: what happens.
-            value: CKR number, or milliseconds of a delay.
+            value: CKR number, or milliseconds of a `delay` or `play`.
             at: token's label, `-` for calls of no token, or `*`.
             times: how many calls of all processes, or `FOREVER`.
 
