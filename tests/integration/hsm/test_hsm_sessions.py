@@ -5,9 +5,13 @@ Source: docs/hsm.md, "Several sessions"; PKCS#11 v2.40, 5.4 and 5.6.
 
 import asyncio
 import hashlib
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -270,6 +274,59 @@ async def test_hang_of_any_thread_is_seen(
         assert watch.hangs(0)[0] == 1
         assert watch.hangs(1)[0] == 0
         assert watch.running_s() == 0
+
+
+_HANG = """\
+import asyncio, sys
+from pathlib import Path
+from appliance.domain.keys import SignatureScheme
+from appliance.runtime.hang_watchdog import CallWatch
+from appliance.runtime.systemd_notify import ServiceManager
+from appliance.settings import load_settings
+from hsm_config.profile import load_profile
+from tests.support.hsm.hsm_installation import KEY
+from worker.hsm import watchdog
+from worker.hsm.session import HsmSession
+
+async def sign(session):
+    while True:
+        await session.sign(KEY, bytes(32), SignatureScheme.RSA_PKCS1)
+
+async def main():
+    hsm = load_settings(Path(sys.argv[1])).hsm.model_copy(
+        update={"sessions": 4, "module": Path(sys.argv[2])}
+    )
+    watch, watchdog._OUTSIDE_S = CallWatch(Path(sys.argv[3])), 1
+    session = HsmSession(hsm, load_profile("softhsm2"), watch=watch)
+    async with watchdog.calls_guarded(watch, 2, ServiceManager()), session:
+        await asyncio.gather(*(sign(session) for _ in range(4)))
+
+asyncio.run(main())
+"""
+
+
+def start_signing(
+    installation: HsmInstallation, shim: Pkcs11Shim, words: Path
+) -> "subprocess.Popen[bytes]":
+    """A process that signs in four threads, and is ended when one of them hangs."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _HANG, installation.file, shim.path, words],
+        env=installation.environment | shim.environment,
+    )
+
+
+async def test_hang_of_one_thread_ends_the_process(
+    hsm_with_key: HsmInstallation, shim: Pkcs11Shim
+) -> None:
+    """Though three others sign on; the next start knows at which token it was."""
+    words = hsm_with_key.folder / "words"
+    with start_signing(hsm_with_key, shim, words) as process:
+        await until(lambda: shim.count("C_Sign") > 40)
+        with shim.fault("C_Sign", "hang", at="firma", times=1) as rule:
+            await until(lambda: shim.used(rule) > 40)
+            assert await asyncio.to_thread(process.wait, 60) == -signal.SIGKILL
+
+    assert CallWatch(words).hangs(0)[0] == 1
 
 
 async def test_closing_finishes_what_runs_and_waits(
