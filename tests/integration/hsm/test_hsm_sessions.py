@@ -420,3 +420,25 @@ async def test_make_that_does_not_say_that_it_locks_is_refused(
             assert session.status is HsmStatus.UNAVAILABLE
             assert "hsm.sessions: " in session.reason
             assert "CKR_CANT_LOCK" in session.reason
+
+
+async def test_another_member_signs_for_all_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those who find a member away go on at the other; then it is taken back."""
+    installation = HsmInstallation.ready(tmp_path, members=2)
+    shim = installation.shimmed(monkeypatch)
+    async with installation.session(
+        module=shim.path, probe_s=0.2, sessions=SESSIONS
+    ) as session:
+        key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
+        with shim.fault("*", "code", DEVICE_REMOVED, at="firma"):
+            made = await sign_often(session, [key], 60)
+            assert session.status is HsmStatus.READY
+            assert session.reason.startswith("firma: ")
+        await until(lambda: session.reason == "")
+        made += await sign_often(session, [key], 20)
+
+    assert len(set(made)) == 1
+    verify(key.spki, made[0], DIGEST)
+    assert {one.token for one in shim.signed()} == {"firma", "firma-2"}
