@@ -226,7 +226,7 @@ def engine_place(folder: Path) -> Iterator[EnginePlace]:
     firma.connect(3, anew=True)
     pki.connect(3, anew=False)  # by the same module
     try:
-        yield EnginePlace({TokenRole.FIRMA: firma, TokenRole.PKI: pki})
+        yield EnginePlace({TokenRole.FIRMA: firma.first, TokenRole.PKI: pki.first})
     finally:
         firma.module.stop()
 

@@ -21,7 +21,13 @@ from appliance.domain.errors import (
     HsmRefusedError,
     HsmUnavailableError,
 )
-from appliance.settings import Fault, Settings, SettingsError, load_settings
+from appliance.settings import (
+    Fault,
+    HsmSettings,
+    Settings,
+    SettingsError,
+    load_settings,
+)
 
 _EX_CONFIG: Final = 78
 """Exit code of an unusable settings file. Source: sysexits(3)."""
@@ -95,6 +101,21 @@ def register(
         point.load()(commands)
 
 
+def _check_profile(hsm: HsmSettings) -> Iterator[Fault]:
+    """What is wrong with the profile, or with what it shall do."""
+    from hsm_config.profile import load_profile, refuse_sessions  # noqa: PLC0415 (as below)
+
+    try:
+        profile = load_profile(hsm.profile)
+    except SettingsError as exc:
+        yield "hsm.profile", str(exc).removeprefix("hsm.profile: ")
+        return
+    try:
+        refuse_sessions(hsm, profile)
+    except SettingsError as exc:
+        yield "hsm.sessions", str(exc).removeprefix("hsm.sessions: ")
+
+
 def check_settings(settings: Settings, role: str | None) -> Iterator[Fault]:
     """What `rubrica check-config` tells of the HSM's profile, module and PINs.
 
@@ -103,15 +124,11 @@ def check_settings(settings: Settings, role: str | None) -> Iterator[Fault]:
         role: whose files are looked at; None: everybody's.
     """
     from hsm_config.pkcs11.pin import pin_path, read_pin  # noqa: PLC0415 (only here)
-    from hsm_config.profile import load_profile  # noqa: PLC0415 (only here)
 
     if role not in {None, "signing"}:
         return
     hsm = settings.hsm
-    try:
-        load_profile(hsm.profile)
-    except SettingsError as exc:
-        yield "hsm.profile", str(exc).removeprefix("hsm.profile: ")
+    yield from _check_profile(hsm)
     modules = [("hsm.module", hsm.module)]
     tokens = [("hsm.firma", hsm.firma), ("hsm.pki", hsm.pki)]
     for number, replica in enumerate(hsm.replicas):

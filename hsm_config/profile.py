@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from appliance.domain.keys import KeyAlgorithm, WrapMethod
-from appliance.settings import SettingsError
+from appliance.settings import HsmSettings, SettingsError
 
 _FOLDER: Final = Path(__file__).parent / "profiles"
 _KEYS: Final = {"algorithms", "pss", "wrap", "wrap_numbers", "opens"}
@@ -26,6 +26,7 @@ _QUIRKS: Final = {
     "start_tries",
     "ec_unwrap_point",
     "wraps_unextractable",
+    "several_threads",
 }
 _E = TypeVar("_E", bound=StrEnum)
 
@@ -76,6 +77,9 @@ class HsmQuirks:
     wraps_unextractable: bool
     """It wraps keys that are not extractable, so who holds the PIN can take
     keys out while they are unwrapped. Only software tokens may be so."""
+    several_threads: bool
+    """Started with CKF_OS_LOCKING_OK, its module may be called by several threads
+    at once. Not said: nobody has found out, and one thread calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,22 @@ def load_profile(name_or_path: str) -> HsmProfile:
     return _Table(path, "", raw, keys).profile()
 
 
+def refuse_sessions(hsm: HsmSettings, profile: HsmProfile) -> None:
+    """Refuse several sessions of a make that several threads may not call.
+
+    Raises:
+        SettingsError: `hsm.sessions` is more than 1, and the profile does not say
+            that its module locks.
+    """
+    if hsm.sessions > 1 and not profile.quirks.several_threads:
+        msg = (
+            f"hsm.sessions: the profile {profile.name} does not say that several "
+            "threads may call its module (quirks.several_threads); set 1, and start "
+            "more signing workers instead"
+        )
+        raise SettingsError(msg)
+
+
 class _Table:
     """One table of a profile file, read key by key."""
 
@@ -188,6 +208,9 @@ class _Table:
             if point in self._raw
             else None,
             wraps_unextractable=self._flag("wraps_unextractable"),
+            several_threads=(
+                "several_threads" in self._raw and self._flag("several_threads")
+            ),
         )
 
     def _numbers(self, key: str, least: int) -> Mapping[WrapMethod, int]:

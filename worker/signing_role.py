@@ -1,8 +1,8 @@
-"""The signing worker: claims activations and signs them, one HSM thread.
+"""The signing worker: claims activations and signs them.
 
 Notified, it is quick; it also looks by itself every few seconds, so with Redis
 gone it signs on, slower. A few activations are in hand at a time, and their
-documents take turns, for the HSM thread as for all else: a batch waits after
+documents take turns, for the HSM's threads as for all else: a batch waits after
 each document for all who came meanwhile. Batches leave hands to single
 documents, so that any number of them holds up nobody.
 """

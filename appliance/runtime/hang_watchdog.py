@@ -5,11 +5,13 @@ be killed. So a signing worker writes the start of each call into a small file
 that others have mapped: `rubrica up` looks at it between signals, and under
 systemd the worker's own event loop does, which then stops saying that it is
 alive. It is words of memory, so that looking costs nothing and writing survives
-the kill: the next start sees at which token the last one hung.
+the kill: the next start sees at which token the last one hung. Of several calls at
+once the words have the one that has taken longest.
 """
 
 import mmap
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,6 +52,8 @@ class CallWatch:
         self._clock_ns = clock_ns
         memory = mmap.mmap(-1, _BYTES) if path is None else _map(path)
         self._words = memoryview(memory).cast("Q")
+        self._running: list[tuple[int, int]] = []
+        self._turn = threading.Lock()
 
     def begin(self) -> None:
         """Say that the process has just started and no call runs."""
@@ -57,17 +61,31 @@ class CallWatch:
 
     @contextmanager
     def calling(self, token: int) -> Iterator[None]:
-        """Say that a call runs, while it does. Not to be nested.
+        """Say that a call runs, while it does. Any number of threads may.
 
         Args:
             token: number of the token it goes to, below `TOKENS`.
         """
-        self._words[_TOKEN] = token
-        self._words[_START] = self._clock_ns()
+        with self._turn:
+            call = self._clock_ns(), token
+            self._running.append(call)
+            self._show_oldest()
         try:
             yield
         finally:
-            self._words[_START] = 0
+            with self._turn:
+                self._running.remove(call)
+                self._show_oldest()
+
+    def _show_oldest(self) -> None:
+        begun, token = self._running[0] if self._running else (0, 0)
+        if begun == self._words[_START]:
+            return
+        # Never the start of one call with the token of another.
+        self._words[_START] = 0
+        if begun:
+            self._words[_TOKEN] = token
+            self._words[_START] = begun
 
     def running_s(self, since_s: float = 0.0) -> float:
         """How long the running call has taken.

@@ -61,6 +61,10 @@ class HsmSettings(Section):
     softhsm_conf: Path | None = None
     """The module's own configuration file, where the profile has a `config_env`
     (SoftHSM: `SOFTHSM2_CONF`)."""
+    sessions: int = Field(default=1, ge=1, le=64)
+    """Sessions of each token that a worker process has open, and so how many calls
+    it makes at once. More than one needs a module that several threads may call
+    (`quirks.several_threads` of the profile; see docs/hsm.md, "Several sessions")."""
     keep_alive_s: Seconds = 60
     """Time between two test signatures of an idle worker, in seconds."""
     group_ms: int = Field(default=50, ge=1, le=5_000)

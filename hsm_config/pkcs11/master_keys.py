@@ -42,7 +42,9 @@ class MasterKeys:
         Raises:
             PKCS11Error: the search failed.
         """
-        keys = search(self._session, {Attribute.CLASS: ObjectClass.SECRET_KEY})
+        # Of the token alone: another session's W may be gone before it is looked at.
+        wanted = {Attribute.CLASS: ObjectClass.SECRET_KEY, Attribute.TOKEN: True}
+        keys = search(self._session, wanted)
         labels = (_LABEL.fullmatch(_label(key)) for key in keys)
         return tuple(sorted({int(label[1]) for label in labels if label}))
 

@@ -1,12 +1,14 @@
 """Loading a PKCS#11 module, finding a token, logging in.
 
-Everything here blocks and belongs in the one thread of its process that calls
-the module: PKCS#11 modules are started without mutexes (see docs/hsm.md).
+Everything here blocks, and belongs in the one thread of its process that calls
+the module, which is started without mutexes; or, where `hsm.sessions` is more than
+1, in several, of which one alone starts, ends and logs in (see docs/hsm.md).
 """
 
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -28,9 +30,10 @@ from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
 from appliance.domain.keys import TokenRole
 from appliance.settings import HsmSettings, SettingsError, TokenSettings
 from hsm_config.pkcs11.pin import Pin
+from hsm_config.pkcs11.raw_pkcs11 import LockingLibrary
 from hsm_config.pkcs11.softhsm_files import keep_token_files, login_turn
 from hsm_config.pkcs11.templates import ExplicitTemplates
-from hsm_config.profile import HsmProfile
+from hsm_config.profile import HsmProfile, refuse_sessions
 
 _log = structlog.get_logger(__name__)
 Library: TypeAlias = lib
@@ -111,15 +114,26 @@ def start(hsm: HsmSettings, profile: HsmProfile) -> Library:
         The library; `stop` ends it.
 
     Raises:
-        SettingsError: there is no module.
+        SettingsError: there is no module, or it serves one session alone.
         PKCS11Error: it does not start.
     """
     path = module_path(hsm, profile)
+    refuse_sessions(hsm, profile)
     if profile.config_env and hsm.softhsm_conf is not None:
         # Read by the module at each C_Initialize.
         os.environ[profile.config_env] = str(hsm.softhsm_conf)
     _mend_tokens(hsm, profile)
-    return pkcs11.lib(str(path))
+    if hsm.sessions == 1:
+        return pkcs11.lib(str(path))
+    library = _locking(str(path))
+    library.initialize()
+    return library
+
+
+@lru_cache
+def _locking(path: str) -> Library:
+    """A module for several threads, loaded once and then kept, as the binding does."""
+    return LockingLibrary(path)
 
 
 @contextmanager
@@ -237,6 +251,20 @@ def log_in(token: pkcs11.Token, pin: Pin) -> pkcs11.Session:
     except _PIN_ERRORS as exc:
         refusal = f"token {token.label}: {describe(exc)}"
     raise PinRefusedError(refusal)
+
+
+def open_beside(session: pkcs11.Session) -> pkcs11.Session:
+    """One more read-write session of a token that this process is logged in to.
+
+    Closing it does not log the process out, as closing `session` would.
+
+    Args:
+        session: of `log_in`.
+
+    Raises:
+        PKCS11Error: the token does not open it.
+    """
+    return session.token.open(rw=True, attribute_mapper=ExplicitTemplates())
 
 
 def describe(exc: PKCS11Error) -> str:

@@ -5,10 +5,11 @@ always read to its end: the binding closes a half-read one whenever Python
 frees it, in whatever thread that happens.
 """
 
+from collections.abc import Mapping
 from typing import Final, TypeVar
 
 import pkcs11
-from pkcs11 import Attribute, ObjectClass
+from pkcs11 import Attribute
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError, KeyNotFoundError
 from appliance.domain.keys import KeyAlgorithm, KeyReference, TokenRole
@@ -60,7 +61,8 @@ def find_label(session: pkcs11.Session, label: str) -> list[pkcs11.Object]:
 
 
 def search(
-    session: pkcs11.Session, wanted: dict[Attribute, bytes | str | ObjectClass]
+    session: pkcs11.Session,
+    wanted: Mapping[Attribute, object],
 ) -> list[pkcs11.Object]:
     """Search to the end, on a session that answers.
 
@@ -68,7 +70,7 @@ def search(
     that on stderr; asking for a random byte first fails properly.
     """
     session.generate_random(8)
-    return list(session.get_objects(wanted))
+    return list(session.get_objects(dict(wanted)))
 
 
 def private_key(session: pkcs11.Session, cka_id: bytes) -> pkcs11.PrivateKey:

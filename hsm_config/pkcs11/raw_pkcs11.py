@@ -1,11 +1,12 @@
-"""The few PKCS#11 calls that one use of a wrapped key needs, and no others.
+"""The few PKCS#11 calls that are made past the binding, and no others.
 
-The binding asks a token for ten attributes of each key that it unwraps, and makes
-a Python class by them; for two keys that live a millisecond that is half as long
-as the signature itself. Here a key is its handle. All else is the binding's:
-it has loaded and initialised the module, opened the session and logged in.
+Those that one use of a wrapped key needs: the binding asks a token for ten attributes
+of each key that it unwraps, and makes a Python class by them; for two keys that live a
+millisecond that is half as long as the signature itself. Here a key is its handle. And
+the start and end of a module that several threads call (`LockingLibrary`): the
+binding's own start tells it that one thread will. All else is the binding's.
 
-Source: PKCS#11 v2.40, 5.7, 5.11, 5.14.
+Source: PKCS#11 v2.40, 5.4, 5.7, 5.11, 5.14.
 """
 
 import ctypes
@@ -15,17 +16,21 @@ from typing import Any, ClassVar, Final, NamedTuple, cast
 
 import pkcs11
 from pkcs11 import Mechanism
+from pkcs11._pkcs11 import lib
 from pkcs11.mechanisms import GCMParams
 
-from hsm_config.pkcs11.module import Library
+from appliance.settings import SettingsError
 from hsm_config.pkcs11.return_values import error_of
 from hsm_config.pkcs11.templates import ExplicitTemplates, Template
 
 _LONGEST_SIGNATURE: Final = 1024
 """Bytes of the room for a value: RSA with 8192 bits."""
 _FUNCTIONS: Final = 68
+_INITIALIZE, _FINALIZE = 0, 1
 _DESTROY_OBJECT, _SIGN_INIT, _SIGN, _UNWRAP_KEY = 22, 42, 43, 61
 """Places in CK_FUNCTION_LIST. Source: PKCS#11 v2.40, appendix C; pkcs11f.h."""
+_OS_LOCKING_OK: Final = 2
+_CANT_LOCK: Final = 0x0A
 
 
 class _Attribute(Structure):
@@ -50,6 +55,16 @@ class _GcmParameters(Structure):
         ("aad", c_char_p),
         ("aad_length", c_ulong),
         ("tag_bits", c_ulong),
+    ]
+
+
+class _InitializeArguments(Structure):
+    """CK_C_INITIALIZE_ARGS. Source: PKCS#11 v2.40, 3.7."""
+
+    _fields_: ClassVar = [
+        ("mutexes", c_void_p * 4),
+        ("flags", c_ulong),
+        ("reserved", c_void_p),
     ]
 
 
@@ -89,6 +104,8 @@ class PackedTemplate:
 class _Functions(NamedTuple):
     """A module's functions."""
 
+    initialize: Any
+    finalize: Any
     unwrap: Any
     sign_init: Any
     sign: Any
@@ -97,7 +114,7 @@ class _Functions(NamedTuple):
 
 @lru_cache
 def _functions(module: str) -> _Functions:
-    """The functions of a module that the binding has loaded; found once.
+    """The functions of a module that the binding has loaded, too; found once.
 
     Args:
         module: its path.
@@ -112,17 +129,73 @@ def _functions(module: str) -> _Functions:
 
     def function(place: int, *arguments: Any) -> Any:
         # The GIL is let go of during each call, as the binding does.
-        return ctypes.CFUNCTYPE(c_ulong, c_ulong, *arguments)(table[place])
+        return ctypes.CFUNCTYPE(c_ulong, *arguments)(table[place])
 
     return _Functions(
+        initialize=function(_INITIALIZE, POINTER(_InitializeArguments)),
+        finalize=function(_FINALIZE, c_void_p),
         unwrap=function(
             _UNWRAP_KEY,
-            mechanism, c_ulong, c_char_p, c_ulong, attribute, c_ulong, number,
+            c_ulong, mechanism, c_ulong, c_char_p, c_ulong, attribute, c_ulong, number,
         ),
-        sign_init=function(_SIGN_INIT, mechanism, c_ulong),
-        sign=function(_SIGN, c_char_p, c_ulong, c_char_p, number),
-        destroy=function(_DESTROY_OBJECT, c_ulong),
+        sign_init=function(_SIGN_INIT, c_ulong, mechanism, c_ulong),
+        sign=function(_SIGN, c_ulong, c_char_p, c_ulong, c_char_p, number),
+        destroy=function(_DESTROY_OBJECT, c_ulong, c_ulong),
     )  # fmt: skip
+
+
+class LockingLibrary(lib):
+    """A module that is started with CKF_OS_LOCKING_OK, for several threads.
+
+    The binding knows C_Initialize(NULL) alone, by which a module may leave its
+    mutexes out. It keeps in a word that is not to be written from here whether the
+    module runs; so all that reads or sets that word is replaced.
+
+    Args:
+        so: the module's path.
+
+    Raises:
+        SettingsError: the module cannot lock.
+        PKCS11Error: it does not start.
+    """
+
+    _runs = False
+
+    @property
+    def initialized(self) -> bool:  # type: ignore[override]  # read-only there, too
+        """Whether it runs."""
+        return self._runs
+
+    def initialize(self) -> None:
+        """C_Initialize, unless it runs.
+
+        Raises:
+            SettingsError: the module cannot lock.
+            PKCS11Error: it does not start.
+        """
+        if self._runs:
+            return
+        arguments = _InitializeArguments(flags=_OS_LOCKING_OK)
+        value = _functions(self.so).initialize(arguments)
+        if value == _CANT_LOCK:
+            msg = f"hsm.sessions: {self.so} cannot be called by several threads"
+            raise SettingsError(f"{msg} (CKR_CANT_LOCK); set 1")
+        if value:
+            raise error_of(value)
+        self._runs = True
+
+    def finalize(self) -> None:
+        """C_Finalize, if it runs.
+
+        Raises:
+            PKCS11Error: the module failed; it counts as ended.
+        """
+        if not self._runs:
+            return
+        self._runs = False
+        value = _functions(self.so).finalize(None)
+        if value:
+            raise error_of(value)
 
 
 class SessionCalls:
@@ -133,7 +206,7 @@ class SessionCalls:
         session: logged in.
     """
 
-    def __init__(self, library: Library, session: pkcs11.Session) -> None:
+    def __init__(self, library: lib, session: pkcs11.Session) -> None:
         self._functions = _functions(library.so)
         # The binding's stubs know of no handle, its sessions have one.
         self._session: int = cast(Any, session).handle

@@ -6,6 +6,7 @@ where it fails.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -34,6 +35,7 @@ from hsm_config.pkcs11.module import (
     log_in,
     members,
     module_path,
+    open_beside,
     opened,
 )
 from hsm_config.pkcs11.pin import AskPin, Pin, obtain_pin, pin_whence
@@ -228,9 +230,23 @@ def _log_in(
         run.report.add(f"PIN {called}", reason_of(exc), Mark.BAD)
         return None
     run.report.add(f"PIN {called}", f"right; from {pin_whence(wanted)}")
+    run.line(f"sessions {called}", lambda: _sessions(own, session))
     if known:
         run.pins[role] = pin
     return session
+
+
+def _sessions(hsm: HsmSettings, session: pkcs11.Session) -> str:
+    """Open as many sessions as a worker process does, and close them again.
+
+    Raises:
+        PKCS11Error: the token does not open so many.
+    """
+    with ExitStack() as opened_beside:
+        for _ in range(hsm.sessions - 1):
+            opened_beside.callback(open_beside(session).close)
+    threads = "one thread" if hsm.sessions == 1 else "CKF_OS_LOCKING_OK"
+    return f"{hsm.sessions} in each worker process ({threads})"
 
 
 def _mechanisms(run: _Check, token: pkcs11.Token, role: TokenRole) -> str:

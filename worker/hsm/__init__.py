@@ -1,1 +1,1 @@
-"""The HSM as workers use it: sessions, the one thread, keys, and what heals."""
+"""The HSM as workers use it: sessions, the threads, keys, and what heals."""

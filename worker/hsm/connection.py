@@ -1,19 +1,17 @@
-"""The PKCS#11 side of an `HsmSession`: one token, logged in.
+"""The PKCS#11 side of an `HsmSession`: one session of a token, logged in.
 
-Every method runs in the one HSM thread. No exception of the binding leaves it:
-a traceback holds handles whose release calls the module, and it might be freed
-in another thread.
+Every method runs in an HSM thread, and one thread at a time uses a session. No
+exception of the binding leaves it: a traceback holds handles whose release calls the
+module, and it might be freed in another thread.
 """
 
 import secrets
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import pkcs11
-import structlog
 from pkcs11 import exceptions as p11
 
 from appliance.core import metrics
@@ -21,7 +19,6 @@ from appliance.domain.errors import (
     ErrorCode,
     HsmRefusedError,
     HsmUnavailableError,
-    KeyNotFoundError,
 )
 from appliance.domain.keys import (
     DigestAlgorithm,
@@ -38,14 +35,7 @@ from hsm_config.pkcs11 import objects, signatures
 from hsm_config.pkcs11.errors import HsmFault, classify
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError, Wrapping
 from hsm_config.pkcs11.master_keys import MasterKeys
-from hsm_config.pkcs11.module import (
-    PinRefusedError,
-    describe,
-    find_token,
-    log_in,
-    login_refusal,
-    starting,
-)
+from hsm_config.pkcs11.module import describe
 from hsm_config.pkcs11.pin import Pin
 from hsm_config.pkcs11.raw_pkcs11 import SessionCalls
 from hsm_config.pkcs11.unwrap_and_sign import OneUse
@@ -53,7 +43,6 @@ from hsm_config.profile import HsmProfile
 from worker.hsm.module import HsmModule
 
 _T = TypeVar("_T")
-_log: Final = structlog.get_logger(__name__)
 
 
 class HsmStatus(StrEnum):
@@ -97,106 +86,43 @@ class HsmToken:
 
 
 class HsmConnection:
-    """One token's session, and handles of keys used before.
+    """One session of a token, and handles of keys used before.
 
     Args:
         token: which.
         module: that it is reached through.
         watch: told of each call, for whoever ends calls that hang.
+        beside: the connections of the token, itself among them once all are made.
     """
 
-    def __init__(self, token: HsmToken, module: HsmModule, watch: CallWatch) -> None:
+    def __init__(
+        self,
+        token: HsmToken,
+        module: HsmModule,
+        watch: CallWatch,
+        beside: Sequence["HsmConnection"],
+    ) -> None:
         self.token = token
         self.module = module
         self._watch = watch
+        self._beside = beside
+        self.last_use = 0.0
+        """Monotonic time of the last call, in seconds."""
         self._session: pkcs11.Session | None = None
         self._keys: dict[KeyReference, pkcs11.PrivateKey] = {}
         self._masters: MasterKeys | None = None
         self._one_use: OneUse | None = None
-        module.join(self)
-        self.status = HsmStatus.UNAVAILABLE
-        """Of its breaker; `HsmThread` sets it by `mark`."""
-        self.reason = "not started"
-        self.last_use = 0.0
-        """Monotonic time of the last call, in seconds."""
-        self.vain_until = 0.0
-        """Monotonic time; until then no start is made for a missing key."""
-
-    def mark(self, status: HsmStatus, reason: str) -> None:
-        """Open its breaker, or close it, and say so where that is news."""
-        if (status, reason) != (self.status, self.reason):
-            label = self.token.label
-            if status is HsmStatus.READY:
-                _log.info("hsm.ready", token=label, was=self.reason)
-            else:
-                fault = HsmFault.PIN if status is HsmStatus.PIN else HsmFault.DEVICE
-                metrics.count_hsm_fault(self.token.role.value, fault.value)
-                _log.error(
-                    "hsm.unavailable", token=label, status=status.value, reason=reason
-                )
-        self.status, self.reason = status, reason
 
     @property
     def is_connected(self) -> bool:
         """Whether it has a session, as far as it knows."""
         return self._session is not None
 
-    def connect(self, tries: int, *, anew: bool) -> None:
-        """Find the token, log in, and make a test signature.
+    def hold(self, session: pkcs11.Session) -> None:
+        """Use a session, of a token that this process is logged in to."""
+        self._session = session
 
-        A start is tried again after a moment, for many processes starting at
-        once disturb each other; a PIN never is.
-
-        Args:
-            tries: at least 1.
-            anew: start the module anew first; each further try does.
-
-        Raises:
-            SessionLostError: it does not start, or the token or our own key in
-                it is away.
-            PinRefusedError: the token refuses its PIN.
-            HsmRefusedError: two tokens share a label.
-            SettingsError: there is no module.
-        """
-        for attempt in range(1, tries + 1):
-            with starting(self.token.hsm, self.token.profile):
-                reason = self._open(anew=anew or attempt > 1)
-            if reason is None:
-                return
-            if attempt < tries:
-                # Jitter, so that those that collided do not meet again.
-                time.sleep((20 * attempt + secrets.randbelow(40 * attempt)) / 1000)
-        self.forget_all()
-        raise SessionLostError(reason or "", HsmFault.DEVICE)
-
-    def _open(self, *, anew: bool) -> str | None:
-        """Log in and sign once; the reason when it failed.
-
-        Raises:
-            PinRefusedError: the token refuses its PIN, or would rather not be
-                asked.
-        """
-        self.forget_all()
-        try:
-            with self._watch.calling(self.token.number):
-                library = self.module.library
-                if anew or library is None:
-                    library = self.module.restart()
-                token = find_token(library, self.token.label)
-                refusal = login_refusal(token.flags)
-                if refusal is not None:
-                    msg = f"token {token.label}: {refusal}"
-                    raise PinRefusedError(msg)
-                self._session = log_in(token, self.token.pin)
-                self._see_own_keys()
-                self.exercise()
-        except p11.PKCS11Error as exc:
-            return describe(exc)
-        except KeyNotFoundError as exc:
-            return f"{exc.reason}; did `rubrica hsm init` run to its end?"
-        return None
-
-    def _see_own_keys(self) -> None:
+    def see_own_keys(self) -> None:
         """Look up what `rubrica hsm init` made on firma besides the test key.
 
         Raises:
@@ -401,4 +327,5 @@ class HsmConnection:
 
     def forget(self, ref: KeyReference) -> None:
         """Forget a handle, before its key is destroyed or made."""
-        self._keys.pop(ref, None)
+        for one in self._beside:
+            one._keys.pop(ref, None)  # noqa: SLF001 (our own kind)

@@ -1,4 +1,6 @@
-"""The one thread that calls the HSM, and the breakers before its tokens.
+"""The threads that call the HSM, and the breakers before its tokens.
+
+There is one, or as many as `hsm.sessions` says; each uses a session of its own.
 
 A lost session is healed by starting anew and doing the work once more. When that
 fails, or the device is away, the work goes to the next member that holds the same
@@ -31,6 +33,7 @@ from hsm_config.pkcs11.errors import HsmFault
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError
 from worker.hsm.connection import HsmConnection, HsmStatus, SessionLostError
 from worker.hsm.reconnect import HsmStarts
+from worker.hsm.token_sessions import TokenSessions
 
 _T = TypeVar("_T")
 
@@ -40,8 +43,8 @@ PROBE_S: Final = 5.0
 """Time between two tries to reach a token that is away, in seconds."""
 
 
-class HsmThread:
-    """Runs work on connections, in one thread of one process.
+class HsmThreads:
+    """Runs work on the tokens of one process, in as many threads as they have sessions.
 
     Args:
         connections: made, not yet connected; those of one role in the order in
@@ -53,7 +56,7 @@ class HsmThread:
 
     def __init__(
         self,
-        connections: Sequence[HsmConnection],
+        connections: Sequence[TokenSessions],
         watch: CallWatch,
         keep_alive_s: float,
         probe_s: float,
@@ -65,7 +68,9 @@ class HsmThread:
         self._probe_s = probe_s
         self._is_open = False
         self._pid = os.getpid()
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="hsm")
+        self._executor = ThreadPoolExecutor(
+            connections[0].token.hsm.sessions, thread_name_prefix="hsm"
+        )
         self._keeping: asyncio.Task[None] | None = None
 
     # On the event loop.
@@ -94,7 +99,7 @@ class HsmThread:
         self._keeping = asyncio.create_task(self._keep(), name="hsm-watch")
 
     async def stop(self) -> None:
-        """Stop watching, finish what runs, log out, end the thread.
+        """Stop watching, finish what runs and waits, log out, end the threads.
 
         Raises:
             HsmUnavailableError: another process started it.
@@ -104,11 +109,10 @@ class HsmThread:
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait({self._keeping})
-        await self._in_thread(self._stop_modules)
-        self._executor.shutdown()
+        await asyncio.to_thread(self._end)
 
     async def call(self, work: Callable[[HsmConnection], _T], role: TokenRole) -> _T:
-        """Do some work in the thread, unless the breakers are open.
+        """Do some work in a thread, unless the breakers are open.
 
         Args:
             work: may run more than once, each time on a fresh connection or on
@@ -137,13 +141,13 @@ class HsmThread:
                 metrics.HSM_FAULTS.labels(role.value, fault.value)
             ready = self.status(role) is HsmStatus.READY
             metrics.HSM_READY.labels(role.value).set(ready)
-            connected = [one for one in self._of(role) if one.is_connected]
-            metrics.HSM_SESSIONS.labels(role.value).set(len(connected))
+            sessions = sum(one.open_sessions for one in self._of(role))
+            metrics.HSM_SESSIONS.labels(role.value).set(sessions)
 
     def _own(self) -> None:
         """Only the process that opened a session may use it.
 
-        A forked child has no HSM thread and, with some modules, the login.
+        A forked child has none of the HSM threads and, with some modules, the login.
 
         Raises:
             HsmUnavailableError: this is another one.
@@ -153,7 +157,7 @@ class HsmThread:
             raise HsmUnavailableError(msg)
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        # The thread's lines name what it is done for, as the caller's do.
+        # A thread's lines name what it is done for, as the caller's do.
         run = contextvars.copy_context().run
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, run, work)
@@ -168,9 +172,9 @@ class HsmThread:
                 with suppress(ApplianceError):
                     await self._in_thread(lambda one=one: self._look_after(one))  # type: ignore[misc]  # bound now
 
-    # In the HSM thread.
+    # In an HSM thread.
 
-    def _of(self, role: TokenRole) -> list[HsmConnection]:
+    def _of(self, role: TokenRole) -> list[TokenSessions]:
         return [one for one in self._connections if one.token.role is role]
 
     def _attempt(self, work: Callable[[HsmConnection], _T], role: TokenRole) -> _T:
@@ -196,7 +200,12 @@ class HsmThread:
         raise HsmUnavailableError(self.reason(role))
 
     def _attempt_on(
-        self, one: HsmConnection, work: Callable[[HsmConnection], _T], *, has_peer: bool
+        self,
+        one: TokenSessions,
+        work: Callable[[HsmConnection], _T],
+        *,
+        has_peer: bool,
+        idlest: bool = False,
     ) -> _T:
         """Do some work; when its session was lost, start anew and repeat once.
 
@@ -205,27 +214,38 @@ class HsmThread:
             work: what.
             has_peer: another member can do it; a device that is away is not
                 waited for then.
+            idlest: in the session that has been idle longest.
 
         Raises:
             HsmUnavailableError: the breaker opened.
             SessionLostError: lost again, on a fresh connection.
             KeyNotFoundError: it is not there on a fresh connection either.
         """
-        one.last_use = time.monotonic()
-        try:
-            return one.run(work)
-        except SessionLostError as exc:
-            if has_peer and exc.fault is HsmFault.DEVICE:
-                one.mark(HsmStatus.UNAVAILABLE, exc.reason)
-                raise
-        except (KeyNotFoundError, DoesNotUnwrapError) as exc:
-            # A token that went away and came back shows no keys until the
-            # module is started anew, so "no such key" is not believed yet; nor
-            # is "does not open", for which modules have but vague codes.
-            if isinstance(exc, KeyNotFoundError) and self._is_believed(one):
-                raise
+        with one.module.inside() as start:
+            try:
+                return one.run(work, idlest=idlest)
+            except SessionLostError as exc:
+                if has_peer and exc.fault is HsmFault.DEVICE:
+                    one.mark(HsmStatus.UNAVAILABLE, exc.reason)
+                    raise
+            except (KeyNotFoundError, DoesNotUnwrapError) as exc:
+                # A token that went away and came back shows no keys until the
+                # module is started anew, so "no such key" is not believed yet; nor
+                # is "does not open", for which modules have but vague codes.
+                if isinstance(exc, KeyNotFoundError) and self._is_believed(one):
+                    raise
         tries = 1 if has_peer else one.token.profile.quirks.start_tries
-        self._starts.connect(one, tries, anew=True)
+        self._starts.connect_anew(one, tries, start)
+        with one.module.inside():
+            return self._once_more(one, work)
+
+    def _once_more(self, one: TokenSessions, work: Callable[[HsmConnection], _T]) -> _T:
+        """Do some work on a fresh connection, whose answer is believed.
+
+        Raises:
+            SessionLostError: lost again; the breaker opened.
+            KeyNotFoundError: it is not there.
+        """
         try:
             return one.run(work)
         except SessionLostError as exc:
@@ -235,7 +255,7 @@ class HsmThread:
             one.vain_until = time.monotonic() + _VAIN_S
             raise
 
-    def _is_believed(self, one: HsmConnection) -> bool:
+    def _is_believed(self, one: TokenSessions) -> bool:
         """Whether a key that is missing is so, and another start would be in vain.
 
         One was a moment ago, and the token still shows what is never missing. Each
@@ -249,25 +269,29 @@ class HsmThread:
             return False
         return True
 
-    def _look_after(self, one: HsmConnection) -> None:
+    def _look_after(self, one: TokenSessions) -> None:
         """Probe a token that is away, or keep an idle one alive.
 
         Raises:
             ApplianceError: it is still away, or is now.
         """
-        idle_s = time.monotonic() - one.last_use
         if one.status is HsmStatus.UNAVAILABLE and not self._starts.rests(one):
             # The others of the process shall not suffer from it: first without
             # starting anew what they use too, and then only once.
             served = any(peer.status is HsmStatus.READY for peer in self._connections)
             tries = 2 if served else one.token.profile.quirks.start_tries
             self._starts.connect(one, tries, anew=not served)
-        elif one.status is HsmStatus.READY and idle_s >= self._keep_alive_s:
-            self._attempt_on(one, HsmConnection.exercise, has_peer=False)
+        for _ in range(one.open_sessions):
+            if one.status is HsmStatus.READY and one.idle_s >= self._keep_alive_s:
+                work = HsmConnection.exercise
+                self._attempt_on(one, work, has_peer=False, idlest=True)
 
-    def _stop_modules(self) -> None:
+    def _end(self) -> None:
+        """Wait for the threads' last work, then end the modules."""
+        self._executor.shutdown()
         for module in self._modules.values():
-            module.stop()
+            with module.alone():
+                module.stop()
 
 
 @contextmanager

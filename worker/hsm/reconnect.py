@@ -1,7 +1,8 @@
 """Starts of the tokens' modules: who is connected, and what a failed start means.
 
 Each closes the breaker of its token or opens it. Tokens that share a module are
-disconnected by its new start, and are connected again with it.
+disconnected by its new start, and are connected again with it. Whoever starts or
+logs in is alone in the module, whatever the number of threads.
 
 A token is left alone for a while after a call to it hung. Each further hang costs the
 whole process, and with it the tokens that work; so the next start begins without that
@@ -20,7 +21,8 @@ from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import SettingsError
 from hsm_config.pkcs11.errors import HsmFault
 from hsm_config.pkcs11.module import PinRefusedError
-from worker.hsm.connection import HsmConnection, HsmStatus
+from worker.hsm.connection import HsmStatus
+from worker.hsm.token_sessions import TokenSessions
 
 _REST_S: Final = 60.0
 """After the first hang, in seconds; it doubles with each further one."""
@@ -28,14 +30,14 @@ _MOST_REST_S: Final = 900.0
 
 
 class HsmStarts:
-    """Connects the tokens of one process, in its HSM thread.
+    """Connects the tokens of one process, in its HSM threads.
 
     Args:
         connections: all of them, not yet connected.
         watch: tells at which tokens calls of an earlier start hung.
     """
 
-    def __init__(self, connections: Sequence[HsmConnection], watch: CallWatch) -> None:
+    def __init__(self, connections: Sequence[TokenSessions], watch: CallWatch) -> None:
         self._connections = connections
         self._watch = watch
 
@@ -62,7 +64,7 @@ class HsmStarts:
             hung = metrics.HSM_FAULTS.labels(one.token.role.value, HsmFault.HANG.value)
             hung.inc(self._watch.ever(one.token.number))
 
-    def rests(self, one: HsmConnection) -> bool:
+    def rests(self, one: TokenSessions) -> bool:
         """Whether a token is left alone for now, after calls to it hung.
 
         Args:
@@ -90,11 +92,43 @@ class HsmStarts:
             not times or before_s < at_s for times, before_s in of_peers
         )
 
-    def connect(self, one: HsmConnection, tries: int, *, anew: bool) -> None:
-        """Connect a token, and close its breaker or open it.
+    def connect(self, one: TokenSessions, tries: int, *, anew: bool) -> None:
+        """Connect a token whose breaker is open, and close that or leave it open.
 
         Raises:
-            HsmUnavailableError: it opened.
+            HsmUnavailableError: it stays open.
+            PinRefusedError: it latched.
+        """
+        with one.module.alone():
+            # Another thread may have been quicker, and a PIN is tried once.
+            if one.status is HsmStatus.PIN:
+                raise HsmUnavailableError(one.reason)
+            if one.status is HsmStatus.UNAVAILABLE:
+                self._connect(one, tries, anew=anew)
+
+    def connect_anew(self, one: TokenSessions, tries: int, lost: int) -> None:
+        """Start anew what was found lost, unless another thread has done so since.
+
+        Args:
+            one: the token whose session it was.
+            tries: at least 1.
+            lost: the module's `starts` when it was found lost.
+
+        Raises:
+            HsmUnavailableError: the breaker opened.
+            PinRefusedError: it latched.
+        """
+        with one.module.alone():
+            if one.status is not HsmStatus.READY:
+                raise HsmUnavailableError(one.reason)
+            if one.module.starts == lost:
+                self._connect(one, tries, anew=True)
+
+    def _connect(self, one: TokenSessions, tries: int, *, anew: bool) -> None:
+        """Connect a token, and whom that has disconnected.
+
+        Raises:
+            HsmUnavailableError: its breaker opened.
             PinRefusedError: it latched.
         """
         try:
@@ -102,7 +136,7 @@ class HsmStarts:
         finally:
             self._reconnect_siblings(one)
 
-    def _reconnect_siblings(self, one: HsmConnection) -> None:
+    def _reconnect_siblings(self, one: TokenSessions) -> None:
         """Reconnect whom a new start of the module has disconnected."""
         for other in self._connections:
             if (
@@ -113,7 +147,7 @@ class HsmStarts:
                 with suppress(HsmUnavailableError):
                     self._connect_alone(other, 1, anew=False)
 
-    def _connect_alone(self, one: HsmConnection, tries: int, *, anew: bool) -> None:
+    def _connect_alone(self, one: TokenSessions, tries: int, *, anew: bool) -> None:
         """Connect one token and no other.
 
         Raises:
@@ -137,5 +171,4 @@ class HsmStarts:
             one.mark(HsmStatus.UNAVAILABLE, reason)
             raise HsmUnavailableError(one.reason) from exc
         one.mark(HsmStatus.READY, "")
-        one.last_use = time.monotonic()
         self._watch.answered(one.token.number)

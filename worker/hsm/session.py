@@ -3,8 +3,9 @@
     async with HsmSession(settings.hsm, load_profile("softhsm2")) as session:
         signature = await session.sign(key, digest, SignatureScheme.RSA_PKCS1)
 
-One thread makes every PKCS#11 call, with one session a token; how a lost session
-heals, and when callers are told that the HSM is away, is `worker.hsm.executor`.
+Threads of its own make every PKCS#11 call: one, or as many as `hsm.sessions` says, each
+with a session a token. How a lost session heals, and when callers are told that the HSM
+is away, is `worker.hsm.executor`.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ from hsm_config.profile import HsmProfile
 from hsm_config.provisioning import generation, tsa_keys
 from hsm_config.provisioning.ca_certificates import HsmRsaPrivateKey, private_key_of
 from worker.hsm.connection import HsmConnection, HsmStatus
-from worker.hsm.executor import PROBE_S, HsmThread
+from worker.hsm.executor import PROBE_S, HsmThreads
 from worker.hsm.tokens import make_connections
 
 _T = TypeVar("_T")
@@ -65,7 +66,7 @@ class HsmSession:
     """The HSM's tokens, opened: signs, and keeps keys in them.
 
     What a call takes and returns is plain data: no handle of the binding leaves the
-    HSM's thread.
+    HSM's threads.
 
     Args:
         hsm: the installation's HSM.
@@ -94,8 +95,9 @@ class HsmSession:
         self._environment = environment
         self._number = number
         self._probe_s = probe_s
-        self._thread: HsmThread | None = None
-        self._long_calls = asyncio.Semaphore(1)
+        self._thread: HsmThreads | None = None
+        # Of several sessions one is left to who has a single digest.
+        self._long_calls = asyncio.Semaphore(max(1, hsm.sessions - 1))
         self._group_s = hsm.group_ms / 1000
         self._signature_s = _FIRST_S
 
@@ -141,13 +143,13 @@ class HsmSession:
         connections = make_connections(
             self._hsm, self._profile, self._environment, self._number, self._watch
         )
-        self._thread = HsmThread(
+        self._thread = HsmThreads(
             connections, self._watch, self._hsm.keep_alive_s, self._probe_s
         )
         await self._thread.start()
 
     async def close(self) -> None:
-        """Stop watching, finish what runs, log out, end the thread.
+        """Stop watching, finish what runs, log out, end the threads.
 
         Raises:
             HsmUnavailableError: another process opened it.
@@ -428,7 +430,7 @@ class HsmSession:
     async def with_private_key(
         self, ref: KeyReference, use: Callable[[HsmRsaPrivateKey], _T]
     ) -> _T:
-        """Hand a key to one of pyca's builders, in the HSM thread.
+        """Hand a key to one of pyca's builders, in an HSM thread.
 
         Args:
             ref: the key.
@@ -485,7 +487,7 @@ class HsmSession:
         work: Callable[[HsmConnection], _T],
         role: TokenRole = TokenRole.FIRMA,
     ) -> _T:
-        """Do some work in the HSM thread; it may run twice, or on another member.
+        """Do some work in an HSM thread; it may run twice, or on another member.
 
         Args:
             work: on a connection to a token of that role.

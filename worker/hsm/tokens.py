@@ -10,11 +10,16 @@ from appliance.domain.keys import TokenRole
 from appliance.domain.vocab import Environment
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import HsmSettings, SettingsError
-from hsm_config.pkcs11.module import members, module_path, token_settings
+from hsm_config.pkcs11.module import (
+    members,
+    module_path,
+    token_settings,
+)
 from hsm_config.pkcs11.pin import obtain_pin
-from hsm_config.profile import HsmProfile
-from worker.hsm.connection import HsmConnection, HsmToken
+from hsm_config.profile import HsmProfile, refuse_sessions
+from worker.hsm.connection import HsmToken
 from worker.hsm.module import HsmModule
+from worker.hsm.token_sessions import TokenSessions
 
 
 def make_connections(
@@ -23,22 +28,24 @@ def make_connections(
     environment: Environment,
     number: int,
     watch: CallWatch,
-) -> list[HsmConnection]:
-    """Read the PINs and make a connection to each token, not yet connected.
+) -> list[TokenSessions]:
+    """Read the PINs and make what holds each token, not yet connected.
 
     Args:
         hsm: the installation's HSM.
         profile: its make.
         environment: in PROD, a PIN file open to others is refused.
         number: of the process among its kind, from 1.
-        watch: for the connections.
+        watch: for their calls.
 
     Returns:
         The members of firma, the preferred one first, then pki.
 
     Raises:
-        SettingsError: a PIN file or a module cannot be used.
+        SettingsError: a PIN file or a module cannot be used, or not by so many
+            threads.
     """
+    refuse_sessions(hsm, profile)
     modules: dict[Path, tuple[HsmSettings, HsmModule]] = {}
     connections = []
     for token_number, (role, label, own) in enumerate(_tokens(hsm)):
@@ -49,7 +56,7 @@ def make_connections(
             raise SettingsError(msg)
         pin = obtain_pin(token_settings(own, role), environment)
         token = HsmToken(token_number, role, label, pin, own, profile)
-        connections.append(HsmConnection(token, module, watch))
+        connections.append(TokenSessions(token, module, watch))
     pki = connections.pop()
     first = (number - 1) % len(connections)
     return [*connections[first:], *connections[:first], pki]

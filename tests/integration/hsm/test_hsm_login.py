@@ -17,7 +17,7 @@ from hsm_config.pkcs11.module import log_in
 from hsm_config.pkcs11.pin import Pin
 from tests.support.hsm.hsm_installation import KEY, HsmInstallation, lose_module
 from tests.support.processes.rubrica import run_rubrica
-from worker.hsm import connection
+from worker.hsm import token_sessions
 from worker.hsm.connection import HsmStatus
 
 PKCS1 = SignatureScheme.RSA_PKCS1
@@ -39,7 +39,7 @@ async def test_wrong_pin_is_tried_once(
         tried.append(token.label)
         return log_in(token, pin)
 
-    monkeypatch.setattr(connection, "log_in", counted)
+    monkeypatch.setattr(token_sessions, "log_in", counted)
     async with hsm_with_key.session(probe_s=0.05) as session:
         hsm_with_key.settings.hsm.firma.pin_file.write_text(f"{right}\n")
         await asyncio.sleep(0.5)

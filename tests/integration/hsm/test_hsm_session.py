@@ -253,7 +253,7 @@ async def test_token_that_came_back_blank_heals_inside_the_call(
     public = await session.public_key(KEY)
     thread = session._thread
     assert thread is not None
-    raw = thread._connections[0].session(TokenRole.FIRMA)
+    raw = thread._connections[0].first.session(TokenRole.FIRMA)
     hsm_with_key.tokens.rename(hsm_with_key.away)
     seen = await thread._in_thread(lambda: list(raw.get_objects()))
     hsm_with_key.away.rename(hsm_with_key.tokens)

@@ -26,6 +26,30 @@ with token.open(rw=True, user_pin=sys.argv[2]) as session:
 """
 
 
+TWO_THREADS = """\
+import sys, threading, pkcs11
+from hsm_config.pkcs11.raw_pkcs11 import LockingLibrary
+
+path, kind = sys.argv[1], sys.argv[3]
+library = LockingLibrary(path) if kind == "several" else pkcs11.lib(path)
+token = library.get_token(token_label="firma")
+first = token.open(rw=True, user_pin=sys.argv[2])
+sessions = [first, token.open(rw=True)]
+threads = [
+    threading.Thread(target=lambda each=each: list(each.get_objects()))
+    for each in sessions
+]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+library.finalize()
+library.reinitialize()
+library.finalize()
+print("ended", library.initialized)
+"""
+
+
 @pytest.fixture
 def shim(softhsm: SoftHsm) -> Pkcs11Shim:
     """A shim around a SoftHSM with one token."""
@@ -93,3 +117,31 @@ def test_abort_and_hang_are_what_they_say(softhsm: SoftHsm, shim: Pkcs11Shim) ->
         with pytest.raises(subprocess.TimeoutExpired):
             hanging.wait(0.5)
         hanging.kill()
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "words", "starts"),
+    [("several", 0, "ended False", (0, 2)), ("one", -6, "", (1, 0))],
+)
+def test_two_threads_need_a_start_for_several(
+    softhsm: SoftHsm,
+    shim: Pkcs11Shim,
+    kind: str,
+    status: int,
+    words: str,
+    starts: tuple[int, int],
+) -> None:
+    """C_Initialize(NULL) and two threads at once crash; a real one does some time."""
+    with shim.fault("C_FindObjectsInit", "delay", 500):
+        done = subprocess.run(
+            [sys.executable, "-c", TWO_THREADS, str(shim.path), PIN, kind],
+            env=softhsm.environment | shim.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert done.returncode == status, done
+    assert done.stdout.strip() == words
+    assert shim.starts() == starts

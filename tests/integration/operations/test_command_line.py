@@ -240,6 +240,19 @@ def test_files_that_hold_something_else_are_named(
     assert "profiles here: aws-cloudhsm, luna" in found["hsm.profile"]
 
 
+def test_sessions_that_the_make_does_not_serve_are_a_fault_of_the_settings(
+    settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`check-config` names the key of the profile; a trial's make serves several."""
+    given = settings.read_text("utf-8")
+
+    for profile, is_good in (("softhsm2", True), ("yubihsm2", False)):
+        words = f'[hsm]\nprofile = "{profile}"\nsessions = 4\n[hsm.firma]'
+        settings.write_text(given.replace("[hsm.firma]", words), "utf-8")
+        said = faults(settings, capsys).get("hsm.sessions", "")
+        assert ("quirks.several_threads" in said) is not is_good
+
+
 def test_bad_settings_exit_78_with_one_line(settings: Path) -> None:
     """The real command: one line on standard error, no trace, nothing else."""
     settings.write_text(GOOD + "[web]\nport = 80\n", encoding="utf-8")

@@ -182,6 +182,7 @@ class HsmInstallation:
         number: int = 1,
         module: Path | None = None,
         watch: CallWatch | None = None,
+        sessions: int = 1,
     ) -> HsmSession:
         """A session, not yet opened.
 
@@ -190,9 +191,12 @@ class HsmInstallation:
             number: as of `HsmSession`.
             module: instead of that of the settings, for a shim.
             watch: as of `HsmSession`.
+            sessions: the setting of that name.
         """
         hsm = self.settings.hsm
-        hsm = hsm.model_copy(update={"module": module or hsm.module})
+        hsm = hsm.model_copy(
+            update={"module": module or hsm.module, "sessions": sessions}
+        )
         return HsmSession(
             hsm, self.profile, probe_s=probe_s, number=number, watch=watch
         )

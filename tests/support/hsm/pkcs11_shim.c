@@ -11,17 +11,25 @@
              code   answer this CKR value and do nothing
              lose   do it, then answer this CKR value: the result is lost
              delay  wait so many milliseconds, then do it
+             play   wait so many milliseconds, then say that it was done: as an HSM
+                    that computes elsewhere, and for C_UnwrapKey, C_SignInit, C_Sign
+                    and C_DestroyObject alone. A signature has 256 bytes, all 1
              hang   never return
              abort  crash, as a segmentation fault in a module would
    counts  64-bit words, shared by all processes: calls by function (the order of
-           `names` below), then how often each rule was used
+           `names` below), then how often each rule was used, then how often it was
+           started for one thread, and for several (CKF_OS_LOCKING_OK)
    signed  one line a C_Sign: token, CKA_ID of the key in hex or `-`, data in hex
+
+   Started for one thread, it aborts as soon as two are inside at once, as the real
+   module would some time later.
 
    Built by tests/support/hsm/pkcs11_shim.py, which writes the rules. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,30 +46,49 @@ static const char *const names[FUNCTIONS] = {
     "C_GenerateKey", "C_GenerateKeyPair", "C_WrapKey", "C_UnwrapKey",
     "C_DestroyObject", "C_GetAttributeValue", "C_GenerateRandom" };
 
-enum { RULES = 4096, SESSIONS = 256, LABEL = 32, ID = 64 };
-struct shared { unsigned long calls[FUNCTIONS], used[RULES]; };
-struct session { CK_SESSION_HANDLE handle; char token[LABEL + 1], key[2 * ID + 1]; };
+enum { RULES = 4096, SESSIONS = 256, LABEL = 32, ID = 64, SIGNATURE = 256 };
+struct shared { unsigned long calls[FUNCTIONS], used[RULES], started[2]; };
+struct session { CK_SESSION_HANDLE handle; int played; char token[LABEL + 1], key[2 * ID + 1]; };
 
 static CK_FUNCTION_LIST own, *real;
 static struct shared *shared;
 static char rules_path[4096], signed_path[4096];
 static struct session sessions[SESSIONS];
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* of `sessions` */
+static int several, inside; /* threads: may they be many; how many are in a call */
 
 static struct session *of(CK_SESSION_HANDLE handle)
 {
-    for (int i = 0; i < SESSIONS; i++)
+    struct session *found = NULL;
+    pthread_mutex_lock(&turn);
+    for (int i = 0; i < SESSIONS && !found; i++)
         if (sessions[i].handle == handle && handle)
-            return &sessions[i];
-    return NULL;
+            found = &sessions[i];
+    pthread_mutex_unlock(&turn);
+    return found;
+}
+
+static void enter(void)
+{
+    if (__atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST) > 1 && !several) {
+        fputs("pkcs11_shim: two threads in a module that was started for one\n", stderr);
+        abort();
+    }
+}
+
+static CK_RV leave(CK_RV result)
+{
+    __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+    return result;
 }
 
 /* What the rules order for this call: a code to answer before it (`before`) or
-   after it (`after`), CKR_OK for none. */
-struct order { CK_RV before, after; };
+   after it (`after`), CKR_OK for none; or that it is not done at all (`played`). */
+struct order { CK_RV before, after; int played; };
 
 static struct order gate(int function, const char *token)
 {
-    struct order order = { CKR_OK, CKR_OK };
+    struct order order = { CKR_OK, CKR_OK, 0 };
     char name[64], at[64], action[16];
     long number, value, times;
     FILE *rules;
@@ -88,7 +115,10 @@ static struct order gate(int function, const char *token)
             order.after = value;
         else if (!strcmp(action, "delay"))
             usleep(value * 1000);
-        else if (!strcmp(action, "hang"))
+        else if (!strcmp(action, "play")) {
+            usleep(value * 1000);
+            order.played = 1;
+        } else if (!strcmp(action, "hang"))
             for (;;)
                 pause();
         else if (!strcmp(action, "abort"))
@@ -106,10 +136,11 @@ static struct order gate_in(int function, CK_SESSION_HANDLE handle)
 
 #define PASS(gated, call) \
     do { \
+        enter(); \
         struct order given = (gated); \
-        if (given.before != CKR_OK) return given.before; \
+        if (given.before != CKR_OK || given.played) return leave(given.before); \
         CK_RV result = (call); \
-        return given.after != CKR_OK ? given.after : result; \
+        return leave(given.after != CKR_OK ? given.after : result); \
     } while (0)
 
 static void hex(char *out, const unsigned char *in, unsigned long count)
@@ -125,6 +156,10 @@ struct nss_arguments { void *mutex[4]; CK_FLAGS flags; char *parameters; void *r
 static CK_RV initialize(void *arguments)
 {
     struct nss_arguments nss = { { 0 }, CKF_OS_LOCKING_OK, getenv("PKCS11_SHIM_PARAMS"), 0 };
+    CK_C_INITIALIZE_ARGS *given = arguments;
+    several = given && given->flags & CKF_OS_LOCKING_OK;
+    if (shared)
+        __atomic_fetch_add(&shared->started[several], 1, __ATOMIC_SEQ_CST);
     memset(sessions, 0, sizeof sessions);
     PASS(gate(INITIALIZE, "-"),
          real->C_Initialize(nss.parameters ? (void *)&nss : arguments));
@@ -135,8 +170,8 @@ static CK_RV get_slot_list(unsigned char present, CK_SLOT_ID *slots, unsigned lo
     PASS(gate(GETSLOTLIST, "-"), real->C_GetSlotList(present, slots, count));
 }
 
-static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application,
-                          CK_NOTIFY notify, CK_SESSION_HANDLE *handle)
+static CK_RV open_one(CK_SLOT_ID slot, CK_FLAGS flags, void *application,
+                      CK_NOTIFY notify, CK_SESSION_HANDLE *handle)
 {
     CK_TOKEN_INFO info;
     char token[LABEL + 1] = "-";
@@ -149,13 +184,22 @@ static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application,
     if (order.before != CKR_OK)
         return order.before;
     CK_RV result = real->C_OpenSession(slot, flags, application, notify, handle);
+    pthread_mutex_lock(&turn);
     for (int i = 0; result == CKR_OK && i < SESSIONS; i++)
         if (!sessions[i].handle || sessions[i].handle == *handle) {
             sessions[i].handle = *handle;
             strcpy(sessions[i].token, token);
             break;
         }
+    pthread_mutex_unlock(&turn);
     return order.after != CKR_OK ? order.after : result;
+}
+
+static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application,
+                          CK_NOTIFY notify, CK_SESSION_HANDLE *handle)
+{
+    enter();
+    return leave(open_one(slot, flags, application, notify, handle));
 }
 
 static CK_RV close_session(CK_SESSION_HANDLE handle)
@@ -185,14 +229,31 @@ static CK_RV sign_init(CK_SESSION_HANDLE s, CK_MECHANISM *m, CK_OBJECT_HANDLE ke
         if (real->C_GetAttributeValue(s, key, &wanted, 1) == CKR_OK && wanted.ulValueLen <= ID)
             hex(session->key, id, wanted.ulValueLen);
     }
-    PASS(gate_in(SIGNINIT, s), real->C_SignInit(s, m, key));
+    enter();
+    struct order order = gate_in(SIGNINIT, s);
+    if (session)
+        session->played = order.played;
+    if (order.before != CKR_OK || order.played)
+        return leave(order.before);
+    CK_RV result = real->C_SignInit(s, m, key);
+    return leave(order.after != CKR_OK ? order.after : result);
 }
 
-static CK_RV sign(CK_SESSION_HANDLE s, unsigned char *data, unsigned long count,
-                  unsigned char *signature, unsigned long *length)
+static CK_RV play_signature(unsigned char *signature, unsigned long *length)
+{
+    if (signature)
+        memset(signature, 1, SIGNATURE);
+    *length = SIGNATURE;
+    return CKR_OK;
+}
+
+static CK_RV sign_one(CK_SESSION_HANDLE s, unsigned char *data, unsigned long count,
+                      unsigned char *signature, unsigned long *length)
 {
     struct session *session = of(s);
     char text[1024], line[2048];
+    if (!signature && session && session->played)
+        return play_signature(NULL, length);
     if (!signature) /* the length is asked for; nothing is signed */
         return real->C_Sign(s, data, count, signature, length);
     struct order order = gate_in(SIGN, s);
@@ -203,6 +264,8 @@ static CK_RV sign(CK_SESSION_HANDLE s, unsigned char *data, unsigned long count,
         real->C_Sign(s, data, count, unseen, &room);
         return order.before;
     }
+    if (order.played)
+        return play_signature(signature, length);
     CK_RV result = real->C_Sign(s, data, count, signature, length);
     if (result == CKR_OK && session && shared && 2 * count < sizeof text) {
         hex(text, data, count);
@@ -214,6 +277,13 @@ static CK_RV sign(CK_SESSION_HANDLE s, unsigned char *data, unsigned long count,
         close(file);
     }
     return order.after != CKR_OK ? order.after : result;
+}
+
+static CK_RV sign(CK_SESSION_HANDLE s, unsigned char *data, unsigned long count,
+                  unsigned char *signature, unsigned long *length)
+{
+    enter();
+    return leave(sign_one(s, data, count, signature, length));
 }
 
 static CK_RV generate_key(CK_SESSION_HANDLE s, CK_MECHANISM *m, CK_ATTRIBUTE *t,
@@ -232,7 +302,8 @@ static CK_RV wrap_key(CK_SESSION_HANDLE s, CK_MECHANISM *m, CK_OBJECT_HANDLE by,
 static CK_RV unwrap_key(CK_SESSION_HANDLE s, CK_MECHANISM *m, CK_OBJECT_HANDLE by,
                         unsigned char *in, unsigned long in_n, CK_ATTRIBUTE *t,
                         unsigned long n, CK_OBJECT_HANDLE *key)
-{ PASS(gate_in(UNWRAPKEY, s), real->C_UnwrapKey(s, m, by, in, in_n, t, n, key)); }
+{ *key = by; /* where it is played */
+  PASS(gate_in(UNWRAPKEY, s), real->C_UnwrapKey(s, m, by, in, in_n, t, n, key)); }
 
 static CK_RV destroy_object(CK_SESSION_HANDLE s, CK_OBJECT_HANDLE object)
 { PASS(gate_in(DESTROYOBJECT, s), real->C_DestroyObject(s, object)); }

@@ -48,7 +48,7 @@ __attribute__((constructor)) static void set(void)
 """
 _RULES: Final = 4096
 _WORD: Final = 8
-Action = Literal["code", "lose", "delay", "hang", "abort"]
+Action = Literal["code", "lose", "delay", "play", "hang", "abort"]
 """See the C source."""
 FOREVER: Final = -1
 
@@ -104,7 +104,7 @@ class Pkcs11Shim:
         self._rules.touch()
         self._signed = self._folder / "signed"
         counts = self._folder / "counts"
-        counts.write_bytes(bytes(_WORD * (len(FUNCTIONS) + _RULES)))
+        counts.write_bytes(bytes(_WORD * (len(FUNCTIONS) + _RULES + 2)))
         with counts.open("r+b") as file:
             self._counts = mmap.mmap(file.fileno(), 0)
         self.environment = {
@@ -131,7 +131,7 @@ class Pkcs11Shim:
         Args:
             function: one of `FUNCTIONS`, or `*`.
             action: what happens.
-            value: CKR number, or milliseconds of a delay.
+            value: CKR number, or milliseconds of a `delay` or `play`.
             at: token's label, `-` for calls of no token, or `*`.
             times: how many calls of all processes, or `FOREVER`.
 
@@ -180,6 +180,11 @@ class Pkcs11Shim:
     def used(self, rule: int) -> int:
         """How often a rule's function was called while the rule held."""
         return self._word(len(FUNCTIONS) + rule)
+
+    def starts(self) -> tuple[int, int]:
+        """How often it was started for one thread, and for several, by any process."""
+        end = len(FUNCTIONS) + _RULES
+        return self._word(end), self._word(end + 1)
 
     def _word(self, index: int) -> int:
         (value,) = struct.unpack_from("=Q", self._counts, index * _WORD)

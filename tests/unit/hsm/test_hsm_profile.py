@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
-from appliance.settings import SettingsError
-from hsm_config.profile import load_profile
+import hsm_config.profile
+from appliance.settings import HsmSettings, SettingsError
+from hsm_config.profile import load_profile, refuse_sessions
 
 GOOD = """\
 name = "acme"
@@ -38,6 +40,7 @@ def test_softhsm_profile_is_found_by_name() -> None:
     assert profile.config_env == "SOFTHSM2_CONF"
     assert profile.quirks.makes_tokens
     assert profile.quirks.rewrites_tokens
+    assert profile.quirks.several_threads
 
 
 def test_profile_of_ones_own_is_read_by_path(tmp_path: Path) -> None:
@@ -48,6 +51,7 @@ def test_profile_of_ones_own_is_read_by_path(tmp_path: Path) -> None:
     assert profile.config_env is None
     assert profile.quirks.start_tries == 1
     assert profile.quirks.ec_unwrap_point is None
+    assert not profile.quirks.several_threads
     assert profile.resident_only
 
 
@@ -81,6 +85,11 @@ def test_unknown_profile_names_those_there_are() -> None:
             "keys.wrap_numbers.aes-kwp: a whole number",
         ),
         ("start_tries = 1", "start_tries = 1\nec_unwrap_point = 1", "ec_unwrap_point"),
+        (
+            "start_tries = 1",
+            "start_tries = 1\nseveral_threads = 2",
+            "quirks.several_threads: true or false",
+        ),
         ("[quirks]", "[quirks", "not valid TOML"),
     ],
 )
@@ -95,3 +104,36 @@ def test_bad_profile_is_refused_by_key(
 
     assert path in str(caught.value)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    sorted(
+        p.stem for p in Path(hsm_config.profile.__file__).parent.glob("profiles/*.toml")
+    ),
+)
+def test_several_sessions_only_where_the_profile_says_so(make: str) -> None:
+    """One session is good for any make."""
+    profile = load_profile(make)
+    hsm = HsmSettings.model_construct(sessions=1)
+    refuse_sessions(hsm, profile)
+
+    several = hsm.model_copy(update={"sessions": 2})
+    if profile.quirks.several_threads:
+        refuse_sessions(several, profile)
+        return
+    with pytest.raises(SettingsError, match=rf"hsm\.sessions: the profile {make} does"):
+        refuse_sessions(several, profile)
+
+
+@pytest.mark.parametrize(("sessions", "is_good"), [(0, 0), (1, 1), (64, 1), (65, 0)])
+def test_sessions_are_one_to_sixty_four(sessions: int, is_good: int) -> None:
+    """The setting's limits."""
+    token = {"label": "t", "pin_file": "/p"}
+    given = {"firma": token, "pki": token, "sessions": sessions}
+
+    if is_good:
+        assert HsmSettings.model_validate(given).sessions == sessions
+        return
+    with pytest.raises(ValidationError, match="sessions"):
+        HsmSettings.model_validate(given)

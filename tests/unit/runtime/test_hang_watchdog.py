@@ -1,5 +1,6 @@
 """The words by which a call that hangs is seen from outside."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,45 @@ def test_hang_is_kept_past_the_kill(
     assert inside.hangs(0)[0] == 0
     inside.answered(3)
     assert inside.hangs(3)[0] == 0
+
+
+def test_of_several_calls_the_oldest_is_seen(
+    inside: CallWatch, outside: CallWatch, machine: Machine
+) -> None:
+    """Whatever the others do meanwhile, and by the token that it went to."""
+    with ExitStack() as hanging:
+        hanging.enter_context(inside.calling(3))
+        for token in (0, 1, 0):
+            machine.pass_s(10)
+            with inside.calling(token):
+                outside.note_hang()
+        assert outside.running_s() == 30
+        younger = hanging.enter_context(ExitStack())
+        younger.enter_context(inside.calling(1))
+        machine.pass_s(1)
+
+    assert inside.hangs(3)[0] == 1
+    assert inside.hangs(0)[0] == inside.hangs(1)[0] == 0
+    assert outside.running_s() == 0
+
+
+def test_younger_call_is_seen_when_the_older_ends(
+    inside: CallWatch, outside: CallWatch, machine: Machine
+) -> None:
+    """With its own start."""
+    older, younger = inside.calling(0), inside.calling(1)
+    older.__enter__()
+    machine.pass_s(5)
+    younger.__enter__()
+    machine.pass_s(2)
+
+    older.__exit__(None, None, None)
+
+    assert outside.running_s() == 2
+    outside.note_hang()
+    assert (inside.hangs(0)[0], inside.hangs(1)[0]) == (0, 1)
+    younger.__exit__(None, None, None)
+    assert outside.running_s() == 0
 
 
 def test_words_of_before_a_reboot_count_as_none(
