@@ -250,15 +250,22 @@ class Completion:
             FencedOffError: another worker has claimed since.
             ApplianceError: `STORE_UNAVAILABLE`: the record is away.
         """
-        found = await asyncio.gather(
-            *(self._store(*each) for each in raised), return_exceptions=True
-        )
+        files = [
+            (part.view.integrator, (part.original.content, increment, reached.appended))
+            for part, increment, reached in raised
+        ]
+        try:
+            kept = await self.documents.put_signed(files)
+        except ApplianceError as exc:
+            kept = [exc] * len(files)
         publications = []
-        for (part, *_), made in zip(raised, found, strict=True):
-            if isinstance(made, ApplianceError):
-                ended[part.document.seq] = made
-            elif isinstance(made, BaseException):
-                raise made
+        for (part, _, reached), (_, signed), sha256 in zip(
+            raised, files, kept, strict=True
+        ):
+            try:
+                made = await self._publication(part, signed, reached, sha256)
+            except ApplianceError as exc:
+                ended[part.document.seq] = exc
             else:
                 publications.append(made)
         stages.done("store")
@@ -275,13 +282,21 @@ class Completion:
             if each.document.seq not in ended:
                 _tell(work, each, stages)
 
-    async def _store(
-        self, part: DocumentInWork, increment: bytes, reached: ExtensionResult
+    async def _publication(
+        self,
+        part: DocumentInWork,
+        signed: tuple[bytes, ...],
+        reached: ExtensionResult,
+        sha256: str | ApplianceError,
     ) -> Publication:
-        """Make one file durable; the turn is given on by what publishes it."""
+        """What is published of a file that is durable; with the turn given on.
+
+        Raises:
+            ApplianceError: why it is not.
+        """
+        if isinstance(sha256, ApplianceError):
+            raise sha256
         view = part.view
-        signed = (part.original.content, increment, reached.appended)
-        sha256 = await self.documents.put(view.integrator, *signed, signed=True)
         file = SignedDocumentView(
             request=part.document.request,
             integrator=view.integrator,

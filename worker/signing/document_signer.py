@@ -228,7 +228,7 @@ class DocumentSigner:
         result: GroupResult,
     ) -> list[DocumentInWork]:
         """Read what there is something to do for."""
-        parts = []
+        found = []
         nobody = work.person is None or work.credential is None
         for document in group:
             view = work.requests.get(document.seq)
@@ -238,26 +238,27 @@ class DocumentSigner:
             lacks = self.completion.lacks(work, view)
             if lacks is not None and document.state is not ItemState.WAITING:
                 result.lacks = result.lacks or lacks
-                continue
-            try:
-                parts.append(await self._original(document, view))
-            except ApplianceError as exc:
-                result.ended[document.seq] = exc
+            else:
+                found.append((document, view))
+        parts = []
+        for (document, view), pdf in zip(
+            found, await self._originals(found), strict=True
+        ):
+            if isinstance(pdf, ApplianceError):
+                result.ended[document.seq] = OriginalUnreadableError(pdf.code)
+            else:
+                parts.append(DocumentInWork(document, view, FileDigests(pdf)))
         return parts
 
-    async def _original(
-        self, document: ActivationDocument, view: RequestView
-    ) -> DocumentInWork:
-        """The document that is to be signed.
-
-        Raises:
-            OriginalUnreadableError: it cannot be read now.
-        """
+    async def _originals(
+        self, found: Sequence[tuple[ActivationDocument, RequestView]]
+    ) -> list[bytes | ApplianceError]:
+        """The documents that are to be signed, or why they cannot be read now."""
+        wanted = [(view.integrator, each.document_sha256) for each, view in found]
         try:
-            pdf = await self.documents.get(view.integrator, document.document_sha256)
+            return await self.documents.get_all(wanted)
         except ApplianceError as exc:
-            raise OriginalUnreadableError(exc.code) from exc
-        return DocumentInWork(document, view, FileDigests(pdf))
+            return [exc] * len(wanted)
 
     async def _use_key(
         self,

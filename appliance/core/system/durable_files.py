@@ -4,7 +4,7 @@ import contextlib
 import fcntl
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -46,23 +46,45 @@ def write_durably(
     Raises:
         OSError: it could not be; nothing of it is left.
     """
-    temporary = path.with_name(f"{NEW}{secrets.token_hex(8)}")
-    # By os.open and not tempfile, so that the umask decides on the group's bits.
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
-    try:
-        with os.fdopen(handle, "wb") as file:
+    write_all_durably([(path, pieces)], owned)
+
+
+def write_all_durably(
+    files: Sequence[tuple[Path, Iterable[bytes]]],
+    owned: Callable[[int], None] | None = None,
+) -> None:
+    """Put files in their places; a disk waits for all of them as long as for one.
+
+    Args:
+        files: name, in a folder that is there, and bytes of each.
+        owned: as of `write_durably`.
+
+    Raises:
+        OSError: one could not be; of those that have no name yet nothing is left.
+    """
+    with contextlib.ExitStack() as stack:
+        written = []
+        for path, pieces in files:
+            temporary = path.with_name(f"{NEW}{secrets.token_hex(8)}")
+            # By os.open and not tempfile, so that the umask decides on the group's
+            # bits.
+            handle = os.open(
+                temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE
+            )
+            stack.callback(temporary.unlink, missing_ok=True)
+            file = stack.enter_context(os.fdopen(handle, "wb"))
             for piece in pieces:
                 file.write(piece)
             file.flush()
             if owned is not None:
                 owned(file.fileno())
+            written.append((file, temporary, path))
+        for file, _, _ in written:
             os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    sync_folder(path.parent)
+        for _, temporary, path in written:
+            temporary.replace(path)
+        for folder in {path.parent for path, _ in files}:
+            sync_folder(folder)
 
 
 def sync_folder(folder: Path) -> None:

@@ -11,9 +11,9 @@ there too; an HMAC would hide that, and the record has the same hash anyway.
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from appliance.core.system.durable_files import (
     held,
     make_folder,
     sync_folder,
-    write_durably,
+    write_all_durably,
 )
 from appliance.documents.document_files import (
     SealedReader,
@@ -106,12 +106,20 @@ class LocalBlobStore:
             ApplianceError: `STORAGE_FULL`; `STORE_UNAVAILABLE`, also for what is
                 signed and does not even fit where the reserve was.
         """
-        views = [memoryview(part).cast("B") for part in parts]
         await self.check()
-        key = await self._keys.get(integrator)
-        if key is None:
-            key = await self._keys.make(integrator)
-        return await asyncio.to_thread(self._put, integrator, views, key, signed)
+        key = await self._key(integrator)
+
+        def put() -> str:
+            new = _New(integrator, parts, key)
+            if signed:
+                kept = self._put_signed(new)
+                if isinstance(kept, ApplianceError):
+                    raise kept
+            else:
+                self._write([new], self._reserve.demand_intake_room)
+            return new.sha256
+
+        return await asyncio.to_thread(put)
 
     async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
         """Read them back, hashed again on the way.
@@ -123,6 +131,55 @@ class LocalBlobStore:
         key = await self._keys.get(integrator)
         path = self._folder / name_of(integrator, sha256)
         return await asyncio.to_thread(read_document, path, integrator, sha256, key)
+
+    async def get_all(
+        self, wanted: Sequence[tuple[IntegratorId, str]]
+    ) -> list[bytes | ApplianceError]:
+        """Read several back; see `BlobStore`.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: nothing can be read.
+        """
+        await self.check()
+        owners = {integrator for integrator, _ in wanted}
+        keys = {owner: await self._keys.get(owner) for owner in owners}
+
+        def read() -> list[bytes | ApplianceError]:
+            found: list[bytes | ApplianceError] = []
+            for integrator, sha256 in wanted:
+                path, key = self._folder / name_of(integrator, sha256), keys[integrator]
+                try:
+                    found.append(read_document(path, integrator, sha256, key))
+                except ApplianceError as exc:
+                    found.append(exc)
+            return found
+
+        return await asyncio.to_thread(read)
+
+    async def put_signed(
+        self, files: Sequence[tuple[IntegratorId, Sequence[bytes]]]
+    ) -> list[str | ApplianceError]:
+        """Keep several signed documents; see `BlobStore`.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: nothing can be kept.
+        """
+        await self.check()
+        keys = {owner: await self._key(owner) for owner, _ in files}
+
+        def put() -> list[str | ApplianceError]:
+            news = [_New(owner, parts, keys[owner]) for owner, parts in files]
+            try:
+                self._write(news)
+            except ApplianceError:
+                return [self._put_signed(new) for new in news]
+            return [new.sha256 for new in news]
+
+        return await asyncio.to_thread(put)
+
+    async def _key(self, integrator: IntegratorId) -> bytes:
+        key = await self._keys.get(integrator)
+        return await self._keys.make(integrator) if key is None else key
 
     async def stream(self, integrator: IntegratorId, sha256: str) -> DocumentStream:
         """Read them back in pieces, each known to be right before it is given.
@@ -241,47 +298,57 @@ class LocalBlobStore:
         with named_faults():
             return sorted(path for path in self._folder.glob("*/??") if path.is_dir())
 
-    def _put(
-        self,
-        integrator: IntegratorId,
-        parts: Sequence[memoryview],
-        key: bytes,
-        signed: bool,  # noqa: FBT001 (passed on)
-    ) -> str:
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(part)
-        sha256 = digest.hexdigest()
-        path = self._folder / name_of(integrator, sha256)
-
-        def write() -> None:
-            with named_faults():
-                make_folder(path.parent)
-                # Who removes what nothing refers to waits, or has been here.
-                with held(path.parent, alone=False):
-                    is_there = False
-                    with suppress(FileNotFoundError), path.open("rb") as file:
-                        is_there = opens(file, _size_of(file), integrator, sha256, key)
-                    if is_there:
-                        os.utime(path)
-                        # Another writer may be between its rename and its fsync.
-                        sync_folder(path.parent)
-                        return
-                    if not signed:
-                        self._reserve.demand_intake_room(sum(map(len, parts)))
-                    write_durably(
-                        path, seal(parts, key, associated(integrator, sha256))
-                    )
-
+    def _put_signed(self, new: "_New") -> str | ApplianceError:
+        """Keep one for which a key was used, where the reserve was if need be."""
         try:
-            write()
+            self._write([new])
         except ApplianceError as exc:
-            if not signed or exc.code is not ErrorCode.STORAGE_FULL:
-                raise
-            self._write_on_reserve(write)
-        return sha256
+            if exc.code is not ErrorCode.STORAGE_FULL:
+                return exc
+        else:
+            return new.sha256
+        try:
+            self._write_on_reserve(new)
+        except ApplianceError as exc:
+            return exc
+        return new.sha256
 
-    def _write_on_reserve(self, write: Callable[[], None]) -> None:
+    def _write(
+        self,
+        news: Sequence["_New"],
+        demand_room: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Have them in their places, durable.
+
+        Args:
+            news: of any integrators.
+            demand_room: raises where so many bytes more are too many.
+
+        Raises:
+            ApplianceError: `STORAGE_FULL`, `STORE_UNAVAILABLE`.
+        """
+        paths = {
+            self._folder / name_of(new.integrator, new.sha256): new for new in news
+        }
+        shelves = sorted({path.parent for path in paths})
+        with named_faults(), ExitStack() as stack:
+            for shelf in shelves:
+                make_folder(shelf)
+                # Who removes what nothing refers to waits, or has been here.
+                stack.enter_context(held(shelf, alone=False))
+            fresh = []
+            for path, new in paths.items():
+                if new.is_at(path):
+                    os.utime(path)
+                    # Another writer may be between its rename and its fsync.
+                    sync_folder(path.parent)
+                else:
+                    demand_room(new.size_bytes)
+                    fresh.append((path, new.sealed()))
+            if fresh:
+                write_all_durably(fresh)
+
+    def _write_on_reserve(self, new: "_New") -> None:
         """Write once more, where the reserve was.
 
         Raises:
@@ -290,9 +357,47 @@ class LocalBlobStore:
         with named_faults():
             self._reserve.release()
         try:
-            write()
+            self._write([new])
         except ApplianceError as exc:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+
+
+class _New:
+    """A document that is to be kept.
+
+    Args:
+        integrator: whose.
+        parts: its bytes, one after the other.
+        key: of the integrator.
+    """
+
+    def __init__(
+        self,
+        integrator: IntegratorId,
+        parts: Sequence[bytes | memoryview],
+        key: bytes,
+    ) -> None:
+        self.integrator = integrator
+        self._parts = [memoryview(part).cast("B") for part in parts]
+        self._key = key
+        digest = hashlib.sha256()
+        for part in self._parts:
+            digest.update(part)
+        self.sha256 = digest.hexdigest()
+        """In hex."""
+        self.size_bytes = sum(map(len, self._parts))
+
+    def is_at(self, path: Path) -> bool:
+        """Whether it is there already, to be opened by the same key."""
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            size = _size_of(file)
+            return opens(file, size, self.integrator, self.sha256, self._key)
+        return False
+
+    def sealed(self) -> Iterable[bytes]:
+        """Its pieces as the file has them."""
+        about = associated(self.integrator, self.sha256)
+        return seal(self._parts, self._key, about)
 
 
 def _size_of(file: BinaryIO) -> int:

@@ -21,7 +21,14 @@ import asyncio
 import hashlib
 import io
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -140,6 +147,20 @@ class S3BlobStore:
             return content.getvalue()
 
         return await self._run(read)
+
+    async def get_all(
+        self, wanted: Sequence[tuple[IntegratorId, str]]
+    ) -> list[bytes | ApplianceError]:
+        """Read several back; see `BlobStore`."""
+        return await _each_of(self.get(*one) for one in wanted)
+
+    async def put_signed(
+        self, files: Sequence[tuple[IntegratorId, Sequence[bytes]]]
+    ) -> list[str | ApplianceError]:
+        """Keep several signed documents; see `BlobStore`."""
+        return await _each_of(
+            self.put(integrator, *parts, signed=True) for integrator, parts in files
+        )
 
     async def stream(self, integrator: IntegratorId, sha256: str) -> DocumentStream:
         """Read them back in pieces, each known to be right before it is given.
@@ -358,3 +379,17 @@ def _beside(name: str, suffix: str) -> str:
 
 def _is_older(stored: Stored, before: datetime) -> bool:
     return stored.written < before
+
+
+async def _each_of(
+    calls: Iterable[Coroutine[object, object, Result]],
+) -> list[Result | ApplianceError]:
+    """Make calls beside each other; what each gave, or how it was refused."""
+
+    async def one(call: Coroutine[object, object, Result]) -> Result | ApplianceError:
+        try:
+            return await call
+        except ApplianceError as exc:
+            return exc
+
+    return await asyncio.gather(*map(one, calls))

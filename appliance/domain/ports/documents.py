@@ -1,10 +1,11 @@
 """Where documents are kept, and under which keys."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
 
 
@@ -48,6 +49,35 @@ class BlobStore(Protocol):
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+        """
+        ...
+
+    async def get_all(
+        self, wanted: Sequence[tuple[IntegratorId, str]]
+    ) -> list[bytes | ApplianceError]:
+        """Read several back, each as `get` does, or why it cannot be.
+
+        Args:
+            wanted: whose each is, and its SHA-256 in hex.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: nothing can be read.
+        """
+        ...
+
+    async def put_signed(
+        self, files: Sequence[tuple[IntegratorId, Sequence[bytes]]]
+    ) -> list[str | ApplianceError]:
+        """Keep several signed documents, each as `put` does, or why it cannot be.
+
+        Args:
+            files: whose each is, and its bytes in parts.
+
+        Returns:
+            Their SHA-256 in hex; all of them are durable.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: nothing can be kept.
         """
         ...
 
