@@ -147,8 +147,9 @@ class LocalBlobStore:
         def read() -> list[bytes | ApplianceError]:
             found: list[bytes | ApplianceError] = []
             for integrator, sha256 in wanted:
-                path, key = self._folder / name_of(integrator, sha256), keys[integrator]
+                key = keys[integrator]
                 try:
+                    path = self._folder / name_of(integrator, sha256)
                     found.append(read_document(path, integrator, sha256, key))
                 except ApplianceError as exc:
                     found.append(exc)
