@@ -24,11 +24,6 @@ from appliance.keys.sealed_key_store import is_sealed, seals_of
 
 TRIES: Final = activation.c.fence - activation.c.progress
 """Claims since an item last came to a result."""
-_OPEN: Final = (
-    ActivationState.WAITING,
-    ActivationState.KEYING,
-    ActivationState.FINISHING,
-)
 _NEGLECTED: Final = 3
 """Leases' times after which a signing worker looks after what nobody with a network
 took: that role is away, or has more than it can do."""
@@ -43,11 +38,6 @@ class ActivationQueue(LeasedQueue):
     """The activations that wait for a worker, over one connection."""
 
     table, tries = activation, TRIES
-
-    @classmethod
-    def open(cls) -> ColumnElement[bool]:
-        """Those that are not over."""
-        return activation.c.state.in_([state.value for state in _OPEN])
 
     async def next_claims(
         self,
