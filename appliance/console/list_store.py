@@ -1,11 +1,13 @@
 """Lists of the console, with filters and cursors, in SQL that both databases take."""
 
 from collections.abc import Collection, Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
     Row,
+    ScalarSelect,
     Select,
     Text,
     and_,
@@ -47,6 +49,8 @@ _ACCENTS: Final = (
     ("á", "a"), ("é", "e"), ("í", "i"), ("ó", "o"), ("ú", "u"), ("ü", "u"), ("ñ", "n"),
 )  # fmt: skip
 _ESCAPE: Final = "\\"
+_SKEW: Final = timedelta(hours=1)
+"""Further apart than any two clocks of hosts are."""
 _HOLDERS: Final = 20
 """People of one serial number: different CAs may give the same."""
 
@@ -63,32 +67,25 @@ class ConsoleListStore(Store):
     ) -> list[RequestRow]:
         """Requests, newest first, after a number and down to another."""
         request = signature_request.c
-        query = (
-            _requests(wanted)
-            .where(*_request_text(wanted))
-            .order_by(request.id.desc())
-            .limit(limit)
-        )
-        if after is not None:
-            query = query.where(request.id < after)
+        place = [] if after is None else [request.id < after]
         if floor is not None:
-            query = query.where(request.id >= floor)
+            place.append(request.id >= floor)
+        if text := _request_text(wanted):
+            query = _requests(wanted).where(*text, *place)
+        else:
+            # Names of those on the page alone, however many people there are.
+            shown = _newest(wanted).where(*place).limit(limit)
+            query = _requests(wanted).where(request.id.in_(shown))
+        query = query.order_by(request.id.desc()).limit(limit)
         return [_request(row) for row in await self._connection.execute(query)]
 
     async def requests_floor(
         self, wanted: RequestFilter, after: RequestId | None, count: int
     ) -> RequestId | None:
         """Where so many requests end, whatever their names; None for fewer."""
-        request = signature_request.c
-        query = (
-            _requests(wanted)
-            .with_only_columns(request.id)
-            .order_by(request.id.desc())
-            .offset(count - 1)
-            .limit(1)
-        )
+        query = _newest(wanted).offset(count - 1).limit(1)
         if after is not None:
-            query = query.where(request.id < after)
+            query = query.where(signature_request.c.id < after)
         found = (await self._connection.execute(query)).scalar_one_or_none()
         return None if found is None else RequestId(found)
 
@@ -158,7 +155,9 @@ class ConsoleListStore(Store):
         if named is not None:
             query = query.where(_about(named))
         if floor is not None:
-            query = query.where(not_(_before(floor)))
+            query = query.where(not_(_before(wanted, floor)))
+            if not wanted.writer:
+                query = query.where(audit_event.c.at >= floor.at)
         return [audit_row(row) for row in await self._connection.execute(query)]
 
     async def audit_floor(
@@ -220,6 +219,16 @@ def _requests(wanted: RequestFilter) -> Select[Any]:
     )
 
 
+def _newest(wanted: RequestFilter) -> Select[Any]:
+    """Their numbers, the newest first."""
+    request = signature_request.c
+    return (
+        select(request.id)
+        .where(*_request_conditions(wanted))
+        .order_by(request.id.desc())
+    )
+
+
 def _request_text(wanted: RequestFilter) -> list[ColumnElement[bool]]:
     """Requests in which the text is found, the one of that number aside."""
     if not wanted.text or wanted.among is not None:
@@ -254,17 +263,25 @@ def _has_bytes(
 def _audit(wanted: AuditFilter, after: AuditPlace | None) -> Select[Any]:
     """Audit rows that the filters let through, newest first, after a place."""
     event = audit_event.c
-    query = (
-        select(audit_event)
-        .where(*_audit_conditions(wanted))
-        .order_by(event.at.desc(), event.writer.desc(), event.n.desc())
-    )
-    return query if after is None else query.where(_before(after))
+    query = select(audit_event).where(*_audit_conditions(wanted))
+    if wanted.writer:
+        # As its chain goes, which is how its rows lie.
+        query = query.order_by(event.n.desc())
+    else:
+        query = query.order_by(event.at.desc(), event.writer.desc(), event.n.desc())
+    if after is None:
+        return query
+    if not wanted.writer:
+        # What an index can begin at, as it cannot at alternatives.
+        query = query.where(event.at <= after.at)
+    return query.where(_before(wanted, after))
 
 
-def _before(place: AuditPlace) -> ColumnElement[bool]:
+def _before(wanted: AuditFilter, place: AuditPlace) -> ColumnElement[bool]:
     """Rows that are older than a place; of one instant, by writer and number."""
     event = audit_event.c
+    if wanted.writer:
+        return event.n < place.n
     return or_(
         event.at < place.at,
         and_(event.at == place.at, event.writer < place.writer),
@@ -301,14 +318,31 @@ def _request_conditions(wanted: RequestFilter) -> list[ColumnElement[bool]]:
     if wanted.state is not None:
         conditions.append(request.state == wanted.state.value)
     if wanted.integrator:
-        conditions.append(integrator.c.code == wanted.integrator)
+        conditions.append(request.integrator == _of_code(wanted.integrator))
     if wanted.person is not None:
         conditions.append(request.person == wanted.person)
     if wanted.since is not None:
         conditions.append(request.created >= wanted.since)
+        first = _request_at(request.created >= wanted.since - _SKEW)
+        conditions.append(
+            request.id >= first.order_by(request.created).scalar_subquery()
+        )
     if wanted.before is not None:
         conditions.append(request.created < wanted.before)
+        last = _request_at(request.created < wanted.before + _SKEW)
+        conditions.append(
+            request.id <= last.order_by(request.created.desc()).scalar_subquery()
+        )
     return conditions
+
+
+def _request_at(when: ColumnElement[bool]) -> Select[Any]:
+    """The number of the request at the end of a time.
+
+    Requests are numbered as they come in, but for the clocks of several hosts: by the
+    number of one that is `_SKEW` away a list begins near its end, not at the newest.
+    """
+    return select(signature_request.c.id).where(when).correlate(None).limit(1)
 
 
 def _audit_conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:
@@ -321,11 +355,7 @@ def _audit_conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:
     if wanted.request is not None:
         conditions.append(event.request == wanted.request)
     if wanted.integrator:
-        conditions.append(
-            event.integrator.in_(
-                select(integrator.c.id).where(integrator.c.code == wanted.integrator)
-            )
-        )
+        conditions.append(event.integrator == _of_code(wanted.integrator))
     if wanted.writer:
         conditions.append(event.writer == wanted.writer)
     if wanted.since is not None:
@@ -333,6 +363,13 @@ def _audit_conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:
     if wanted.before is not None:
         conditions.append(event.at < wanted.before)
     return conditions
+
+
+def _of_code(code: str) -> ScalarSelect[Any]:
+    """The id of an integrator, read first: rows of one id lie in order in an index."""
+    # Named by itself: in a query that joins integrators it is no part of the join.
+    named = integrator.alias("named")
+    return select(named.c.id).where(named.c.code == code).scalar_subquery()
 
 
 def contains(column: ColumnElement[str], text: str) -> ColumnElement[bool]:

@@ -55,13 +55,13 @@ class ConsoleViewStore(ConsoleListStore):
 
     async def numbers(self, at: datetime) -> HomeNumbers:
         """What waits for somebody."""
-        states = await self._counts(signature_request.c.state)
-        people = await self._counts(person.c.state)
+        request, who = signature_request.c.state, person.c.state
         return HomeNumbers(
-            pending=states.get(RequestState.PENDING.value, 0),
-            in_progress=states.get(RequestState.IN_PROGRESS.value, 0),
-            failed=states.get(RequestState.FAILED.value, 0),
-            invited=people.get(PersonState.INVITED.value, 0),
+            # Each by itself: of the states that are not told there are most.
+            pending=await self._count(request == RequestState.PENDING.value),
+            in_progress=await self._count(request == RequestState.IN_PROGRESS.value),
+            failed=await self._count(request == RequestState.FAILED.value),
+            invited=await self._count(who == PersonState.INVITED.value),
             locked=await self._count(signing_secret.c.locked_at.is_not(None)),
             blocked=await self._count(blocked_origin.c.count > 0),
             flagged=await self._count(_usable(at), api_key.c.flagged.is_not(None)),
@@ -182,7 +182,7 @@ class ConsoleViewStore(ConsoleListStore):
         if found:
             wanted = wanted.where(or_(*found))
         if floor is not None:
-            wanted = wanted.where(not_(_before(floor)))
+            wanted = wanted.where(not_(_before(floor)), person.c.created >= floor[0])
         rows = await self._connection.execute(wanted.limit(limit))
         return [_person(row) for row in rows]
 
@@ -241,7 +241,10 @@ def _filtered(query: PeopleQuery, after: PersonPlace | None) -> Select[Any]:
         wanted = wanted.where(person.c.state == query.state.value)
     if query.locked:
         wanted = wanted.where(signing_secret.c.locked_at.is_not(None))
-    return wanted if after is None else wanted.where(_before(after))
+    if after is None:
+        return wanted
+    # The first is what an index can begin at.
+    return wanted.where(person.c.created <= after[0], _before(after))
 
 
 def _before(place: PersonPlace) -> ColumnElement[bool]:

@@ -34,7 +34,8 @@ class AuditChainStore(Store):
         if after is not None:
             started, ident = after
             wanted = wanted.where(
-                or_(at.started < started, and_(at.started == started, at.id < ident))
+                at.started <= started,
+                or_(at.started < started, and_(at.started == started, at.id < ident)),
             )
         rows = await self._connection.execute(wanted.limit(limit))
         return [WriterRow(r.id, r.role, r.started, r.n, r.hash) for r in rows]

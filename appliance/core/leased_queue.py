@@ -8,7 +8,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Protocol
 
-from sqlalchemy import ColumnElement, Row, Select, Table, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Table,
+    func,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from appliance.core.unit_of_work import Store
 
@@ -39,6 +49,11 @@ class LeasedQueue(Store):
     """With `id`, `created`, `lease_owner`, `lease_until` and `fence`."""
     tries: ClassVar[ColumnElement[Any]]
     """Claims of a row that came to nothing, or failures, since it last got on."""
+
+    @classmethod
+    def open(cls) -> ColumnElement[bool]:
+        """Which rows a lease may hold, for their index; all, unless a store knows."""
+        return true()
 
     @classmethod
     def unheld(cls, at: datetime) -> ColumnElement[bool]:
@@ -128,6 +143,7 @@ class LeasedQueue(Store):
         result = await self._connection.execute(
             update(self.table)
             .where(
+                self.open(),
                 columns.lease_owner.startswith(owner_prefix, autoescape=True),
                 columns.lease_until > at,
             )

@@ -47,11 +47,31 @@ def parse_cuil(text: str, field: str = "cuil") -> str:
     if match is None or match[1] not in _PERSON_TYPES:
         raise FieldInvalidError(field, "XX-XXXXXXXX-X")
     digits = match[1] + match[2]
-    total = sum(w * int(d) for w, d in zip(_WEIGHTS, digits, strict=True))
-    remainder = total % 11
-    if remainder == 1 or int(match[3]) != (11 - remainder) % 11:
+    if match[3] != _check_digit(digits):
         raise CheckDigitError(field, "XX-XXXXXXXX-X")
     return digits + match[3]
+
+
+def cuils_of(dni: str) -> tuple[str, ...]:
+    """Every CUIL that somebody with a DNI may have.
+
+    Args:
+        dni: eight digits; any other text has none.
+
+    Returns:
+        Eleven digits each, four of them at most.
+    """
+    if re.fullmatch(r"\d{8}", dni, re.ASCII) is None:
+        return ()
+    numbers = [kind + dni for kind in sorted(_PERSON_TYPES)]
+    return tuple(n + digit for n in numbers if (digit := _check_digit(n)))
+
+
+def _check_digit(digits: str) -> str:
+    """The last digit of a CUIL, after its first ten; empty where there is none."""
+    total = sum(w * int(d) for w, d in zip(_WEIGHTS, digits, strict=True))
+    remainder = total % 11
+    return "" if remainder == 1 else str((11 - remainder) % 11)
 
 
 def cuil_of(serial_number: str) -> str | None:

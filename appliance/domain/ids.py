@@ -1,5 +1,6 @@
 """Identifiers, kept apart by type so that they are not mixed up."""
 
+import time
 import uuid
 from typing import NewType
 
@@ -17,7 +18,19 @@ TaskId = NewType("TaskId", str)
 MAX_REQUEST_ID = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly (RFC 8259, 6)."""
 
+_LOW_48 = (1 << 48) - 1
+_BELOW_VERSION = (1 << 76) - 1
+
 
 def new_id() -> str:
-    """A fresh UUID v4 in its usual text form; names a row, guards nothing."""
-    return str(uuid.uuid4())
+    """A fresh UUID v7 in its usual text form; names a row, guards nothing.
+
+    It begins with the time, in ms: new rows lie together at the end of an index, and
+    cost the same however many came before. Those of a version 4 lie anywhere in it.
+
+    Source: RFC 9562, 5.7.
+    """
+    at_ms = time.time_ns() // 1_000_000 & _LOW_48
+    # Of a UUID v4 all but the time's place, its variant with it.
+    rest = uuid.uuid4().int & _BELOW_VERSION
+    return str(uuid.UUID(int=at_ms << 80 | 7 << 76 | rest))

@@ -48,6 +48,11 @@ class HsmTaskStore(LeasedQueue):
 
     table, tries = hsm_task, hsm_task.c.fence
 
+    @classmethod
+    def open(cls) -> ColumnElement[bool]:
+        """Those that are not over."""
+        return hsm_task.c.state.in_(_OPEN)
+
     async def add(
         self,
         task: TaskId,

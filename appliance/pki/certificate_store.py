@@ -125,13 +125,14 @@ class CertificateStore(Store):
         if before is not None:
             last = certificate.alias("last")
             query = query.join(last, last.c.serial == before).where(
+                certificate.c.issued <= last.c.issued,
                 or_(
                     certificate.c.issued < last.c.issued,
                     and_(
                         certificate.c.issued == last.c.issued,
                         certificate.c.serial < last.c.serial,
                     ),
-                )
+                ),
             )
         rows = await self._connection.execute(query.limit(limit))
         return [_view(row) for row in rows]

@@ -337,7 +337,7 @@ class RequestStore(Store):
         )
 
     async def overdue(self, at: datetime, limit: int) -> list[RequestId]:
-        """Requests whose time to be signed is over."""
+        """Requests whose time to be signed is over, those over longest, by number."""
         rows = await self._connection.execute(
             select(signature_request.c.id)
             .where(
@@ -346,11 +346,12 @@ class RequestStore(Store):
                 ),
                 signature_request.c.expires <= at,
             )
-            # In one order, so that two sweeps never wait for each other.
-            .order_by(signature_request.c.id)
+            # By number, all requests that ever were might be read.
+            .order_by(signature_request.c.expires)
             .limit(limit)
         )
-        return [RequestId(number) for number in rows.scalars()]
+        # In one order, so that two sweeps never wait for each other.
+        return sorted(RequestId(number) for number in rows.scalars())
 
 
 def _view(row: Row[Any]) -> RequestView:

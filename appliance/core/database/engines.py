@@ -198,7 +198,9 @@ def _without_further_hosts(text: str) -> str:
     return text.replace(",".join((first, *others)), first, 1) if others else text
 
 
-def connect_options(settings: Settings) -> dict[str, Any]:
+def connect_options(
+    settings: Settings, statement_s: float | None = _STATEMENT_S
+) -> dict[str, Any]:
     """What asyncpg is told beside the URL: limits, TLS, and the hosts of a failover.
 
     Raises:
@@ -206,7 +208,7 @@ def connect_options(settings: Settings) -> dict[str, Any]:
     """
     options: dict[str, Any] = {
         "timeout": _CONNECT_S,
-        "command_timeout": _STATEMENT_S,
+        "command_timeout": statement_s,
         "ssl": database_tls(settings.database),
     }
     _, hosts = _netloc(settings.database.url)
@@ -218,8 +220,15 @@ def connect_options(settings: Settings) -> dict[str, Any]:
     return options
 
 
-def open_engines(settings: Settings) -> Engines:
-    """Make the engines; nothing is connected before its first use."""
+def open_engines(
+    settings: Settings, *, statement_s: float | None = _STATEMENT_S
+) -> Engines:
+    """Make the engines; nothing is connected before its first use.
+
+    Args:
+        settings: of the installation.
+        statement_s: longest that a statement may take on PostgreSQL; None: any time.
+    """
     url = database_url(settings)
     if url.get_backend_name() == "sqlite":
         return _open_sqlite(url, settings)
@@ -227,7 +236,7 @@ def open_engines(settings: Settings) -> Engines:
         PostgresHosts,
     )
 
-    options = connect_options(settings)
+    options = connect_options(settings, statement_s)
     engine = create_async_engine(
         url,
         pool_size=settings.database.pool_size,

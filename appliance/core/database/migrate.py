@@ -1,6 +1,7 @@
 """Bring the database's tables, and who has rights on them, to this version.
 
-One transaction: a migration that is killed half-way leaves what was before.
+One transaction: a migration that is killed half-way leaves what was before. Indexes of
+large tables come after it (`appliance.core.database.indexes`).
 """
 
 from alembic import command
@@ -12,6 +13,7 @@ from sqlalchemy import Connection, select, text
 
 from appliance.core.database.engines import open_engines
 from appliance.core.database.grants import grant_rights, grants_needed
+from appliance.core.database.indexes import build_indexes, missing_indexes
 from appliance.core.database.table_version import (
     MIGRATIONS,
     Standing,
@@ -51,7 +53,24 @@ async def migrate(settings: Settings) -> tuple[str | None, str]:
             if connection.dialect.name == "postgresql":
                 # Two hosts that start at once migrate one after the other.
                 await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
-            return await connection.run_sync(_upgrade)
+            found = await connection.run_sync(_upgrade)
+    finally:
+        await engines.dispose()
+    if found[1] == newest():
+        await _index(settings)
+    return found
+
+
+async def _index(settings: Settings) -> None:
+    """Make the indexes that migrations left, on PostgreSQL, however long that takes."""
+    engines = open_engines(settings, statement_s=None)
+    try:
+        if engines.writer.dialect.name != "postgresql":
+            return
+        async with engines.writer.connect() as connection:
+            outside = await connection.execution_options(isolation_level="AUTOCOMMIT")
+            if await outside.run_sync(missing_indexes):
+                await build_indexes(outside)
     finally:
         await engines.dispose()
 
@@ -96,7 +115,7 @@ async def look(settings: Settings) -> tuple[TableVersion, list[str]]:
 
     Returns:
         What the database says of its tables. Sentences: that they are of another
-        version, or else rights that are not as declared.
+        version, or else indexes that are missing and rights that are not as declared.
     """
     engines = open_engines(settings)
     try:
@@ -115,8 +134,9 @@ def _look(connection: Connection) -> tuple[TableVersion, list[str]]:
         return found, [f"{other}; this version has {newest()}"]
     if found.standing is Standing.NEWER or connection.dialect.name != "postgresql":
         return found, []
-    needed = grants_needed(connection)
-    return found, [f"right not as declared: {each}" for each in needed]
+    amiss = [f"index missing: {each}" for each in missing_indexes(connection)]
+    amiss += [f"right not as declared: {each}" for each in grants_needed(connection)]
+    return found, amiss
 
 
 def differences(connection: Connection) -> list[object]:

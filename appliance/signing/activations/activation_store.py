@@ -104,6 +104,11 @@ class ActivationStore(LeasedQueue):
 
     table, tries = activation, TRIES
 
+    @classmethod
+    def open(cls) -> ColumnElement[bool]:
+        """Those that are not over."""
+        return or_(is_in(_A.WAITING), is_in(_A.KEYING), is_in(_A.FINISHING))
+
     async def begin(self, new: Activation, seals: Collection[Seal]) -> int:
         """Record one activation; see `begin_all`."""
         return await self.begin_all([(new, seals)])

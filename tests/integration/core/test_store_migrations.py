@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, text
 
 from appliance.bootstrap import open_core
 from appliance.core.database import migrate
@@ -21,6 +21,7 @@ from appliance.core.database.table_version import (
     newest,
     table_version,
 )
+from appliance.domain.ids import PersonId
 from appliance.people.person_store import PersonStore
 from appliance.settings import Settings, SettingsError
 from tests.support.factories.core import CoreFixture, core_settings
@@ -281,3 +282,88 @@ def test_released_migrations_stay_as_they_are() -> None:
 def migrate_to(connection: Connection, version: str, way: str) -> None:
     """Bring the tables to a version, up or down."""
     getattr(command, way)(migrate._config(connection), version)
+
+
+INDEX = "ix_person_created_id"
+"""Of a table that has rows; a migration of now makes it."""
+
+
+async def in_database(settings: Settings, statement: str) -> None:
+    """Change the tables behind everybody's back."""
+    engines = open_engines(settings)
+    try:
+        async with engines.writer.begin() as connection:
+            await connection.exec_driver_sql(statement)
+    finally:
+        await engines.dispose()
+
+
+async def test_indexes_of_full_tables_come_after_the_migration(
+    postgres_core: CoreFixture,
+) -> None:
+    """The transaction makes those of empty tables; the rest keeps no writer waiting."""
+    settings = postgres_core.settings
+    await postgres_core.add_signer()
+    engines = open_engines(settings)
+    try:
+        async with engines.writer.begin() as connection:
+            await connection.run_sync(migrate_to, "0002", "downgrade")
+            await connection.run_sync(migrate_to, "head", "upgrade")
+    finally:
+        await engines.dispose()
+
+    _, amiss = await migrate.look(settings)
+    assert f"index missing: {INDEX}" in amiss
+    assert "index missing: ix_attempt_slot_at" not in amiss
+    await migrate.migrate(settings)
+
+    assert await migrate.look(settings) == (TableVersion(newest(), "0001"), [])
+    assert await differences(settings) == []
+
+
+async def test_index_that_was_left_half_made_is_made_anew(
+    postgres_core: CoreFixture,
+) -> None:
+    """What a killed migration leaves under the name of an index is none."""
+    settings = postgres_core.settings
+    await in_database(
+        settings,
+        "UPDATE pg_index SET indisvalid = false "  # noqa: S608 (a name of ours)
+        f"WHERE indexrelid = '{INDEX}'::regclass",
+    )
+    before = await migrate.look(settings)
+
+    await migrate.migrate(settings)
+
+    assert before[1] == [f"index missing: {INDEX}"]
+    assert (await migrate.look(settings))[1] == []
+
+
+async def test_writers_go_on_while_an_index_is_made(
+    postgres_core: CoreFixture,
+) -> None:
+    """One that has not committed holds the index up; others write meanwhile."""
+    settings = postgres_core.settings
+    await in_database(settings, f"DROP INDEX {INDEX}")
+    async with postgres_core.store.write() as transaction:
+        await PersonStore(transaction).sign_out(PersonId("nobody"), postgres_core.now)
+        making = asyncio.create_task(migrate.migrate(settings))
+        await standing(settings, INDEX)
+        await postgres_core.add_signer()
+        assert not making.done()
+    await making
+
+    assert (await migrate.look(settings))[1] == []
+
+
+async def standing(settings: Settings, index: str) -> None:
+    """Wait until an index is being made."""
+    engines = open_engines(settings)
+    try:
+        async with asyncio.timeout(30), engines.reader.connect() as connection:
+            is_there = text("SELECT to_regclass(:name)")
+            while await connection.scalar(is_there, {"name": index}) is None:
+                await connection.rollback()
+                await asyncio.sleep(0.02)
+    finally:
+        await engines.dispose()

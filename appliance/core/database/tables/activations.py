@@ -61,6 +61,7 @@ activation_item = Table(
     Column("stamp", JsonText),
     Column("code", String(26)),
     Index("ix_activation_item_code", "code", unique=True),
+    Index("ix_activation_item_request", "request"),
 )
 
 activation_seal = Table(

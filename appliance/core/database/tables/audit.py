@@ -22,6 +22,7 @@ audit_writer = Table(
     Column("started", Instant, nullable=False),
     Column("n", BigInteger, nullable=False),
     Column("hash", String(64), nullable=False),
+    Index("ix_audit_writer_started_id", "started", "id"),
 )
 
 audit_event = Table(
@@ -41,4 +42,8 @@ audit_event = Table(
     Column("detail", JsonText, nullable=False),
     Index("ix_audit_event_request", "request"),
     Index("ix_audit_event_at", "at"),
+    # Pages of the console, newest first.
+    Index("ix_audit_event_event_at", "event", "at"),
+    Index("ix_audit_event_actor_at", "actor", "at"),
+    Index("ix_audit_event_integrator_at", "integrator", "at"),
 )

@@ -37,6 +37,7 @@ certificate = Table(
     Index("ix_certificate_issuer_state", "issuer", "state"),
     Index("ix_certificate_issued", "issued"),
     Index("ix_certificate_not_after", "not_after"),
+    Index("ix_certificate_kind_not_after", "kind", "not_after"),
 )
 
 crl = Table(

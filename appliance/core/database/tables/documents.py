@@ -69,6 +69,7 @@ signed_document = Table(
     Column("size_bytes", BigInteger, nullable=False),
     Column("level", String(8), nullable=False),
     Column("made", Instant, nullable=False),
+    Index("ix_signed_document_integrator_sha256", "integrator", "sha256"),
 )
 
 # What published documents still need by themselves: a level, or a newer timestamp.

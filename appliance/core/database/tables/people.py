@@ -29,6 +29,8 @@ person = Table(
     Column("created", Instant, nullable=False),
     # What they had proven until then counts no more.
     Column("signed_out", Instant),
+    Index("ix_person_created_id", "created", "id"),
+    Index("ix_person_state_created_id", "state", "created", "id"),
 )
 
 enrolment = Table(
@@ -77,6 +79,9 @@ login_attempt = Table(
     Index("ix_login_attempt_net_48_at", "net_48", "at"),
     Index("ix_login_attempt_address_at", "address", "at"),
     Index("ix_login_attempt_account_index_at", "account_index", "at"),
+    Index("ix_login_attempt_at", "at"),
+    Index("ix_login_attempt_kind_at", "kind", "at"),
+    Index("ix_login_attempt_person", "person"),
 )
 
 known_address = Table(
@@ -98,6 +103,7 @@ signing_secret = Table(
     Column("verifier_sha256", String(64), nullable=False),
     Column("counted", Integer, nullable=False),
     Column("locked_at", Instant),
+    Index("ix_signing_secret_locked_at", "locked_at"),
 )
 
 attempt_slot = Table(
@@ -111,6 +117,7 @@ attempt_slot = Table(
     Column("at", Instant, nullable=False),
     Column("outcome", String(16), nullable=False),
     Index("ix_attempt_slot_person_at", "person", "at"),
+    Index("ix_attempt_slot_at", "at"),
 )
 
 revocation_pin = Table(

@@ -48,6 +48,11 @@ signature_request = Table(
     UniqueConstraint("process", "seq"),
     Index("ix_signature_request_person_state", "person", "state"),
     Index("ix_signature_request_state_expires", "state", "expires"),
+    Index("ix_signature_request_document", "document"),
+    # Lists, newest first.
+    Index("ix_signature_request_person_id", "person", "id"),
+    Index("ix_signature_request_integrator_id", "integrator", "id"),
+    Index("ix_signature_request_created", "created"),
     # A number once given is never given again, deleted rows or not.
     sqlite_autoincrement=True,
 )

@@ -51,6 +51,8 @@ embed_session = Table(
     Index("ix_embed_session_api_key_state", "api_key", "state"),
     Index("ix_embed_session_person_state", "person", "state"),
     Index("ix_embed_session_until", "until"),
+    Index("ix_embed_session_document", "document"),
+    Index("ix_embed_session_integrator_state", "integrator", "state"),
 )
 
 console_user = Table(

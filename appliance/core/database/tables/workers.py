@@ -38,6 +38,7 @@ hsm_task = Table(
     Index("ix_hsm_task_state_lease_until", "state", "lease_until"),
     Index("ix_hsm_task_share_state", "share", "state"),
     Index("ix_hsm_task_person_state", "person", "state"),
+    Index("ix_hsm_task_kind_swept_created", "kind", "swept", "created"),
 )
 
 task_seal = Table(
