@@ -345,8 +345,8 @@ class Signing:
                 refusal = exc
         if refusal is not None:
             raise refusal
-        # One message wakes every worker.
-        await self._work_notifier.notify(activations[0])
+        # Each wakes one worker.
+        await asyncio.gather(*map(self._work_notifier.notify, activations))
         return refused
 
     async def _commit(
