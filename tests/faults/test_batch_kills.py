@@ -12,13 +12,14 @@ import httpx
 import pytest
 
 from appliance.core.database import tables
+from appliance.domain.activation import MOST_DOCUMENTS
 from appliance.domain.vocab import EventKind, IntentState
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import problem, sign
 from tests.support.appliance.ledger import Ledger, read_ledger
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import frozen, order_crash, until
-from worker.failpoints import AFTER_SIGN, BEFORE_SIGN, FREEZE, ONCE
+from worker.failpoints import AFTER_SIGN, BEFORE_SIGN, FREEZE, ONCE, POINTS
 
 DONE, INTERRUPTED = IntentState.COMPLETED, IntentState.INTERRUPTED
 LOTE = "/solicitudes/firmar/lote"
@@ -101,14 +102,39 @@ def test_batch_whose_workers_die_is_signed_in_order(
     assert [*map(_but_link, again["resultados"])] == [*map(_but_link, results)]
     assert mended.json()["status"] == "success"
     ledger = read_ledger(postgres_appliance, after=good[0] - 1)
-    assert signed_in_order(ledger, good) == good
+    # Of a larger one several workers sign some, and the two are not of one group.
+    is_one = count <= MOST_DOCUMENTS
+    if is_one:
+        assert signed_in_order(ledger, good) == good
     assert signed_in_order(ledger, [alone, freezing]) == [alone, freezing]
-    assert ledger.attempts(killing) == [INTERRUPTED, DONE]
+    assert ledger.attempts(killing) == [INTERRUPTED] * (2 if is_one else 1) + [DONE]
     assert ledger.attempts(freezing) == [INTERRUPTED, DONE]
     # One check for the whole batch, and one to mend what failed of it.
     slots = Counter(row.person for row in ledger.of(tables.attempt_slot))
     assert slots[person.id] == 2
     assert ledger.faults() == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("point", POINTS)
+def test_worker_that_dies_within_a_group_loses_and_doubles_none(
+    postgres_appliance: Appliance, point: str
+) -> None:
+    """At each of its commits, and after some of its signatures were made."""
+    person = postgres_appliance.new_person()
+    requests = postgres_appliance.new_requests(person, pdfs.one_page(), 6)
+    order = order_crash(postgres_appliance, f"{point}-{requests[3]}", ONCE)
+
+    with postgres_appliance.client(person) as client:
+        told = sign_all(client, batch(person, requests))
+
+    assert not order.exists()
+    assert told["status"] == "success"
+    ledger = read_ledger(postgres_appliance, after=requests[0] - 1)
+    assert ledger.faults() == []
+    before_it_is_kept = point in {BEFORE_SIGN, AFTER_SIGN}
+    expected = [INTERRUPTED, DONE] if before_it_is_kept else [DONE]
+    assert {tuple(ledger.attempts(each)) for each in requests} == {tuple(expected)}
 
 
 def test_wrong_password_refuses_a_batch(postgres_appliance: Appliance) -> None:
