@@ -176,9 +176,9 @@ class Completion:
             return ended_by(ApplianceError(ErrorCode.SIGNING_FAILED), group)
         certificate, chain = work.credential.certificate, work.credential.chain
         ended: Ended = {}
-        levels = self.levels.for_group()
+        source = self.levels.shared_source()
         # 1. A timestamp over each value.
-        stamped = await self._stamp(levels, certificate, group, ended)
+        stamped = await self._stamp(certificate, group, ended)
         stages.done("stamp")
         for part in stamped:
             crash_point(STAMPED, part.of.document.request)
@@ -190,8 +190,13 @@ class Completion:
         for part, increment, signature in checked:
             original, profile = part.of.original.content, part.profile
             try:
-                reached = await levels.complete(
-                    (original, increment), signature, certificate, chain, profile
+                reached = await self.levels.complete(
+                    (original, increment),
+                    signature,
+                    certificate,
+                    chain,
+                    profile,
+                    source,
                 )
             except ApplianceError as exc:
                 ended[part.of.document.seq] = exc
@@ -204,7 +209,6 @@ class Completion:
 
     async def _stamp(
         self,
-        levels: Levels,
         certificate: bytes,
         group: Sequence[DocumentInWork],
         ended: Ended,
@@ -227,7 +231,7 @@ class Completion:
         for (profile, method), parts in alike.items():
             values = [part.made.value for part in parts]
             try:
-                tokens = await levels.tokens(values, method.digest, profile)
+                tokens = await self.levels.tokens(values, method.digest, profile)
             except ApplianceError as exc:
                 ended |= ended_by(exc, [part.of for part in parts])
                 continue

@@ -92,6 +92,7 @@ class _Target:
     digest: DigestAlgorithm
     tsa: tuple[str, ...]
     """Names of the authorities to ask."""
+    source: ValidationSource | SharedValidationSource
     is_kept: bool = False
     """Whether it is a published document: outside CAs are then asked for data that
     is younger than what it proves. At once it is what can be had."""
@@ -123,18 +124,16 @@ class Levels:
         renewal: time before the end of the newest timestamp's certificate that a
             document is stamped anew.
         outside: the ones that profiles name; None: this role has no network.
-        seen_bytes: room that the internal TSA's tokens take, once one was seen.
     """
 
     def __init__(
         self,
         tsa: OwnTimestampAuthority,
-        source: ValidationSource | SharedValidationSource,
+        source: ValidationSource,
         clock: Clock,
         settles: timedelta,
         renewal: timedelta,
         outside: Authorities | None = None,
-        seen_bytes: dict[DigestAlgorithm, int] | None = None,
     ) -> None:
         self._tsa = tsa
         self._source = source
@@ -144,7 +143,8 @@ class Levels:
         self._outside = outside
         self.has_network = outside is not None
         """Whether authorities and CAs outside can be asked."""
-        self._seen_bytes = {} if seen_bytes is None else seen_bytes
+        self._seen_bytes: dict[DigestAlgorithm, int] = {}
+        """Room that the internal TSA's tokens take, once one was seen."""
 
     async def token_bytes(
         self, profile: SignatureProfile, digest: DigestAlgorithm
@@ -208,20 +208,9 @@ class Levels:
             _pass_over(exc, profile.timestamp_policy)
             return [None] * len(values)
 
-    def for_group(self) -> "Levels":
-        """The same, for documents completed together.
-
-        What several of them need of one certificate is gathered once.
-        """
-        return Levels(
-            self._tsa,
-            SharedValidationSource(self._source),
-            self._clock,
-            self._settles,
-            self._renewal,
-            self._outside,
-            self._seen_bytes,
-        )
+    def shared_source(self) -> SharedValidationSource:
+        """Validation data for documents that are completed together."""
+        return SharedValidationSource(self._source)
 
     async def complete(
         self,
@@ -230,6 +219,7 @@ class Levels:
         certificate: bytes,
         chain: tuple[bytes, ...],
         profile: SignatureProfile,
+        source: SharedValidationSource | None = None,
     ) -> ExtensionResult:
         """Take a signature from its timestamp on to its level.
 
@@ -239,6 +229,7 @@ class Levels:
             certificate: the signer's, DER.
             chain: its issuers, DER.
             profile: of the signature.
+            source: of `shared_source`, where others are completed with it.
 
         Raises:
             ApplianceError: `TSA_UNAVAILABLE`, `REVOCATION_UNAVAILABLE`, where it is
@@ -252,7 +243,9 @@ class Levels:
         file = GrowingFile(signed)
         due = self._settles if profile.level is _L.B_LTA else None
         try:
-            target = _Target(profile.level, profile.digest, profile.tsa)
+            target = _Target(
+                profile.level, profile.digest, profile.tsa, source or self._source
+            )
             reached = await self._extend(file, [one], reached, target)
         except _PartialExtensionError as exc:
             _pass_over(exc.cause, profile.timestamp_policy)
@@ -288,7 +281,7 @@ class Levels:
         digest = tokens[-1].digest if tokens else DigestAlgorithm.SHA256
         file = GrowingFile((pdf,))
         try:
-            target = _Target(wanted, digest, tsa, is_kept=True)
+            target = _Target(wanted, digest, tsa, self._source, is_kept=True)
             reached = await self._extend(file, found, reached, target)
         except _PartialExtensionError as exc:
             if not file.appended:
@@ -383,7 +376,7 @@ class Levels:
         own = _own_from(found)
         for place, each in enumerate(found):
             try:
-                data = await self._needed_data(each, is_kept=target.is_kept)
+                data = await self._needed_data(each, target)
             except ApplianceError as exc:
                 if place >= own or exc.code not in _UNPROVEN:
                     raise
@@ -396,21 +389,21 @@ class Levels:
         file.append(increment)
 
     async def _needed_data(
-        self, one: Embedded, *, is_kept: bool
+        self, one: Embedded, target: _Target
     ) -> ValidationData | None:
         """What one of them needs; None for what has ended and was kept in time.
 
         Args:
             one: a signature or timestamp.
-            is_kept: whether it stands in a published document: data is then asked for
-                that is younger than what it proves.
+            target: of its document. Of a published one data is asked for that is
+                younger than what it proves.
 
         Raises:
             ApplianceError: as `ValidationSource.of`; `TSA_UNAVAILABLE`: the
                 certificate of the TSA is revoked, and another one is to stamp.
         """
         now, token, data = self._clock.now(), one.token, ValidationData()
-        since = token.at if is_kept and token is not None else None
+        since = token.at if target.is_kept and token is not None else None
         asked = [(one.certificate, one.others)]
         if token is not None and token.certificate != one.certificate:
             asked.append((token.certificate, token.certificates))
@@ -418,7 +411,7 @@ class Levels:
         try:
             for certificate, others in asked:
                 if _is_alive(certificate, now):
-                    found = await self._source.of(certificate, others, since)
+                    found = await target.source.of(certificate, others, since)
                     data = data.with_more(found)
         except ApplianceError as exc:
             is_away = exc.code is ErrorCode.REVOCATION_UNAVAILABLE

@@ -199,13 +199,9 @@ class SharedValidationSource:
         source: gathers it.
     """
 
-    def __init__(self, source: "ValidationSource | SharedValidationSource") -> None:
+    def __init__(self, source: ValidationSource) -> None:
         self._source = source
         self._found: dict[tuple[object, ...], ValidationData] = {}
-
-    def is_internal(self, certificate: bytes) -> bool:
-        """See `ValidationSource.is_internal`."""
-        return self._source.is_internal(certificate)
 
     async def of(
         self,

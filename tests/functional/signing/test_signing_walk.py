@@ -7,10 +7,11 @@ from tests.support.appliance.signing_walk import (
     walk_of_a_signature,
 )
 
-MOST_FUNCTIONS = 540
-MOST_MODULE_CHANGES = 245
-MOST_RETURNS = 122
-"""What there is and a little more: whoever shortens the way lowers them."""
+MOST_FUNCTIONS = 575
+MOST_MODULE_CHANGES = 285
+MOST_RETURNS = 160
+"""What there is and a little more: whoever shortens the way lowers them. One document
+walks as a group of one."""
 
 
 def test_signature_walks_no_farther_than_it_did() -> None:
