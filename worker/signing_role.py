@@ -62,7 +62,7 @@ class SigningWorker:
     Args:
         core: the record, documents and news.
         claims: this worker's transactions.
-        signer: signs one document.
+        signer: signs documents, a group at a time.
         tasks: runs HSM tasks.
         keys: what fronts seal to on this host.
         session: the HSM, for its status.
@@ -96,8 +96,10 @@ class SigningWorker:
     """Single documents in hand at a time."""
     _batch_hands: int = field(init=False)
     """Batches in hand beside them; two at least, so that they take turns."""
+    _batch_share: int = field(init=False)
+    """Batches of one person in hand at a time; two at least: they take turns."""
     _share: int = field(init=False)
-    """Documents of one person in work at a time.
+    """Groups of documents of one person in work at a time.
 
     One less than there are hands: those that take long to read leave a hand, here
     and in every worker, for all others.
@@ -108,6 +110,7 @@ class SigningWorker:
         self._hands = signing.concurrency
         self._batch_hands = max(self._hands, _BATCHES)
         self._share = max(1, self._hands - 1)
+        self._batch_share = max(_BATCHES, self._batch_hands - 1)
         signer = ActivationSigner(
             self.claims,
             self.signer,
@@ -209,7 +212,7 @@ class SigningWorker:
         return {person for person, count in held.items() if count >= self._share}
 
     def _yields(self) -> bool:
-        """Whether no further document of a batch is to be begun now."""
+        """Whether no further group of a batch is to be begun now."""
         is_fit = self._clock_is_right and self._documents_are_ours and self.served.was
         return self._stop.is_set() or self._suspect_waits or not is_fit
 
@@ -289,7 +292,10 @@ class SigningWorker:
         held = self._batches_of_each()
         if self._batches() >= self._batch_hands:
             return await claim_next(single=True)
-        return (held and await claim_next(single_of=held)) or await claim_next()
+        full = {person for person, count in held.items() if count >= self._batch_share}
+        return (held and await claim_next(no_batches_of=held)) or await claim_next(
+            no_batches_of=full
+        )
 
     async def _next_task(self) -> TaskClaim | None:
         """Take an HSM task, if a hand is free.

@@ -1,7 +1,7 @@
 """Lists of the console, with filters and cursors, in SQL that both databases take."""
 
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -42,7 +42,7 @@ from appliance.domain.console import (
     Search,
     read_search,
 )
-from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
 from appliance.domain.vocab import RequestState
 
 _ACCENTS: Final = (
@@ -323,26 +323,31 @@ def _request_conditions(wanted: RequestFilter) -> list[ColumnElement[bool]]:
         conditions.append(request.person == wanted.person)
     if wanted.since is not None:
         conditions.append(request.created >= wanted.since)
-        first = _request_at(request.created >= wanted.since - _SKEW)
-        conditions.append(
-            request.id >= first.order_by(request.created).scalar_subquery()
-        )
+        first = _numbered_about(wanted.since, func.min(request.id), 0)
+        conditions.append(request.id >= first)
     if wanted.before is not None:
         conditions.append(request.created < wanted.before)
-        last = _request_at(request.created < wanted.before + _SKEW)
-        conditions.append(
-            request.id <= last.order_by(request.created.desc()).scalar_subquery()
-        )
+        last = _numbered_about(wanted.before, func.max(request.id), MAX_REQUEST_ID)
+        conditions.append(request.id <= last)
     return conditions
 
 
-def _request_at(when: ColumnElement[bool]) -> Select[Any]:
-    """The number of the request at the end of a time.
+def _numbered_about(
+    at: datetime, outermost: ColumnElement[int], otherwise: int
+) -> ScalarSelect[Any]:
+    """The outermost number of the requests that came in about a time.
 
-    Requests are numbered as they come in, but for the clocks of several hosts: by the
-    number of one that is `_SKEW` away a list begins near its end, not at the newest.
+    Requests are numbered as they come in, but for the clocks of several hosts: so a
+    list begins near its end, not at the newest. One by a wrong clock moves the bound
+    outwards alone.
     """
-    return select(signature_request.c.id).where(when).correlate(None).limit(1)
+    created = signature_request.c.created
+    return (
+        select(func.coalesce(outermost, otherwise))
+        .where(created >= at - _SKEW, created < at + _SKEW)
+        .correlate(None)
+        .scalar_subquery()
+    )
 
 
 def _audit_conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:

@@ -67,7 +67,7 @@ class HsmSettings(Section):
     (`quirks.several_threads` of the profile; see docs/hsm.md, "Several sessions")."""
     keep_alive_s: Seconds = 60
     """Time between two test signatures of an idle worker, in seconds."""
-    group_ms: int = Field(default=50, ge=1, le=5_000)
+    group_ms: int = Field(default=50, ge=1, le=1_000)
     """Longest that documents signed together keep the HSM from others, in
     milliseconds: as many of a batch are signed at a time as it signs in that."""
     call_limit_s: Seconds = 20
@@ -83,6 +83,13 @@ class HsmSettings(Section):
     activation_dir: Path | None = None
     """Folder of the activation keys' private halves, on tmpfs; the default is
     one under `/dev/shm` that is named after `data_dir`."""
+
+    @model_validator(mode="after")
+    def _group_is_no_hang(self) -> Self:
+        if self.group_ms / 1000 > self.call_limit_s / 2:
+            msg = "group_ms: at most half of call_limit_s, or a group looks like a hang"
+            raise ValueError(msg)
+        return self
 
     @model_validator(mode="after")
     def _members_hold_the_same(self) -> Self:

@@ -14,7 +14,8 @@ class SigningSettings(Section):
     wait_s: Seconds = 20
     """Longest that a call waits for its result before 202, in seconds."""
     claim_s: Seconds = 60
-    """Time in which an activation must be claimed, in seconds."""
+    """Time in which an activation must be claimed, plus 1 s for each document of the
+    same command before it, in seconds."""
     key_s: Seconds = 60
     """Time for the key phase after the claim, plus 1 s an item, in seconds."""
     finish_s: Seconds = 600

@@ -147,7 +147,7 @@ class Claims:
         *,
         busy: bool = False,
         single: bool = False,
-        single_of: Collection[PersonId] = (),
+        no_batches_of: Collection[PersonId] = (),
         without: Collection[PersonId] = (),
     ) -> ClaimedActivation | None:
         """Take an activation that nobody has in hand: a suspect, or what waits longest.
@@ -158,14 +158,14 @@ class Claims:
         Args:
             busy: the worker has others in hand.
             single: take none of several documents.
-            single_of: take none of several documents of these people's.
+            no_batches_of: take none of several documents of these people's.
             without: take none of these people's.
 
         Raises:
             SuspectWaitsError: a suspect is next, and the worker is busy.
         """
         now = self._clock.now()
-        which = Wanted(single, single_of, without)
+        which = Wanted(single, no_batches_of, without)
         async with self._store.read() as transaction:
             claims = await ActivationQueue(transaction).next_claims(
                 now, self._policy, which

@@ -346,7 +346,8 @@ class Signing:
         if refusal is not None:
             raise refusal
         # Each wakes one worker.
-        await asyncio.gather(*map(self._work_notifier.notify, activations))
+        for activation in activations:
+            await self._work_notifier.notify(activation)
         return refused
 
     async def _commit(

@@ -28,7 +28,7 @@ from appliance.signing.signing_rules import standing
 _LOOK_AGAIN_S: Final = 1.0
 """Longest time between two looks at the record."""
 _PAUSE_S: Final = 0.05
-"""Shortest: each document of a batch brings news."""
+"""Shortest: each group of a batch brings news."""
 
 
 class BatchSigning:

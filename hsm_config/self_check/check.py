@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 import pkcs11
-from pkcs11.exceptions import NoSuchToken, PKCS11Error
+from pkcs11.exceptions import NoSuchToken, PKCS11Error, SessionCount
 
 from appliance.core.system.cpu_count import usable_cores
 from appliance.domain.clock import Clock, SystemClock
@@ -243,8 +243,11 @@ def _sessions(hsm: HsmSettings, session: pkcs11.Session) -> str:
         PKCS11Error: the token does not open so many.
     """
     with ExitStack() as opened_beside:
-        for _ in range(hsm.sessions - 1):
-            opened_beside.callback(open_beside(session).close)
+        try:
+            for _ in range(hsm.sessions - 1):
+                opened_beside.callback(open_beside(session).close)
+        except SessionCount:
+            return f"{hsm.sessions} wanted; the token has fewer left beside those open"
     threads = "one thread" if hsm.sessions == 1 else "CKF_OS_LOCKING_OK"
     return f"{hsm.sessions} in each worker process ({threads})"
 

@@ -277,7 +277,7 @@ class HsmConnection:
         try:
             return wrapping.rewrap(*wrapped, *keys, method), method
         except DoesNotUnwrapError:
-            self.exercise()  # as in `sign`
+            self.exercise()  # as in `sign_all`
             raise
 
     def session(self, role: TokenRole) -> pkcs11.Session:

@@ -281,7 +281,7 @@ class HsmThreads:
             served = any(peer.status is HsmStatus.READY for peer in self._connections)
             tries = 2 if served else one.token.profile.quirks.start_tries
             self._starts.connect(one, tries, anew=not served)
-        for _ in range(one.open_sessions):
+        for _ in range(one.token.hsm.sessions):
             if one.status is HsmStatus.READY and one.idle_s >= self._keep_alive_s:
                 work = HsmConnection.exercise
                 self._attempt_on(one, work, has_peer=False, idlest=True)

@@ -199,9 +199,9 @@ class HsmSession:
     ) -> SignedDigests:
         """Sign digests one after the other, a wrapped key unwrapped once for all.
 
-        Whoever has one digest waits for `hsm.group_ms` of it at most: one call of
-        several is in the HSM at a time, and what is not signed in that time is in
-        another one, for which a key is unwrapped again.
+        Whoever has one digest waits for `hsm.group_ms` of it at most: calls of several
+        leave one session to such, or take turns at the only one. What is not signed
+        in that time is in another call, for which a key is unwrapped again.
 
         Args:
             key: which, of the kind that the scheme is for.

@@ -24,7 +24,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,7 +33,11 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from appliance.core.system.cpu_count import usable_cores
-from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.errors import (
+    ApplianceError,
+    DocumentRefusedError,
+    ErrorCode,
+)
 
 _Result = TypeVar("_Result")
 CPU_S: Final = 5.0
@@ -240,6 +244,41 @@ async def read_apart(work: Callable[..., _Result], *args: Any) -> _Result:
         lane = _slow_lane(os.getpid())
         return await loop.run_in_executor(lane, _bounded, work, args)
     return result
+
+
+async def read_all_apart(
+    calls: Sequence[Callable[[], _Result]],
+) -> list[_Result | ApplianceError]:
+    """Do what reads several documents, each within the bounds of `read_apart`.
+
+    Args:
+        calls: each reads one; changes nothing.
+
+    Returns:
+        What each gave, or how it was refused.
+    """
+
+    def quick() -> list[_Result | ApplianceError | _NotQuick]:
+        return [_refused_or(_quick, call, ()) for call in calls]
+
+    results: list[_Result | ApplianceError] = []
+    for call, found in zip(calls, await asyncio.to_thread(quick), strict=True):
+        if isinstance(found, _NotQuick):
+            loop, lane = asyncio.get_running_loop(), _slow_lane(os.getpid())
+            results.append(
+                await loop.run_in_executor(lane, _refused_or, _bounded, call, ())
+            )
+        else:
+            results.append(found)
+    return results
+
+
+def _refused_or(work: Callable[..., _Result], *args: Any) -> _Result | ApplianceError:
+    """What some work gives, or how it is refused."""
+    try:
+        return work(*args)
+    except ApplianceError as exc:
+        return exc
 
 
 class _NotQuick:

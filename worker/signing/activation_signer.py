@@ -85,6 +85,10 @@ class ActivationSigner:
             if document.state is ItemState.KEYED
             or (document.state is ItemState.WAITING and progress.key is not None)
         ]
+        if work.claim.tries > 1 and all(i.state is ItemState.KEYED for i in left):
+            # One that ends its workers keeps none of the others from publication.
+            first = (work.claim.tries - 2) % max(1, len(left))
+            left = [*left[first:], *left[:first]]
         while left:
             group = await self._sign_in_turn(progress, left)
             left = left[len(group) :]

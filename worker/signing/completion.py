@@ -262,16 +262,23 @@ class Completion:
             kept = await self.documents.put_signed(files)
         except ApplianceError as exc:
             kept = [exc] * len(files)
-        publications = []
+        publications: list[Publication] = []
+        answers = True
         for (part, _, reached), (_, signed), sha256 in zip(
             raised, files, kept, strict=True
         ):
-            try:
-                made = await self._publication(part, signed, reached, sha256)
-            except ApplianceError as exc:
-                ended[part.document.seq] = exc
-            else:
-                publications.append(made)
+            if isinstance(sha256, ApplianceError):
+                ended[part.document.seq] = sha256
+                continue
+            inspection = None
+            # A sandbox that does not answer is not waited for by each of a group.
+            if part.view.followed and answers:
+                inspection = await self.turns.inspect_for_next(part.view, *signed)
+                answers = inspection is not None
+            file = _signed_view(part, signed, reached, sha256)
+            publications.append(
+                Publication(part.document, file, inspection, reached.upkeep)
+            )
         stages.done("store")
         for each in publications:
             crash_point(FILE_WRITTEN, each.document.request)
@@ -285,34 +292,6 @@ class Completion:
         for each in publications:
             if each.document.seq not in ended:
                 _tell(work, each, stages)
-
-    async def _publication(
-        self,
-        part: DocumentInWork,
-        signed: tuple[bytes, ...],
-        reached: ExtensionResult,
-        sha256: str | ApplianceError,
-    ) -> Publication:
-        """What is published of a file that is durable; with the turn given on.
-
-        Raises:
-            ApplianceError: why it is not.
-        """
-        if isinstance(sha256, ApplianceError):
-            raise sha256
-        view = part.view
-        file = SignedDocumentView(
-            request=part.document.request,
-            integrator=view.integrator,
-            file_name=view.document_name,
-            sha256=sha256,
-            size_bytes=sum(len(piece) for piece in signed),
-            level=reached.level.value,
-        )
-        inspection = None
-        if view.followed:
-            inspection = await self.turns.inspect_for_next(view, *signed)
-        return Publication(part.document, file, inspection, reached.upkeep)
 
     async def _name(
         self,
@@ -337,6 +316,23 @@ class Completion:
                 return
             for each in publications:
                 await self._name(work, [each], ended)
+
+
+def _signed_view(
+    part: DocumentInWork,
+    signed: tuple[bytes, ...],
+    reached: ExtensionResult,
+    sha256: str,
+) -> SignedDocumentView:
+    """What is published of a file that is durable."""
+    return SignedDocumentView(
+        request=part.document.request,
+        integrator=part.view.integrator,
+        file_name=part.view.document_name,
+        sha256=sha256,
+        size_bytes=sum(len(piece) for piece in signed),
+        level=reached.level.value,
+    )
 
 
 def _checked(

@@ -11,9 +11,11 @@ that one.
 Source: design §3, 4 and 5.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from appliance.domain.activation import (
@@ -53,7 +55,7 @@ from worker.pades.algorithms import SignatureMethod, method_for
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.byte_range import FileDigests
 from worker.pades.prepare import PreparedSignature, SignaturePlan, prepare
-from worker.pades.reading_limits import read_apart
+from worker.pades.reading_limits import read_all_apart
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.completion import Completion, DocumentInWork, Ended, ended_by
 from worker.signing.level_extension import Levels
@@ -63,12 +65,37 @@ UsableKey = KeyReference | WrappedKey
 """What the HSM signs with; a wrapped one only within this HSM."""
 GROUP_MOST: Final = 32
 """Documents of a group, however quick the HSM is."""
+_GROUP_S: Final = 4.0
+"""Time that a group is to take in all, while others wait for a turn, in seconds."""
 _GROUP_BYTES: Final = 8_388_608
 """What the documents of a group have together, unless a single one has more."""
 
 
 class OriginalUnreadableError(ApplianceError):
     """The document that was to be signed cannot be read now: that is no try."""
+
+
+class Pace:
+    """What a document takes from its reading to its publication, at last."""
+
+    def __init__(self) -> None:
+        self._document_s = _GROUP_S / GROUP_MOST
+
+    @property
+    def group_size(self) -> int:
+        """How many come to their end while others wait for a turn."""
+        return max(1, int(_GROUP_S / self._document_s))
+
+    def took(self, documents: int, seconds: float) -> None:
+        """Learn from a group.
+
+        Args:
+            documents: of it.
+            seconds: that it took.
+        """
+        # Slower at once, quicker by and by.
+        now = seconds / documents
+        self._document_s = max(now, (self._document_s + now) / 2)
 
 
 @dataclass(slots=True)
@@ -129,6 +156,7 @@ class DocumentSigner:
         installation: the setting of that name.
         served: whether the HSM serves this record.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
+        pace: of this worker.
     """
 
     claims: Claims
@@ -142,6 +170,7 @@ class DocumentSigner:
     installation: str
     served: GenerationCheck
     prefer_pss: bool = False
+    pace: Pace = field(default_factory=Pace)
 
     def unlock(self, work: ClaimedActivation) -> UsableKey:
         """Open both locks of a claim's key, by what stands recorded now.
@@ -164,16 +193,17 @@ class DocumentSigner:
     ) -> Sequence[ActivationDocument]:
         """What is signed together next: the first ones of what is left.
 
-        As many as the HSM signs in `hsm.group_ms`, of so many bytes as memory has
-        room for. What may have ended a worker is signed alone: it harms no other.
+        As many as the HSM signs in `hsm.group_ms`, as come to their end in a short
+        while, and as memory has room for. What may have ended a worker is signed
+        alone, and so is what was signed already: it harms no other.
 
         Args:
             work: the claim.
             left: its documents still to be signed, one at least.
         """
-        if work.claim.tries > 1:
+        if work.claim.tries > 1 or left[0].state is ItemState.KEYED:
             return left[:1]
-        most = min(self.session.group_size, GROUP_MOST)
+        most = min(self.session.group_size, self.pace.group_size, GROUP_MOST)
         size = 0
         for count, document in enumerate(left[:most]):
             view = work.requests.get(document.seq)
@@ -202,6 +232,7 @@ class DocumentSigner:
         """
         result = GroupResult()
         stages = StageTimings()
+        begun = time.monotonic()
         # 1. Read the originals again, and hash them.
         parts = await self._read(work, group, result)
         stages.done("read")
@@ -219,6 +250,7 @@ class DocumentSigner:
             result.lacks = result.lacks or lacks
         if ours:
             result.ended |= await self.completion.complete(work, ours, stages)
+        self.pace.took(len(group), time.monotonic() - begun)
         return result
 
     async def _read(
@@ -316,43 +348,58 @@ class DocumentSigner:
         ended: Ended,
     ) -> list[_Prepared]:
         """Lay the stamps out and make the revisions, with room for timestamps."""
-        ready = []
+        asked, calls = [], []
         for part in waiting:
+            profile = self.completion.profile_of(part.view)
             try:
                 # What was consented to is what is stored, and what is stored is this.
                 _check_consent(part.document, part.view)
-                ready.append(await self._prepare_one(work, part, person, credential))
+                method = method_for(
+                    credential.certificate,
+                    prefer_pss=self.prefer_pss,
+                    digest=profile.digest,
+                )
             except ApplianceError as exc:
                 ended[part.document.seq] = exc
+                continue
+            room = await self.levels.token_bytes(profile, method.digest)
+            asked.append((part, method))
+            calls.append(
+                partial(
+                    self._prepare_one, work, part, (person, credential), method, room
+                )
+            )
+        ready = []
+        for (part, method), made in zip(
+            asked, await read_all_apart(calls), strict=True
+        ):
+            if isinstance(made, ApplianceError):
+                ended[part.document.seq] = made
+            else:
+                ready.append(_Prepared(part, method, made))
         return ready
 
-    async def _prepare_one(
+    def _prepare_one(
         self,
         work: ClaimedActivation,
         part: DocumentInWork,
-        person: Person,
-        credential: Credential,
-    ) -> _Prepared:
-        profile = self.completion.profile_of(part.view)
-        method = method_for(
-            credential.certificate, prefer_pss=self.prefer_pss, digest=profile.digest
+        signer: tuple[Person, Credential],
+        method: SignatureMethod,
+        token_bytes: int,
+    ) -> PreparedSignature:
+        document, original = part.document, part.original
+        plan = signature_plan(
+            work, document, part.view, *signer, method, self.clock.now()
         )
-        room = await self.levels.token_bytes(profile, method.digest)
-        document, view, original = part.document, part.view, part.original
-
-        def prepare_apart() -> PreparedSignature:
-            plan = signature_plan(
-                work, document, view, person, credential, method, self.clock.now()
-            )
-            plan = replace(plan, token_bytes=room)
-            return prepare(original.content, plan, self.fonts, original)
-
-        return _Prepared(part, method, await read_apart(prepare_apart))
+        plan = replace(plan, token_bytes=token_bytes)
+        return prepare(original.content, plan, self.fonts, original)
 
     async def _with_room(
         self, ready: Sequence[_Prepared], ended: Ended
     ) -> list[_Prepared]:
         """Those that the store has room for, one after the other."""
+        if await self._has_room(sum(each.size_bytes for each in ready)):
+            return [*ready]
         with_room: list[_Prepared] = []
         total = 0
         for each in ready:
@@ -364,6 +411,13 @@ class DocumentSigner:
                 total += each.size_bytes
                 with_room.append(each)
         return with_room
+
+    async def _has_room(self, size_bytes: int) -> bool:
+        try:
+            await self.documents.make_room(size_bytes)
+        except ApplianceError:
+            return False
+        return True
 
     async def _sign(
         self, key: UsableKey, ready: Sequence[_Prepared], ended: Ended

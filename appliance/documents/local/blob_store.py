@@ -11,13 +11,19 @@ there too; an HMAC would hide that, and the record has the same hash anyway.
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
 from appliance.core.system.durable_files import (
     NEW,
@@ -46,6 +52,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentKeys, DocumentStream
 
+_Key = TypeVar("_Key")
 _READERS: Final = 2
 """Threads that read for streams: the allocator keeps some pieces for each thread."""
 
@@ -141,13 +148,15 @@ class LocalBlobStore:
             ApplianceError: `STORE_UNAVAILABLE`: nothing can be read.
         """
         await self.check()
-        owners = {integrator for integrator, _ in wanted}
-        keys = {owner: await self._keys.get(owner) for owner in owners}
+        keys = await self._keys_of(wanted, self._keys.get)
 
         def read() -> list[bytes | ApplianceError]:
             found: list[bytes | ApplianceError] = []
             for integrator, sha256 in wanted:
                 key = keys[integrator]
+                if isinstance(key, ApplianceError):
+                    found.append(key)
+                    continue
                 try:
                     path = self._folder / name_of(integrator, sha256)
                     found.append(read_document(path, integrator, sha256, key))
@@ -166,17 +175,38 @@ class LocalBlobStore:
             ApplianceError: `STORE_UNAVAILABLE`: nothing can be kept.
         """
         await self.check()
-        keys = {owner: await self._key(owner) for owner, _ in files}
+        keys = await self._keys_of(files, self._key)
 
         def put() -> list[str | ApplianceError]:
-            news = [_New(owner, parts, keys[owner]) for owner, parts in files]
+            news = [
+                key if isinstance(key, ApplianceError) else _New(owner, parts, key)
+                for owner, parts in files
+                for key in (keys[owner],)
+            ]
             try:
-                self._write(news)
+                self._write([new for new in news if isinstance(new, _New)])
             except ApplianceError:
-                return [self._put_signed(new) for new in news]
-            return [new.sha256 for new in news]
+                return [
+                    self._put_signed(new) if isinstance(new, _New) else new
+                    for new in news
+                ]
+            return [new.sha256 if isinstance(new, _New) else new for new in news]
 
         return await asyncio.to_thread(put)
+
+    async def _keys_of(
+        self,
+        files: Sequence[tuple[IntegratorId, object]],
+        get: Callable[[IntegratorId], Awaitable[_Key]],
+    ) -> dict[IntegratorId, _Key | ApplianceError]:
+        """The keys of all owners, or why one cannot be had."""
+        keys: dict[IntegratorId, _Key | ApplianceError] = {}
+        for owner in {owner for owner, _ in files}:
+            try:
+                keys[owner] = await get(owner)
+            except ApplianceError as exc:
+                keys[owner] = exc
+        return keys
 
     async def _key(self, integrator: IntegratorId) -> bytes:
         key = await self._keys.get(integrator)

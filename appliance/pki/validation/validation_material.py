@@ -201,7 +201,7 @@ class SharedValidationSource:
 
     def __init__(self, source: ValidationSource) -> None:
         self._source = source
-        self._found: dict[tuple[object, ...], ValidationData] = {}
+        self._found: dict[tuple[object, ...], ValidationData | ApplianceError] = {}
 
     async def of(
         self,
@@ -209,15 +209,21 @@ class SharedValidationSource:
         others: Sequence[bytes] = (),
         since: datetime | None = None,
     ) -> ValidationData:
-        """See `ValidationSource.of`; what is refused is asked for again.
+        """See `ValidationSource.of`; what cannot be had is waited for once.
 
         Raises:
             ApplianceError: as that.
         """
         asked = certificate, tuple(others), since
         if asked not in self._found:
-            self._found[asked] = await self._source.of(certificate, others, since)
-        return self._found[asked]
+            try:
+                self._found[asked] = await self._source.of(certificate, others, since)
+            except ApplianceError as exc:
+                self._found[asked] = exc
+        found = self._found[asked]
+        if isinstance(found, ApplianceError):
+            raise found
+        return found
 
 
 @lru_cache(maxsize=256)

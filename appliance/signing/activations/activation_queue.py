@@ -41,7 +41,7 @@ class Wanted:
 
     single: bool = False
     """None of several documents."""
-    single_of: Collection[PersonId] = ()
+    no_batches_of: Collection[PersonId] = ()
     """None of several documents of these people's."""
     without: Collection[PersonId] = ()
     """None of these people's."""
@@ -166,9 +166,10 @@ def _claimable(at: datetime, policy: LeasePolicy, which: Wanted) -> ColumnElemen
     )
     if which.single:
         free = and_(free, not_(several))
-    if which.single_of:
-        others = activation.c.person.not_in(sorted(which.single_of))
-        free = and_(free, or_(others, not_(several)))
+    if which.no_batches_of:
+        others = activation.c.person.not_in(sorted(which.no_batches_of))
+        # A suspect holds up all others, whosever it is.
+        free = and_(free, or_(others, not_(several), policy.suspect <= TRIES))
     if which.without:
         free = and_(free, activation.c.person.not_in(sorted(which.without)))
     return free

@@ -33,6 +33,7 @@ from appliance.core.database.types import Instant
 from appliance.core.leased_queue import Leased, LeasedQueue
 from appliance.domain.activation import (
     Activation,
+    ActivationDocument,
     Claim,
     CodedItem,
     IntentRow,
@@ -140,26 +141,7 @@ class ActivationStore(LeasedQueue):
         )
         documents = [(new.id, each) for new, _ in made for each in new.documents]
         await self._connection.execute(
-            insert(activation_item),
-            [
-                {
-                    "activation": owner,
-                    "seq": document.seq,
-                    "request": document.request,
-                    "document_sha256": document.document_sha256,
-                    "params": document.params.to_wire(),
-                    "params_sha256": document.params_sha256,
-                    "state": ItemState.WAITING.value,
-                    "reason": "",
-                    "stamp": (
-                        None
-                        if document.details == PLAIN
-                        else document.details.to_json()
-                    ),
-                    "code": document.code,
-                }
-                for owner, document in documents
-            ],
+            insert(activation_item), [_item(*each) for each in documents]
         )
         sealed = [(new.id, seal) for new, seals in made for seal in seals]
         if sealed:
@@ -526,6 +508,23 @@ class ActivationStore(LeasedQueue):
     async def _let_go(self, claim: Claim, values: Mapping[str, object]) -> bool:
         """End a claim in good order: it killed nobody, and counts for nothing."""
         return await self._fenced(claim, {"progress": claim.fence, **values})
+
+
+def _item(owner: ActivationId, document: ActivationDocument) -> dict[str, object]:
+    """A document as it is recorded, waiting."""
+    plain = document.details == PLAIN
+    return {
+        "activation": owner,
+        "seq": document.seq,
+        "request": document.request,
+        "document_sha256": document.document_sha256,
+        "params": document.params.to_wire(),
+        "params_sha256": document.params_sha256,
+        "state": ItemState.WAITING.value,
+        "reason": "",
+        "stamp": None if plain else document.details.to_json(),
+        "code": document.code,
+    }
 
 
 def _intent(row: Row[Any]) -> IntentRow:

@@ -243,3 +243,41 @@ async def test_modes_follow_the_umask_and_leave_others_out(
     assert {stat.S_IMODE(path.stat().st_mode) for path in file.parents[:4]} == {
         folder_mode
     }
+
+
+async def test_group_is_read_and_kept_each_by_itself(
+    store: BlobMaintenance, document_storage: DocumentStorage
+) -> None:
+    """What is wrong with one is told of that one, in its place."""
+    del document_storage
+    files = [(ONE, (PDF[:9], PDF[9:])), (ONE, (b"%PDF-1.7 two",)), (ONE, (PDF,))]
+
+    kept_as = await store.put_signed(files)
+
+    assert kept_as[0] == kept_as[2] == SHA256
+    wanted = [(ONE, str(kept_as[1])), (ONE, "00" * 32), (ONE, SHA256)]
+    found = await store.get_all(wanted)
+    assert (found[0], found[2]) == (b"%PDF-1.7 two", PDF)
+    assert isinstance(found[1], ApplianceError)
+    assert found[1].code is ErrorCode.STORE_UNAVAILABLE
+
+
+async def test_key_that_cannot_be_had_is_its_owners_matter(folder: Path) -> None:
+    """Of a group over several integrators the others' are read and kept."""
+    other = TWO
+
+    class OneLocked(FixedDocumentKeys):
+        async def get(self, integrator: IntegratorId) -> bytes | None:
+            if integrator == other:
+                raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+            return await super().get(integrator)
+
+    documents = LocalBlobStore(folder, OneLocked())
+
+    kept_as = await documents.put_signed([(other, (PDF,)), (ONE, (PDF,))])
+    found = await documents.get_all([(other, SHA256), (ONE, SHA256)])
+
+    assert isinstance(kept_as[0], ApplianceError)
+    assert kept_as[1] == SHA256
+    assert isinstance(found[0], ApplianceError)
+    assert found[1] == PDF

@@ -366,7 +366,7 @@ async def test_single_claim_passes_over_batches(
     batch = await core.add_activation(signer, items=2)
     core.clock.forward(1)
     alone = await core.add_activation(signer)
-    which = Wanted(single=True) if of_all else Wanted(single_of={signer.person})
+    which = Wanted(single=True) if of_all else Wanted(no_batches_of={signer.person})
 
     async with core.store.write() as transaction:
         activations = ActivationQueue(transaction)

@@ -328,9 +328,9 @@ def _intents(ledger: Ledger) -> Iterator[str]:
 def _files(ledger: Ledger) -> Iterator[str]:
     """Every row has its file, whole, and every file its row.
 
-    A try that was killed may have left one that nobody publishes: each has a
-    timestamp of its own. It goes with what nothing names. And a later version is
-    durable a moment before its row.
+    A try that was killed may have left some that nobody publishes, of each of its
+    documents one: each has a timestamp of its own. They go with what nothing names.
+    And a later version is durable a moment before its row.
     """
     named = {}
     for table in (
@@ -346,7 +346,10 @@ def _files(ledger: Ledger) -> Iterator[str]:
         elif ledger.read(path.parent.parent.name, sha256) is None:
             yield f"{path.name} is altered"
     strays = [path.name for path in ledger.files if path not in named]
-    tries = sum(row.fence - 1 for row in ledger.of(tables.activation))
+    documents = Counter(row.activation for row in ledger.of(tables.activation_item))
+    tries = sum(
+        (row.fence - 1) * documents[row.id] for row in ledger.of(tables.activation)
+    )
     tries += sum(row.fence for row in ledger.of(tables.level_upkeep))
     if len(strays) > tries:
         yield f"{strays} belong to nothing"

@@ -3,6 +3,7 @@
 Source: docs/signing.md "Several documents at once".
 """
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,8 +12,9 @@ import pytest
 from appliance.domain.activation import ActivationDocument
 from appliance.domain.ids import RequestId
 from appliance.domain.signing_command import SignParameters
+from appliance.domain.vocab import ItemState
 from appliance.signing.claims import ClaimedActivation
-from worker.signing.document_signer import GROUP_MOST, DocumentSigner
+from worker.signing.document_signer import GROUP_MOST, DocumentSigner, Pace
 
 MIB = 1_048_576
 
@@ -68,3 +70,30 @@ def test_group_has_so_many_bytes() -> None:
 def test_what_may_have_ended_a_worker_is_signed_alone() -> None:
     """It takes no other along, a second time."""
     assert group_of(claimed([1000] * 5, tries=2), 5, 20) == 1
+
+
+def test_what_is_signed_and_unpublished_is_done_alone() -> None:
+    """Its worker died, or what it waits for is away: neither is another's matter."""
+    none = cast("Any", None)
+    session = cast("Any", SimpleNamespace(group_size=20))
+    signer = DocumentSigner(
+        none, none, none, none, session, none, none, none, "x", none
+    )
+    first, *others = documents(3)
+    left = [replace(first, state=ItemState.KEYED), *others]
+    assert signer.next_group(claimed([1000] * 3), left) == left[:1]
+    assert signer.next_group(claimed([1000] * 3), others) == others
+
+
+def test_slow_documents_make_small_groups() -> None:
+    """Others wait for a turn meanwhile; groups grow again by and by."""
+    pace = Pace()
+    assert pace.group_size == GROUP_MOST
+    pace.took(4, 8.0)
+    assert pace.group_size == 2
+    sizes = []
+    for _ in range(8):
+        pace.took(2, 0.02)
+        sizes.append(pace.group_size)
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > GROUP_MOST
