@@ -23,6 +23,7 @@ from appliance.signing.claims import CertificateChangedError, ClaimedActivation,
 from worker.leased_worker import FencedOffError, GiveBack
 from worker.signing.document_signer import (
     DocumentSigner,
+    GroupResult,
     OriginalUnreadableError,
     UsableKey,
 )
@@ -165,7 +166,12 @@ class ActivationSigner:
             CertificateChangedError: do it again, with the claim read again.
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        result = await self.signer.sign(progress.work, group, progress.key)
+        try:
+            result = await self.signer.sign(progress.work, group, progress.key)
+        except ApplianceError as refusal:
+            if refusal.code is ErrorCode.STORE_UNAVAILABLE:
+                raise
+            result = GroupResult(ended={each.seq: refusal for each in group})
         progress.lacks = progress.lacks or result.lacks
         alike: dict[int, tuple[ApplianceError, list[ActivationDocument]]] = {}
         for document in group:
