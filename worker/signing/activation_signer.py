@@ -199,16 +199,18 @@ def _waits(
     exc: ApplianceError, documents: Sequence[ActivationDocument]
 ) -> ErrorCode | None:
     """What documents wait for that cannot be signed now; None where that is an end."""
-    if isinstance(exc, OriginalUnreadableError):
-        event = "document.unreadable"
-    elif isinstance(exc, DocumentsAwayError):
-        # All documents are away, which says nothing of this one: no try.
-        event = "document.store_away"
-    elif exc.code in AWAY:
-        # Its signature is made: a later try may do.
-        event = "document.waits"
-    else:
+    is_unreadable = isinstance(exc, OriginalUnreadableError)
+    is_store_away = isinstance(exc, DocumentsAwayError)
+    if not is_unreadable and not is_store_away and exc.code not in AWAY:
         return None
     for document in documents:
-        _log.warning(event, request=document.request, code=exc.code.value)
+        about = {"request": document.request, "code": exc.code.value}
+        if is_unreadable:
+            _log.warning("document.unreadable", **about)
+        elif is_store_away:
+            # All documents are away, which says nothing of this one: no try.
+            _log.warning("document.store_away", **about)
+        else:
+            # Its signature is made: a later try may do.
+            _log.warning("document.waits", **about)
     return exc.code
