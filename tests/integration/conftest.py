@@ -24,6 +24,7 @@ from tests.support.factories.document_storage import (
 from tests.support.factories.fakes import request_view
 from tests.support.factories.signing_front import SigningFront, open_front
 from tests.support.hsm.hsm_installation import KEY, HsmInstallation
+from tests.support.hsm.pkcs11_shim import Pkcs11Shim
 from tests.support.processes.scratch import short_folder
 from tests.support.services.s3 import S3Server
 from worker.pades.appearance.fonts import StampFonts, load_fonts
@@ -103,6 +104,14 @@ async def frame(tmp_path: Path, assets: Assets) -> AsyncIterator[Frame]:
 def initialised_hsm(tmp_path: Path) -> HsmInstallation:
     """An installation after `hsm init`, of the test's own."""
     return HsmInstallation.ready(tmp_path)
+
+
+@pytest.fixture
+def shim(
+    initialised_hsm: HsmInstallation, monkeypatch: pytest.MonkeyPatch
+) -> Pkcs11Shim:
+    """A shim around the module of `initialised_hsm`, for this process."""
+    return initialised_hsm.shimmed(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -54,14 +54,6 @@ LOST = {
 
 
 @pytest.fixture
-def shim(
-    initialised_hsm: HsmInstallation, monkeypatch: pytest.MonkeyPatch
-) -> Pkcs11Shim:
-    """A shim around its module, for this process."""
-    return initialised_hsm.shimmed(monkeypatch)
-
-
-@pytest.fixture
 async def session(
     initialised_hsm: HsmInstallation, shim: Pkcs11Shim
 ) -> AsyncIterator[HsmSession]:

@@ -21,14 +21,6 @@ SESSION_CLOSED, MECHANISM_INVALID, DEVICE_REMOVED = 0xB0, 0x70, 0x32
 
 
 @pytest.fixture
-def shim(
-    initialised_hsm: HsmInstallation, monkeypatch: pytest.MonkeyPatch
-) -> Pkcs11Shim:
-    """A shim around its module, for this process."""
-    return initialised_hsm.shimmed(monkeypatch)
-
-
-@pytest.fixture
 async def session(
     initialised_hsm: HsmInstallation, shim: Pkcs11Shim
 ) -> AsyncIterator[HsmSession]:
