@@ -45,7 +45,10 @@ def bind(address: str, backlog: int) -> socket.socket:
         host, _, port = address.rpartition(":")
         host = host.strip("[]")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with _closed_on_error(socket.socket(family, socket.SOCK_STREAM)) as listener:
+        # By its protocol's name: asyncio has connections of no other send at once, and
+        # half of an answer would wait 40 ms for the client to confirm the first half.
+        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        with _closed_on_error(made) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((host, int(port)))
             listener.listen(backlog)

@@ -190,3 +190,24 @@ def test_so_many_connections_wait_to_be_accepted() -> None:
         told = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
 
     assert struct.unpack_from("I", told, 28) == (512,)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
+async def test_what_is_sent_in_two_parts_waits_for_no_confirmation(
+    address: str,
+) -> None:
+    """Connections of a listener send at once, however little there is to send."""
+    sends_at_once: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        option = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        sends_at_once.set_result(option)
+        writer.close()
+
+    port = free_port()
+    server = await asyncio.start_server(serve, sock=bind(f"{address}:{port}", 8))
+    async with server:
+        _, writer = await asyncio.open_connection(address.strip("[]"), port)
+        assert await asyncio.wait_for(sends_at_once, 10)
+        writer.close()
