@@ -28,6 +28,7 @@ from sqlalchemy.pool import QueuePool
 
 from appliance.core import metrics
 from appliance.core.database.password_files import read_password
+from appliance.core.database.sqlite_connection import creator
 from appliance.core.tls import database_tls
 from appliance.settings import Settings
 
@@ -264,9 +265,15 @@ def _open_sqlite(url: URL, settings: Settings) -> Engines:
         max_overflow=0,
         pool_timeout=wait_s,
         hide_parameters=True,
+        connect_args={"async_creator_fn": creator(path, query_only=True)},
     )
     writer = create_async_engine(
-        url, pool_size=1, max_overflow=0, pool_timeout=wait_s, hide_parameters=True
+        url,
+        pool_size=1,
+        max_overflow=0,
+        pool_timeout=wait_s,
+        hide_parameters=True,
+        connect_args={"async_creator_fn": creator(path, query_only=False)},
     )
     _prepare_sqlite(reader, wait_s, query_only=True)
     _prepare_sqlite(writer, wait_s, query_only=False)
