@@ -1,15 +1,28 @@
 """The audit's rows: queued in a transaction, written as its last statement."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Row, bindparam, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import audit_event, audit_writer
 from appliance.domain.audit import AuditEvent, AuditRow, chain
 from appliance.domain.clock import Clock
 from appliance.domain.vocab import EventKind
+
+# Made once: each transaction that writes executes them.
+_ADD: Final = insert(audit_event)
+_NEWEST: Final = (
+    select(audit_writer.c.n, audit_writer.c.hash)
+    .where(audit_writer.c.id == bindparam("writer"))
+    .with_for_update()
+)
+_MOVE_ON: Final = (
+    update(audit_writer)
+    .where(audit_writer.c.id == bindparam("writer"))
+    .values(n=bindparam("newest_n"), hash=bindparam("newest_hash"))
+)
 
 
 @dataclass(slots=True)
@@ -50,21 +63,15 @@ class SqlAudit:
                     "detail": event.detail,
                 }
             )
-        await self.connection.execute(insert(audit_event), values)
+        await self.connection.execute(_ADD, values)
         await self.connection.execute(
-            update(audit_writer)
-            .where(audit_writer.c.id == self.writer)
-            .values(n=n, hash=prev)
+            _MOVE_ON, {"writer": self.writer, "newest_n": n, "newest_hash": prev}
         )
         self.queued.clear()
 
     async def _newest(self) -> tuple[int, str]:
         """Number and hash of the writer's newest row, held until the commit."""
-        rows = await self.connection.execute(
-            select(audit_writer.c.n, audit_writer.c.hash)
-            .where(audit_writer.c.id == self.writer)
-            .with_for_update()
-        )
+        rows = await self.connection.execute(_NEWEST, {"writer": self.writer})
         newest = rows.one()
         return newest.n, newest.hash
 

@@ -6,6 +6,7 @@ write of the claimant names that number and touches no row once another came.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, ClassVar, Protocol
 
 from sqlalchemy import (
@@ -13,12 +14,15 @@ from sqlalchemy import (
     Row,
     Select,
     Table,
+    bindparam,
     func,
     or_,
     select,
     true,
     update,
 )
+from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.dml import ReturningUpdate, Update
 
 from appliance.core.unit_of_work import Store
 
@@ -66,71 +70,92 @@ class LeasedQueue(Store):
         """Whether a row was claimed so often in vain that it seems to kill workers."""
         return cls.tries >= attempts
 
-    async def _any(self, claimable: ColumnElement[bool]) -> bool:
-        """Whether `_claim` would find a row; the look takes no lock."""
-        query = select(self.table.c.id).where(claimable).limit(1)
-        return (await self._connection.execute(query)).first() is not None
-
-    async def _next_tries(
-        self, claimable: ColumnElement[bool], rank: Rank
-    ) -> int | None:
-        """The tries of the row that `_claim` would take, if there is one; no lock."""
-        query = self._next(self.tries, claimable, rank)
-        tries: int | None = (await self._connection.scalars(query)).one_or_none()
-        return tries
+    async def _any(
+        self, looking: Select[Any], given: Mapping[str, object] | None = None
+    ) -> bool:
+        """Whether a look finds a row; it takes no lock."""
+        return (await self._connection.execute(looking, given)).first() is not None
 
     async def _claim(
         self,
-        claimable: ColumnElement[bool],
+        claiming: ReturningUpdate[Any],
         owner: str,
         until: datetime,
-        rank: Rank = None,
-        values: Mapping[str, object] | None = None,
+        given: Mapping[str, object] | None = None,
     ) -> Row[Any] | None:
-        """Take the claimable row that waits longest, of those that rank lowest.
-
-        None when there is none. On PostgreSQL rows that another transaction is
-        claiming are passed over.
+        """Take a row; None when there is none.
 
         Args:
-            claimable: which rows may be taken.
+            claiming: as `claiming` made it.
             owner: `<slot>/<process>`, or the slot.
             until: end of the lease.
-            rank: see `Rank`.
-            values: what else the claim changes.
+            given: what it has as `bindparam`s.
         """
-        columns = self.table.c
-        first = self._next(columns.id, claimable, rank)
-        oldest = first.with_for_update(skip_locked=True).scalar_subquery()
-        lease = {"lease_owner": owner, "lease_until": until, "fence": columns.fence + 1}
-        result = await self._connection.execute(
-            update(self.table)
-            .where(columns.id == oldest, claimable)
-            .values(**lease, **(values or {}))
-            .returning(self.table)
-        )
+        lease = {"claim_owner": owner, "claim_until": until}
+        result = await self._connection.execute(claiming, {**lease, **(given or {})})
         row: Row[Any] | None = result.one_or_none()
         return row
 
-    def _next(
-        self, what: ColumnElement[Any], claimable: ColumnElement[bool], rank: Rank
+    @classmethod
+    def claiming(
+        cls,
+        claimable: ColumnElement[bool],
+        rank: Rank = None,
+        values: Mapping[str, object] | None = None,
+    ) -> ReturningUpdate[Any]:
+        """How the claimable row is taken that waits longest, of those ranked lowest.
+
+        Made once where it is executed often: to make it costs more than to do it. On
+        PostgreSQL rows that another transaction is claiming are passed over.
+
+        Args:
+            claimable: which rows may be taken, with `bindparam`s for what changes.
+            rank: see `Rank`.
+            values: what else the claim changes.
+        """
+        columns = cls.table.c
+        first = cls.looking(columns.id, claimable, rank)
+        oldest = first.with_for_update(skip_locked=True).scalar_subquery()
+        lease = {
+            "lease_owner": bindparam("claim_owner"),
+            "lease_until": bindparam("claim_until"),
+            "fence": columns.fence + 1,
+        }
+        return (
+            update(cls.table)
+            .where(columns.id == oldest, claimable)
+            .values(**lease, **(values or {}))
+            .returning(cls.table)
+        )
+
+    @classmethod
+    def looking(
+        cls, what: ColumnElement[Any], claimable: ColumnElement[bool], rank: Rank = None
     ) -> Select[Any]:
         """A column of the claimable row that comes first.
 
         Rows take turns by since when nobody has them in hand. By their age, what is put
         off time and again would come before all that is new.
         """
-        since = func.coalesce(self.table.c.lease_until, self.table.c.created)
+        since = func.coalesce(cls.table.c.lease_until, cls.table.c.created)
         order = [since] if rank is None else [rank, since]
         return select(what).where(claimable).order_by(*order).limit(1)
 
     async def _fenced(self, claim: Leased, values: Mapping[str, object]) -> bool:
         """Change a claimed row; False when another claim came since."""
-        result = await self._connection.execute(
-            update(self.table)
-            .where(self.table.c.id == claim.id, self.table.c.fence == claim.fence)
-            .values(**values)
-        )
+        # Plain values are given, so that one statement serves all claims.
+        plain = {
+            name: value
+            for name, value in values.items()
+            if not isinstance(value, ClauseElement)
+        }
+        statement = _fenced_update(self.table, tuple(plain))
+        if len(plain) < len(values):
+            made = {name: values[name] for name in values.keys() - plain.keys()}
+            statement = statement.values(made)
+        given: dict[str, object] = {f"new_{name}": plain[name] for name in plain}
+        given |= {"claimed": claim.id, "claimed_fence": claim.fence}
+        result = await self._connection.execute(statement, given)
         return result.rowcount == 1
 
     async def renew(self, claim: Leased, until: datetime) -> bool:
@@ -166,3 +191,17 @@ class LeasedQueue(Store):
         )
         rows: Sequence[Row[Any]] = result.all()
         return rows
+
+
+@cache
+def _fenced_update(table: Table, names: tuple[str, ...]) -> Update:
+    """How columns of a row are changed that is still claimed."""
+    new = {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
+    return (
+        update(table)
+        .where(
+            table.c.id == bindparam("claimed"),
+            table.c.fence == bindparam("claimed_fence"),
+        )
+        .values(new)
+    )

@@ -1,14 +1,15 @@
 """People's signing keys and certificates in SQL."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from cryptography import x509
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Row, Select, bindparam, insert, select, update
 
 from appliance.core.database.tables import credential, outside_status
+from appliance.core.database.types import Instant
 from appliance.core.unit_of_work import Store
 from appliance.domain.certificates import StatusKind
 from appliance.domain.identity import Credential
@@ -22,6 +23,30 @@ OVER: Final = (
     CredentialState.REVOKED.value,
 )
 """States of credentials that never sign again."""
+
+
+def _locked(query: Select[Any]) -> Select[Any]:
+    # Of the kind that lets rows that refer to this one be added.
+    return query.with_for_update(key_share=True)
+
+
+# Made once: each signature executes them, several times.
+_BY_ID: Final = select(credential).where(credential.c.id == bindparam("credential"))
+_BY_ID_LOCKED: Final = _locked(_BY_ID)
+_USABLE: Final = select(credential).where(
+    credential.c.person == bindparam("of"),
+    credential.c.state == CredentialState.ACTIVE.value,
+    credential.c.not_before <= bindparam("then", type_=Instant()),
+    credential.c.not_after > bindparam("then", type_=Instant()),
+)
+_REVOKED: Final = (
+    select(outside_status.c.subject)
+    .where(
+        outside_status.c.kind == StatusKind.REVOKED.value,
+        outside_status.c.subject.in_(bindparam("subjects", expanding=True)),
+    )
+    .limit(1)
+)
 
 
 class CredentialStore(Store):
@@ -67,7 +92,8 @@ class CredentialStore(Store):
         self, credential_id: CredentialId, *, lock: bool = False
     ) -> Credential | None:
         """A credential by id; `lock` keeps others from changing it."""
-        return await self._one(credential.c.id == credential_id, lock=lock)
+        query = _BY_ID_LOCKED if lock else _BY_ID
+        return await self._found(query, {"credential": credential_id})
 
     async def set_state(
         self, credential_id: CredentialId, state: CredentialState
@@ -101,12 +127,7 @@ class CredentialStore(Store):
 
     async def usable(self, person_id: PersonId, at: datetime) -> Credential | None:
         """What a person can sign with at a time: in force, and not found revoked."""
-        found = await self._one(
-            (credential.c.person == person_id)
-            & (credential.c.state == CredentialState.ACTIVE.value)
-            & (credential.c.not_before <= at)
-            & (credential.c.not_after > at)
-        )
+        found = await self._found(_USABLE, {"of": person_id, "then": at})
         if found is None or await self.found_revoked((found.certificate, *found.chain)):
             return None
         return found
@@ -117,17 +138,9 @@ class CredentialStore(Store):
         Args:
             path: what a credential signs with, and its issuers; DER.
         """
-        query = (
-            select(outside_status.c.subject)
-            .where(
-                outside_status.c.kind == StatusKind.REVOKED.value,
-                outside_status.c.subject.in_(
-                    [hashlib.sha256(der).hexdigest() for der in path]
-                ),
-            )
-            .limit(1)
-        )
-        return (await self._connection.execute(query)).first() is not None
+        subjects = [hashlib.sha256(der).hexdigest() for der in path]
+        found = await self._connection.execute(_REVOKED, {"subjects": subjects})
+        return found.first() is not None
 
     async def certified(self, certificate: bytes) -> Credential | None:
         """The one that signs with a certificate, DER, locked; None: nobody does."""
@@ -168,10 +181,12 @@ class CredentialStore(Store):
 
     async def _one(self, condition: Any, *, lock: bool = False) -> Credential | None:
         query = select(credential).where(condition)
-        if lock:
-            # Of the kind that lets rows that refer to this one be added.
-            query = query.with_for_update(key_share=True)
-        row = (await self._connection.execute(query)).one_or_none()
+        return await self._found(_locked(query) if lock else query)
+
+    async def _found(
+        self, query: Select[Any], given: Mapping[str, object] | None = None
+    ) -> Credential | None:
+        row = (await self._connection.execute(query, given)).one_or_none()
         return None if row is None else credential_of(row)
 
 

@@ -4,12 +4,16 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Row,
+    Select,
     and_,
+    bindparam,
     case,
     delete,
     func,
@@ -18,8 +22,10 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from appliance.core.database.tables import hsm_task, task_seal
+from appliance.core.database.types import Instant
 from appliance.core.leased_queue import LeasedQueue
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.activation import Seal
@@ -173,7 +179,7 @@ class HsmTaskStore(LeasedQueue):
         self, host: str, at: datetime, attempts: int, kinds: Collection[TaskKind]
     ) -> bool:
         """Whether `claim_next` would find one now."""
-        return await self._any(_claimable(host, at, attempts, kinds))
+        return await self._any(_looking(host, attempts, tuple(kinds)), {"at": at})
 
     async def claim_next(
         self,
@@ -189,14 +195,8 @@ class HsmTaskStore(LeasedQueue):
         An urgent one, or of those that came after the fewest of their own owner what
         waits longest: a flood comes after everybody else's first ones.
         """
-        rank = case((hsm_task.c.kind.in_(_URGENT), -1), else_=hsm_task.c.turn)
-        row = await self._claim(
-            _claimable(host, at, attempts, kinds),
-            owner,
-            at + lease,
-            rank,
-            {"state": TaskState.RUNNING.value},
-        )
+        claiming = _claiming(host, attempts, tuple(kinds))
+        row = await self._claim(claiming, owner, at + lease, {"at": at})
         if row is None:
             return None
         seals = await self.seals(row.id)
@@ -294,7 +294,7 @@ def _ended(row: Row[Any]) -> EndedTask:
     return EndedTask(TaskId(row.id), row.fence, person)
 
 
-def _free(at: datetime) -> ColumnElement[bool]:
+def _free(at: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
     """Waiting, or let go of by whoever had it."""
     return or_(
         hsm_task.c.state == TaskState.WAITING.value,
@@ -302,10 +302,27 @@ def _free(at: datetime) -> ColumnElement[bool]:
     )
 
 
+@cache
+def _looking(host: str, attempts: int, kinds: tuple[TaskKind, ...]) -> Select[Any]:
+    return select(hsm_task.c.id).where(_claimable(host, attempts, kinds)).limit(1)
+
+
+@cache
+def _claiming(
+    host: str, attempts: int, kinds: tuple[TaskKind, ...]
+) -> ReturningUpdate[Any]:
+    return HsmTaskStore.claiming(
+        _claimable(host, attempts, kinds),
+        case((hsm_task.c.kind.in_(_URGENT), -1), else_=hsm_task.c.turn),
+        {"state": TaskState.RUNNING.value},
+    )
+
+
 def _claimable(
-    host: str, at: datetime, attempts: int, kinds: Collection[TaskKind]
+    host: str, attempts: int, kinds: Collection[TaskKind]
 ) -> ColumnElement[bool]:
     """Free, not tried too often, and without seals or sealed to this host."""
+    at = bindparam("at", type_=Instant())
     free = _free(at) & ~HsmTaskStore.quarantined(attempts)
     possible = hsm_task.c.kind.in_([kind.value for kind in kinds])
     unsealed = ~is_sealed(task_seal, hsm_task.c.id)

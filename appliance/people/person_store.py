@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Row, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from appliance.core.database.tables import (
@@ -27,6 +27,13 @@ from appliance.domain.identity import (
 )
 from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.vocab import PersonState, VouchedBy
+
+# Made once: each call that signs executes them.
+_BY_ID: Final = select(person).where(person.c.id == bindparam("of"))
+_SECRET: Final = select(signing_secret).where(
+    signing_secret.c.person == bindparam("of")
+)
+_SECRET_LOCKED: Final = _SECRET.with_for_update()
 
 
 class PersonStore(Store):
@@ -157,7 +164,8 @@ class PersonStore(Store):
 
     async def get(self, person_id: PersonId) -> Person | None:
         """A person by id."""
-        return await self._one(person.c.id == person_id)
+        rows = await self._connection.execute(_BY_ID, {"of": person_id})
+        return next(map(_person_of, rows), None)
 
     async def by_cuil(self, cuil: str) -> Person | None:
         """A person by the eleven digits."""
@@ -185,17 +193,7 @@ class PersonStore(Store):
         rows = await self._connection.execute(
             select(person).where(condition).order_by(person.c.id).limit(limit)
         )
-        return [
-            Person(
-                PersonId(row.id),
-                row.cuil,
-                row.name,
-                PersonState(row.state),
-                row.locale,
-                row.signed_out,
-            )
-            for row in rows
-        ]
+        return [_person_of(row) for row in rows]
 
     async def add_integrator(self, new: Integrator) -> None:
         """Record an integrator.
@@ -229,10 +227,9 @@ class PersonStore(Store):
         self, person_id: PersonId, *, lock: bool = False
     ) -> SigningSecret | None:
         """A person's signing secret; `lock` keeps others from changing it."""
-        query = select(signing_secret).where(signing_secret.c.person == person_id)
-        if lock:
-            query = query.with_for_update()
-        row = (await self._connection.execute(query)).one_or_none()
+        query = _SECRET_LOCKED if lock else _SECRET
+        rows = await self._connection.execute(query, {"of": person_id})
+        row = rows.one_or_none()
         if row is None:
             return None
         return SigningSecret(
@@ -268,3 +265,15 @@ class PersonStore(Store):
                 verifier_sha256=secret.verifier_sha256,
             )
         )
+
+
+def _person_of(row: Row[Any]) -> Person:
+    """Read a row of the table."""
+    return Person(
+        PersonId(row.id),
+        row.cuil,
+        row.name,
+        PersonState(row.state),
+        row.locale,
+        row.signed_out,
+    )

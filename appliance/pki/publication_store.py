@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Row,
+    Select,
+    Text,
     and_,
+    bindparam,
     delete,
-    literal,
     not_,
     or_,
     select,
@@ -17,6 +21,7 @@ from sqlalchemy import (
 )
 
 from appliance.core.database.tables import certificate, crl, ocsp_response
+from appliance.core.database.types import Instant
 from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
 from appliance.domain.certificates import (
@@ -88,36 +93,8 @@ class PublicationStore(Store):
 
     async def status(self, serial: str, issuer: str, at: datetime) -> PublishedStatus:
         """What is published of one certificate of a CA, and lasts at a time."""
-        one = select(literal(serial).label("serial")).subquery()
-        row = (
-            await self._connection.execute(
-                select(
-                    certificate.c.state,
-                    _is_answered(at).label("is_answered"),
-                    ocsp_response.c.der.label("answer"),
-                    crl.c.der.label("crl"),
-                )
-                .select_from(one)
-                .outerjoin(certificate, certificate.c.serial == one.c.serial)
-                .outerjoin(
-                    ocsp_response,
-                    and_(
-                        ocsp_response.c.serial == one.c.serial,
-                        ocsp_response.c.next_update > at,
-                    ),
-                )
-                # Not read in vain: it keeps every entry, and may be long.
-                .outerjoin(
-                    crl,
-                    and_(
-                        crl.c.issuer == issuer,
-                        crl.c.next_update > at,
-                        ocsp_response.c.serial.is_(None),
-                        or_(certificate.c.serial.is_(None), not_(_is_answered(at))),
-                    ),
-                )
-            )
-        ).one()
+        given = {"serial": serial, "issuer": issuer, "at": at}
+        row = (await self._connection.execute(_status(), given)).one()
         return PublishedStatus(
             None if row.state is None else CertificateState(row.state),
             bool(row.is_answered),
@@ -203,7 +180,7 @@ def _answer_of(row: Row[Any]) -> OcspAnswer:
     )
 
 
-def _is_answered(at: datetime) -> ColumnElement[bool]:
+def _is_answered(at: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
     """Whether OCSP answers are made for a certificate."""
     return and_(
         certificate.c.kind.in_([kind.value for kind in STATUS_KINDS]),
@@ -221,4 +198,38 @@ def _due(issuer: str, now: datetime, horizon: datetime) -> ColumnElement[bool]:
             ocsp_response.c.next_update <= horizon,
             ocsp_response.c.state != certificate.c.state,
         ),
+    )
+
+
+@cache
+def _status() -> Select[Any]:
+    """What `PublicationStore.status` reads; made once, as each document asks."""
+    at = bindparam("at", type_=Instant())
+    one = select(bindparam("serial", type_=Text()).label("serial")).subquery()
+    return (
+        select(
+            certificate.c.state,
+            _is_answered(at).label("is_answered"),
+            ocsp_response.c.der.label("answer"),
+            crl.c.der.label("crl"),
+        )
+        .select_from(one)
+        .outerjoin(certificate, certificate.c.serial == one.c.serial)
+        .outerjoin(
+            ocsp_response,
+            and_(
+                ocsp_response.c.serial == one.c.serial,
+                ocsp_response.c.next_update > at,
+            ),
+        )
+        # Not read in vain: it keeps every entry, and may be long.
+        .outerjoin(
+            crl,
+            and_(
+                crl.c.issuer == bindparam("issuer"),
+                crl.c.next_update > at,
+                ocsp_response.c.serial.is_(None),
+                or_(certificate.c.serial.is_(None), not_(_is_answered(at))),
+            ),
+        )
     )

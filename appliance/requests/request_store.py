@@ -9,6 +9,7 @@ from sqlalchemy import (
     Row,
     Select,
     and_,
+    bindparam,
     exists,
     func,
     insert,
@@ -78,6 +79,16 @@ _WITH_SIGNED: Final = _VIEWS.add_columns(
     ),
 ).outerjoin(signed_document, signed_document.c.request == signature_request.c.id)
 """The same, a row for each version of the signed document, or one without."""
+# Made once, as each signature executes them several times.
+_IS_NAMED: Final = signature_request.c.id.in_(bindparam("requests", expanding=True))
+_NAMED: Final = _VIEWS.where(_IS_NAMED)
+# In one order, so that two who lock several never wait for each other.
+_NAMED_LOCKED: Final = _NAMED.order_by(signature_request.c.id).with_for_update(
+    of=signature_request
+)
+_NAMED_WITH_SIGNED: Final = _WITH_SIGNED.where(_IS_NAMED).order_by(
+    signed_document.c.version
+)
 
 
 class RequestStore(Store):
@@ -206,21 +217,18 @@ class RequestStore(Store):
         self, requests: Collection[RequestId], *, lock: bool = False
     ) -> dict[RequestId, RequestView]:
         """Those requests that there are; `lock` as in `get`, in the order of ids."""
-        query = _VIEWS.where(signature_request.c.id.in_(requests))
-        if lock:
-            # In one order, so that two who lock several never wait for each other.
-            query = query.order_by(signature_request.c.id)
-            query = query.with_for_update(of=signature_request)
-        rows = await self._connection.execute(query)
+        query = _NAMED_LOCKED if lock else _NAMED
+        rows = await self._connection.execute(query, {"requests": [*requests]})
         return {RequestId(row.id): _view(row) for row in rows}
 
     async def with_signed(
         self, requests: Collection[RequestId]
     ) -> dict[RequestId, tuple[RequestView, SignedDocumentView | None]]:
         """Those that there are, each with the newest version of its document."""
-        query = _WITH_SIGNED.where(signature_request.c.id.in_(requests))
         # Of several versions the newest comes last, and stays.
-        rows = await self._connection.execute(query.order_by(signed_document.c.version))
+        rows = await self._connection.execute(
+            _NAMED_WITH_SIGNED, {"requests": [*requests]}
+        )
         return {
             RequestId(row.id): (
                 _view(row),

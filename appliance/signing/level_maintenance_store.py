@@ -54,14 +54,16 @@ class LevelMaintenanceStore(LeasedQueue):
 
     async def any_due(self, at: datetime, *, outside: bool = False) -> bool:
         """Whether `claim_next` would give one."""
-        return await self._any(_claimable(at, outside=outside))
+        due = _claimable(at, outside=outside)
+        return await self._any(self.looking(level_upkeep.c.id, due))
 
     async def claim_next(
         self, owner: str, at: datetime, lease: timedelta, *, outside: bool = False
     ) -> UpkeepClaim | None:
         """Take one that is due and that nobody has in hand."""
         due = _claimable(at, outside=outside)
-        row = await self._claim(due, owner, at + lease, level_upkeep.c.due)
+        claiming = self.claiming(due, level_upkeep.c.due)
+        row = await self._claim(claiming, owner, at + lease)
         if row is None:
             return None
         return UpkeepClaim(

@@ -4,12 +4,26 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, exists, not_, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    exists,
+    not_,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from appliance.core.database.tables import activation, activation_item, activation_seal
+from appliance.core.database.types import Instant
 from appliance.core.leased_queue import LeasedQueue
 from appliance.domain.activation import (
     ActivationDocument,
@@ -30,6 +44,13 @@ _NEGLECTED: Final = 3
 took: that role is away, or has more than it can do."""
 
 
+_DOCUMENTS: Final = (
+    select(activation_item)
+    .where(activation_item.c.activation == bindparam("of"))
+    .order_by(activation_item.c.seq)
+)
+
+
 def is_in(state: ActivationState) -> ColumnElement[bool]:
     """Whether an activation is in a state."""
     return activation.c.state == state.value
@@ -46,7 +67,13 @@ class Wanted:
     without: Collection[PersonId] = ()
     """None of these people's."""
 
+    @property
+    def shape(self) -> "_Shape":
+        """What of it is in a statement, rather than given to it."""
+        return self.single, bool(self.no_batches_of), bool(self.without)
 
+
+_Shape = tuple[bool, bool, bool]
 ANY: Final = Wanted()
 
 
@@ -62,8 +89,10 @@ class ActivationQueue(LeasedQueue):
         which: Wanted = ANY,
     ) -> int | None:
         """How often what `claim_next` would take was claimed without a result."""
-        claimable = _claimable(at, policy, which)
-        return await self._next_tries(claimable, _rank(policy))
+        looking = _looking(policy, which.shape)
+        found = await self._connection.scalars(looking, _given(at, policy, which))
+        claims: int | None = found.one_or_none()
+        return claims
 
     async def claim_next(
         self,
@@ -73,8 +102,9 @@ class ActivationQueue(LeasedQueue):
         which: Wanted = ANY,
     ) -> Claim | None:
         """Take an activation that nobody has in hand, in the order of `_rank`."""
-        claimable = _claimable(at, policy, which)
-        row = await self._claim(claimable, owner, at + policy.lease, _rank(policy))
+        claiming = _claiming(policy, which.shape)
+        given = _given(at, policy, which)
+        row = await self._claim(claiming, owner, at + policy.lease, given)
         if row is None:
             return None
         documents = await documents_of(self._connection, row.id)
@@ -126,7 +156,31 @@ def _rank(policy: LeasePolicy) -> ColumnElement[Any]:
     return TRIES if policy.outside else policy.suspect > TRIES
 
 
-def _claimable(at: datetime, policy: LeasePolicy, which: Wanted) -> ColumnElement[bool]:
+@cache
+def _looking(policy: LeasePolicy, shape: _Shape) -> Select[Any]:
+    return ActivationQueue.looking(TRIES, _claimable(policy, shape), _rank(policy))
+
+
+@cache
+def _claiming(policy: LeasePolicy, shape: _Shape) -> ReturningUpdate[Any]:
+    return ActivationQueue.claiming(_claimable(policy, shape), _rank(policy))
+
+
+def _given(at: datetime, policy: LeasePolicy, which: Wanted) -> dict[str, object]:
+    """What `_claimable` leaves open."""
+    given: dict[str, object] = {
+        "at": at,
+        "rested_since": at - policy.lease,
+        "neglected_since": at - _NEGLECTED * policy.lease,
+    }
+    if which.no_batches_of:
+        given["no_batches_of"] = sorted(which.no_batches_of)
+    if which.without:
+        given["without"] = sorted(which.without)
+    return given
+
+
+def _claimable(policy: LeasePolicy, shape: _Shape) -> ColumnElement[bool]:
     """Waiting and in time, or let go of by whoever had it.
 
     As long as a key is to be used, only hosts take it that it is sealed to. What
@@ -136,9 +190,14 @@ def _claimable(at: datetime, policy: LeasePolicy, which: Wanted) -> ColumnElemen
     document which kills its workers there costs others little. What was handed to
     the role with a network is that role's, unless it neglects it.
     """
+    single, no_batches_of, without = shape
+    at = bindparam("at", type_=Instant())
     tries = policy.attempts + math.ceil(policy.finish / policy.lease)
     poison = ActivationQueue.quarantined(policy.attempts)
-    rested = or_(not_(poison), activation.c.lease_until <= at - policy.lease)
+    rested = or_(
+        not_(poison),
+        activation.c.lease_until <= bindparam("rested_since", type_=Instant()),
+    )
     finishing = (
         is_in(ActivationState.FINISHING)
         & (activation.c.finish_until > at)
@@ -149,7 +208,9 @@ def _claimable(at: datetime, policy: LeasePolicy, which: Wanted) -> ColumnElemen
     if policy.outside:
         return finishing & activation.c.outside
     ours = is_sealed(activation_seal, activation.c.id, policy.host)
-    neglected = activation.c.lease_until <= at - _NEGLECTED * policy.lease
+    neglected = activation.c.lease_until <= bindparam(
+        "neglected_since", type_=Instant()
+    )
     several = exists().where(
         activation_item.c.activation == activation.c.id, activation_item.c.seq > 0
     )
@@ -164,14 +225,16 @@ def _claimable(at: datetime, policy: LeasePolicy, which: Wanted) -> ColumnElemen
         ),
         finishing & or_(not_(activation.c.outside), neglected),
     )
-    if which.single:
+    if single:
         free = and_(free, not_(several))
-    if which.no_batches_of:
-        others = activation.c.person.not_in(sorted(which.no_batches_of))
+    if no_batches_of:
+        those: BindParameter[Any] = bindparam("no_batches_of", expanding=True)
+        others = activation.c.person.not_in(those)
         # A suspect holds up all others, whosever it is.
         free = and_(free, or_(others, not_(several), policy.suspect <= TRIES))
-    if which.without:
-        free = and_(free, activation.c.person.not_in(sorted(which.without)))
+    if without:
+        those = bindparam("without", expanding=True)
+        free = and_(free, activation.c.person.not_in(those))
     return free
 
 
@@ -179,11 +242,7 @@ async def documents_of(
     connection: AsyncConnection, activation_id: str
 ) -> tuple[ActivationDocument, ...]:
     """The documents of an activation, in order."""
-    rows = await connection.execute(
-        select(activation_item)
-        .where(activation_item.c.activation == activation_id)
-        .order_by(activation_item.c.seq)
-    )
+    rows = await connection.execute(_DOCUMENTS, {"of": activation_id})
     documents = []
     for row in rows:
         signature = None

@@ -98,6 +98,11 @@ _KEYED: Final = (
     )
 )
 """Stores a signature, under the lock of its activation's fenced row."""
+_STATES: Final = (
+    select(activation_item.c.state)
+    .where(activation_item.c.activation == bindparam("of"))
+    .distinct()
+)
 
 
 class ActivationStore(LeasedQueue):
@@ -375,11 +380,7 @@ class ActivationStore(LeasedQueue):
 
     async def settle(self, claim: Claim, at: datetime, reason: str = "") -> None:
         """Let the activation's state follow from its documents'."""
-        found = await self._connection.execute(
-            select(activation_item.c.state)
-            .where(activation_item.c.activation == claim.id)
-            .distinct()
-        )
+        found = await self._connection.execute(_STATES, {"of": claim.id})
         states = {ItemState(word) for word in found.scalars()}
         if ItemState.WAITING in states:
             return

@@ -41,7 +41,8 @@ async def claim(core: CoreFixture, owner: str = "w/1/p") -> TaskClaim | None:
     claimable = Queue.unheld(core.now) & ~Queue.quarantined(ATTEMPTS)
     async with core.store.write() as transaction:
         until = core.now + LEASE
-        row = await Queue(transaction)._claim(claimable, owner, until, rank)
+        claiming = Queue.claiming(claimable, rank)
+        row = await Queue(transaction)._claim(claiming, owner, until)
     return row and TaskClaim(TaskId(row.id), TaskKind(row.kind), row.input, row.fence)
 
 
@@ -55,9 +56,9 @@ async def claimed(core: CoreFixture, owner: str = "w/1/p") -> TaskClaim:
 async def next_tries(core: CoreFixture) -> int | None:
     """How often what comes first was claimed."""
     async with core.store.read() as transaction:
-        queue, claimable = Queue(transaction), Queue.unheld(core.now)
-        tries = await queue._next_tries(claimable, None)
-        assert await queue._any(claimable) is (tries is not None)
+        looking = Queue.looking(Queue.tries, Queue.unheld(core.now))
+        tries: int | None = await transaction.connection.scalar(looking)
+        assert await Queue(transaction)._any(looking) is (tries is not None)
     return tries
 
 
