@@ -24,6 +24,7 @@ from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
+from appliance.core.work_owner import WORK_OWNER
 from appliance.domain.activation import (
     MOST_DOCUMENTS,
     SIGNING_PASSWORD,
@@ -56,6 +57,7 @@ from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
+from appliance.signing.admission import Admission, AdmissionLimits
 from appliance.signing.signing_rules import (
     check_document,
     check_signable,
@@ -99,6 +101,9 @@ class Begun:
     """What is not signed, and why."""
     subscription: Subscription
     """Of the activations; looking at the record is what counts."""
+    is_new: bool
+    """Whether an activation was committed just now, of which nothing is to be seen
+    before a worker has been at it."""
 
 
 class Signing:
@@ -137,6 +142,7 @@ class Signing:
         self._clock = clock
         self._settings = settings
         self._shielded = shielded
+        self._admission = Admission(AdmissionLimits(), "signing_calls")
 
     async def sign(
         self, command: SignCommand, signer: Signer, document: bytes | None = None
@@ -161,16 +167,23 @@ class Signing:
                 `SIGNERS_LOCKED_OUT`,
                 `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
-                `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
+                `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`;
+                `OVERLOADED`, at once, where it would wait too long.
         """
         sent = None
         if document is not None:
             # Of a large one not in the event loop.
             sent = (await asyncio.to_thread(hashlib.sha256, document)).hexdigest()
-        async with self.begin((command.request,), command, signer, sent) as begun:
-            _refuse_single(command, begun.refused)
-            fingerprint = command.params.sha256(command.request)
-            return await self._outcome(command.request, fingerprint, begun.subscription)
+        # Before the record is asked anything: a refusal is to cost next to nothing.
+        with self._admission.place(WORK_OWNER.get()):
+            async with self.begin((command.request,), command, signer, sent) as begun:
+                _refuse_single(command, begun.refused)
+                return await self._outcome(
+                    command.request,
+                    command.params.sha256(command.request),
+                    begun.subscription,
+                    look_first=not begun.is_new,
+                )
 
     @asynccontextmanager
     async def begin(
@@ -212,11 +225,12 @@ class Signing:
             bind_contextvars(activation=awaited[0])
         # Listened to before the commit: no news of it is missed.
         async with self._completion_notifier.subscribe(*awaited) as subscription:
+            is_new = context is not None and bool(found.fresh)
             if context is not None and found.fresh:
                 found.refused |= await self._shielded.run(
                     self._authorize(command, signer, found.fresh, context, new)
                 )
-            yield Begun(found.refused, subscription)
+            yield Begun(found.refused, subscription, is_new)
 
     async def follow(self, request: RequestId) -> None:
         """Wait until a request is no longer being signed, or `wait_s` is over.
@@ -443,7 +457,12 @@ class Signing:
             )
 
     async def _outcome(
-        self, request: RequestId, fingerprint: str, subscription: Subscription
+        self,
+        request: RequestId,
+        fingerprint: str,
+        subscription: Subscription,
+        *,
+        look_first: bool = True,
     ) -> SignOutcome:
         """Wait for the record to say how it ended; news only make it quick.
 
@@ -456,6 +475,8 @@ class Signing:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._settings.wait_s
         looks = 0
+        if not look_first:
+            await subscription.wait(min(_LOOK_AGAIN_S[0], self._settings.wait_s))
         while True:
             async with self._store.read() as transaction:
                 found = await RequestStore(transaction).with_signed((request,))
