@@ -1,8 +1,9 @@
 """Logos in SQL."""
 
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import delete, select
+from sqlalchemy import bindparam, delete, select
 
 from appliance.core.database.tables import logo, logo_use
 from appliance.core.database.upsert import insert_into
@@ -11,6 +12,14 @@ from appliance.domain.appearance.details import Logo, LogoPicture
 
 INSTALLATION = ""
 """The scope of those whose integrator has no logo of its own."""
+_FIRST: Final = (
+    select(logo.c.sha256, logo.c.width, logo.c.height)
+    .join(logo_use, logo_use.c.logo == logo.c.sha256)
+    .where(logo_use.c.scope.in_(bindparam("scopes", expanding=True)))
+    # The installation's is the empty word, before every other.
+    .order_by(logo_use.c.scope.desc())
+    .limit(1)
+)
 
 
 class LogoStore(Store):
@@ -25,15 +34,8 @@ class LogoStore(Store):
         return await self._first({scope})
 
     async def _first(self, scopes: set[str]) -> Logo | None:
-        query = (
-            select(logo.c.sha256, logo.c.width, logo.c.height)
-            .join(logo_use, logo_use.c.logo == logo.c.sha256)
-            .where(logo_use.c.scope.in_(scopes))
-            # The installation's is the empty word, before every other.
-            .order_by(logo_use.c.scope.desc())
-            .limit(1)
-        )
-        row = (await self._connection.execute(query)).first()
+        found = await self._connection.execute(_FIRST, {"scopes": sorted(scopes)})
+        row = found.first()
         return None if row is None else Logo(row.sha256, row.width, row.height)
 
     async def picture(self, sha256: str) -> LogoPicture | None:

@@ -1,8 +1,9 @@
 """Attempts at the signing password in SQL."""
 
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from appliance.core.database.tables import attempt_slot, credential
 from appliance.core.unit_of_work import Store
@@ -10,22 +11,36 @@ from appliance.domain.ids import CredentialId, PersonId, RequestId, new_id
 from appliance.domain.vocab import SlotOutcome
 from appliance.keys.credential_store import OVER
 
+# Made once: each call that signs executes them.
+_RUNNING: Final = (
+    select(func.count())
+    .select_from(attempt_slot)
+    .where(
+        attempt_slot.c.person == bindparam("of"),
+        attempt_slot.c.outcome == SlotOutcome.RUNNING.value,
+        attempt_slot.c.at > bindparam("since"),
+    )
+)
+_TAKE: Final = insert(attempt_slot)
+_KEYS: Final = (
+    select(credential.c.id)
+    .where(credential.c.person == bindparam("of"), credential.c.state.not_in(OVER))
+    .order_by(credential.c.id)
+)
+_CLOSE: Final = (
+    update(attempt_slot)
+    .where(attempt_slot.c.id == bindparam("slot"))
+    .values(outcome=bindparam("then"), verifier_sha256=bindparam("typed"))
+)
+
 
 class PasswordAttemptStore(Store):
     """Attempts at the signing password."""
 
     async def running(self, person: PersonId, since: datetime) -> int:
         """How many checks of a person are running, begun after `since`."""
-        result = await self._connection.execute(
-            select(func.count())
-            .select_from(attempt_slot)
-            .where(
-                attempt_slot.c.person == person,
-                attempt_slot.c.outcome == SlotOutcome.RUNNING.value,
-                attempt_slot.c.at > since,
-            )
-        )
-        return result.scalar_one()
+        given = {"of": person, "since": since}
+        return (await self._connection.execute(_RUNNING, given)).scalar_one()
 
     async def take(
         self, person: PersonId, request: RequestId | None, at: datetime
@@ -33,23 +48,20 @@ class PasswordAttemptStore(Store):
         """Begin a check; gives the slot's id."""
         slot = new_id()
         await self._connection.execute(
-            insert(attempt_slot).values(
-                id=slot,
-                person=person,
-                request=request,
-                at=at,
-                outcome=SlotOutcome.RUNNING.value,
-            )
+            _TAKE,
+            {
+                "id": slot,
+                "person": person,
+                "request": request,
+                "at": at,
+                "outcome": SlotOutcome.RUNNING.value,
+            },
         )
         return slot
 
     async def keys(self, person: PersonId) -> tuple[CredentialId, ...]:
         """A person's keys that may sign, now or later."""
-        rows = await self._connection.execute(
-            select(credential.c.id)
-            .where(credential.c.person == person, credential.c.state.not_in(OVER))
-            .order_by(credential.c.id)
-        )
+        rows = await self._connection.execute(_KEYS, {"of": person})
         return tuple(CredentialId(each) for each in rows.scalars())
 
     async def wrong_before(
@@ -77,11 +89,8 @@ class PasswordAttemptStore(Store):
         self, slot: str, outcome: SlotOutcome, verifier_sha256: str | None
     ) -> None:
         """End a check; the verifier is kept of wrong passwords alone."""
-        await self._connection.execute(
-            update(attempt_slot)
-            .where(attempt_slot.c.id == slot)
-            .values(outcome=outcome.value, verifier_sha256=verifier_sha256)
-        )
+        given = {"slot": slot, "then": outcome.value, "typed": verifier_sha256}
+        await self._connection.execute(_CLOSE, given)
 
     async def sweep(self, before: datetime) -> int:
         """Forget slots older than that."""

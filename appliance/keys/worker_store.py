@@ -1,14 +1,27 @@
 """Workers that report themselves, and the activation keys of their hosts, in SQL."""
 
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import bindparam, delete, insert, select
 
 from appliance.core.database.tables import activation_key, worker_status
 from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
 from appliance.domain.activation import ActivationKey
 from appliance.domain.hsm_tasks import WorkerStatus
+
+# Made once: each call that signs executes them.
+_SIGNING: Final = select(worker_status.c.slot).where(
+    worker_status.c.at > bindparam("since"),
+    worker_status.c.slot.startswith("signing/"),
+    worker_status.c.hsm == "ready",
+)
+_PUBLISHED: Final = (
+    select(activation_key)
+    .where(activation_key.c.epoch >= bindparam("since"))
+    .order_by(activation_key.c.host, activation_key.c.epoch)
+)
 
 
 class WorkerStore(Store):
@@ -51,13 +64,7 @@ class WorkerStore(Store):
 
     async def signing_hosts(self, since: datetime) -> list[str]:
         """Where signing workers said so after `since`, and have their HSM."""
-        rows = await self._connection.execute(
-            select(worker_status.c.slot).where(
-                worker_status.c.at > since,
-                worker_status.c.slot.startswith("signing/"),
-                worker_status.c.hsm == "ready",
-            )
-        )
+        rows = await self._connection.execute(_SIGNING, {"since": since})
         # `signing/<host>/<n>`
         return [slot.split("/")[1] for slot in rows.scalars()]
 
@@ -81,11 +88,7 @@ class ActivationKeyStore(Store):
 
     async def published(self, since: int = 0) -> list[ActivationKey]:
         """Keys of that epoch and later ones, by host and epoch; few are kept."""
-        rows = await self._connection.execute(
-            select(activation_key)
-            .where(activation_key.c.epoch >= since)
-            .order_by(activation_key.c.host, activation_key.c.epoch)
-        )
+        rows = await self._connection.execute(_PUBLISHED, {"since": since})
         return [
             ActivationKey(
                 row.host, row.epoch, row.public, row.identity, row.signature, row.made

@@ -283,6 +283,8 @@ class ActivationStore(LeasedQueue):
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""
+        if claim.fence <= 1:
+            return []
         return await self._interrupt(
             (intent.c.activation == claim.id) & (intent.c.attempt < claim.fence), at
         )
