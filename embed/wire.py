@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import unquote
 
-import rfc8785
 from quart import request
 
 from appliance.documents.docmdp_policy import new_field, obstacle
 from appliance.domain.appearance.geometry import as_seen, size_as_seen
 from appliance.domain.appearance.presets import Corner
+from appliance.domain.canonical_json import canonical_json
 from appliance.domain.documents import NAME_LENGTH, EmptyField
 from appliance.domain.embedding import (
     Claim,
@@ -79,7 +79,7 @@ def init_order(body: Mapping[str, object]) -> InitOrder:
         idem_key=_some(init, "idemKey"),
         token=_text(init, "sessionToken"),
         claim=claim,
-        sha256=hashlib.sha256(rfc8785.dumps(content)).hexdigest(),
+        sha256=hashlib.sha256(canonical_json(content)).hexdigest(),
         brings_document=body.get("document") is True,
     )
 

@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Final
 
 from appliance.domain.appearance.details import PLAIN, StampDetails
+from appliance.domain.canonical_json import canonical_json
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -24,7 +25,6 @@ from appliance.domain.ids import (
 )
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.signing_command import SignParameters
-from appliance.domain.strict_json import canonical
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, VouchedBy
 
 EPOCH_S: Final = 600
@@ -195,7 +195,7 @@ def key_statement(installation: str, host: str, epoch: int, public: bytes) -> by
         epoch: for which it was made.
         public: the X25519 public key, 32 bytes.
     """
-    return _STATEMENT + canonical(
+    return _STATEMENT + canonical_json(
         {
             "installation": installation,
             "host": host,
@@ -235,7 +235,7 @@ def _instant(at: datetime) -> str:
 
 
 def _info(fields: dict[str, object]) -> bytes:
-    return hashlib.sha256(canonical(fields)).digest()
+    return hashlib.sha256(canonical_json(fields)).digest()
 
 
 def newest_of_each(

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-import rfc8785
-
+from appliance.domain.canonical_json import canonical_json
 from appliance.domain.vocab import EventKind
 
 GENESIS: Final = "0" * 64
@@ -74,7 +73,7 @@ def chain(writer: str, n: int, prev: str, at: datetime, event: AuditEvent) -> Au
         "attempt": event.attempt,
         "detail": event.detail,
     }
-    digest = hashlib.sha256(rfc8785.dumps(fields)).hexdigest()  # type: ignore[arg-type]  # plain JSON values
+    digest = hashlib.sha256(canonical_json(fields)).hexdigest()
     return AuditRow(writer, n, prev, digest, at, event)
 
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from appliance.domain.canonical_json import canonical_json
 from appliance.domain.errors import (
     CheckDigitError,
     FieldInvalidError,
@@ -18,7 +19,6 @@ from appliance.domain.keys import (
     KeyMode,
     WrapMethod,
 )
-from appliance.domain.strict_json import canonical
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
@@ -132,7 +132,7 @@ def credential_aad(
 
     Source: design §4 "Wrapped".
     """
-    return canonical(
+    return canonical_json(
         {
             "installation": installation,
             "person": person,

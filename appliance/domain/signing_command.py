@@ -6,10 +6,10 @@ is `appliance.domain.appearance.stamp`.
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Self, cast
 
-import rfc8785
-
+from appliance.domain.canonical_json import canonical_json
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 
 REASON_LENGTH: Final = 120
@@ -115,5 +115,11 @@ class SignParameters:
         SHA-256, in hex, of the RFC 8785 JSON of all fields but `password`.
         Source: decisions "repeating firmar".
         """
-        fields = {"solicitudId": request_id, **self.to_wire()}
-        return hashlib.sha256(rfc8785.dumps(fields)).hexdigest()  # type: ignore[arg-type]  # plain JSON values
+        return _fingerprint(self, request_id)
+
+
+@lru_cache(maxsize=4096)
+def _fingerprint(params: SignParameters, request_id: int) -> str:
+    # A command asks for that of each of its requests several times.
+    fields = {"solicitudId": request_id, **params.to_wire()}
+    return hashlib.sha256(canonical_json(fields)).hexdigest()

@@ -9,8 +9,6 @@ import math
 import re
 from typing import Final
 
-import rfc8785
-
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 MAX_DEPTH: Final = 32
@@ -141,8 +139,3 @@ def _float(text: str) -> float:
 def _refuse(text: str) -> object:
     msg = f"{text} is not JSON"
     raise ValueError(msg)
-
-
-def canonical(fields: dict[str, object]) -> bytes:
-    """The one form that a JSON object is hashed and bound in. Source: RFC 8785."""
-    return rfc8785.dumps(fields)  # type: ignore[arg-type]  # plain JSON values

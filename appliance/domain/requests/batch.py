@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-import rfc8785
-
+from appliance.domain.canonical_json import canonical_json
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import BatchId, PersonId, RequestId
 from appliance.domain.requests.request import SignedDocumentView
@@ -94,4 +93,4 @@ class BatchRow:
 
 
 def _sha256(fields: dict[str, object]) -> str:
-    return hashlib.sha256(rfc8785.dumps(fields)).hexdigest()  # type: ignore[arg-type]  # plain JSON values
+    return hashlib.sha256(canonical_json(fields)).hexdigest()
