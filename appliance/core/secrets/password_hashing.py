@@ -5,7 +5,7 @@ verifier and unlock keys are expanded from a root that is gone with its thread.
 """
 
 import asyncio
-import functools
+import base64
 import hashlib
 import hmac
 import secrets
@@ -17,7 +17,7 @@ from typing import Final, TypeVar, TypeVarTuple
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from argon2.low_level import Type, hash_secret_raw
+from argon2.low_level import ARGON2_VERSION, Type, hash_secret_raw
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
@@ -166,10 +166,20 @@ class _Cores:
         self._free += 1
 
 
-@functools.cache
 def _nobody() -> str:
-    """Checked for unknown users, so that they cost what known ones do."""
-    return _HASHER.hash(secrets.token_bytes(16))
+    """Checked for unknown users, so that they cost what known ones do.
+
+    A PHC string as `hash` makes them, whose hash is of nothing: random bytes, which
+    no password has, and which cost no hash to make.
+    """
+    costs = f"m={MEMORY_KIB},t={TIME_COST},p={PARALLELISM}"
+    salt, digest = _random(_HASHER.salt_len), _random(_HASHER.hash_len)
+    return f"$argon2id$v={ARGON2_VERSION}${costs}${salt}${digest}"
+
+
+def _random(length: int) -> str:
+    """So many bytes, as a PHC string has them: base64 without padding."""
+    return base64.b64encode(secrets.token_bytes(length)).rstrip(b"=").decode("ascii")
 
 
 class Passwords:
