@@ -80,19 +80,21 @@ def run_signing(settings: Settings, number: int, listener: socket.socket | None)
     """The `signing` role: the one process kind that signs with users' keys."""
     del listener
     load_late(WORKERS)
+    fonts = load_fonts(settings.fonts_dir)
     with _slot(settings, "signing", number) as slot:
         # Only now: the words are those of whoever holds the slot.
         watch = CallWatch(watch_path(settings.run_dir, number))
         watch.begin()
-        asyncio.run(_sign(settings, slot, number, watch))
+        asyncio.run(_sign(settings, slot, number, watch, fonts))
     return 0
 
 
-async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) -> None:
+async def _sign(
+    settings: Settings, slot: str, number: int, watch: CallWatch, fonts: StampFonts
+) -> None:
     stop = stop_event()
     read_beside_others(settings.run_dir, "signing", number)
     clock = SystemClock()
-    fonts = load_fonts(settings.fonts_dir)
     limit_s = settings.hsm.call_limit_s
     pulse = pulse_path(settings.run_dir, "signing", number)
     async with (

@@ -10,7 +10,8 @@ from appliance.domain.appearance import font_metrics
 from appliance.domain.appearance.font_metrics import CHARACTERS, FONTS, UNITS_PER_EM
 from appliance.domain.vocab import FontName, FontStyle
 from tests.tools.generate_font_metrics import generate
-from worker.pades.appearance.fonts import FontsUnusableError, load_fonts
+from worker.pades.appearance.embedded_font import FontsUnusableError
+from worker.pades.appearance.fonts import load_fonts
 
 FONTS_DIR = Path("/usr/share/fonts/truetype/liberation2")
 

@@ -44,7 +44,11 @@ LIBRARIES: Final = (
 """Loaded when they are used, in nearly every process."""
 FONTS: Final = Path("/usr/share/fonts/truetype/liberation2")
 """As settings have it, where they say nothing."""
-_PREPARED: Final = ("worker.pades.appearance.fonts", "embed.assets")
+_PREPARED: Final = (
+    "worker.pades.appearance.embedded_font",
+    "worker.pades.appearance.fonts",
+    "embed.assets",
+)
 _NOT_LOADED: Final = ("appliance.core.database.migrations", "appliance.web.vendor")
 """Programs for others to run, not modules."""
 _ROOM: Final = " " * 1024
@@ -120,8 +124,8 @@ def _prepare() -> None:
 
     Each still reads and checks its own; what is missing is told by who needs it.
     """
-    stamp, assets = (importlib.import_module(name) for name in _PREPARED)
-    with suppress(stamp.FontsUnusableError):
+    one, stamp, assets = (importlib.import_module(name) for name in _PREPARED)
+    with suppress(one.FontsUnusableError):
         stamp.load_fonts(FONTS)
     with suppress(SettingsError):
         assets.load_assets()

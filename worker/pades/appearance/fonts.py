@@ -4,76 +4,18 @@ Cutting a font down costs tens of milliseconds; embedding a prepared one costs
 next to nothing.
 """
 
-import io
-import zlib
+import base64
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import fields
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
-from fontTools import subset
-from fontTools.ttLib import TTFont
-
-from appliance.domain.appearance.font_metrics import (
-    CHARACTERS,
-    FONTS,
-    UNITS_PER_EM,
-    FontMetrics,
-)
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.appearance.font_metrics import FONTS, FontMetrics
 from appliance.domain.vocab import FontName, FontStyle
-
-# Flags of a font descriptor (ISO 32000-2, table 121).
-_FIXED_PITCH, _SERIF, _SYMBOLIC, _ITALIC = 1, 2, 4, 64
-# Six capitals mark a subset; ours is the same for everybody.
-_SUBSET_TAG = "RUBRIC"
-_IN_USE = ("head", "hhea", "maxp", "hmtx", "loca", "glyf")
-
-
-class FontsUnusableError(ApplianceError):
-    """The folder of fonts lacks a font, or has another version of it."""
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(ErrorCode.INTERNAL)
-        self.path = path
-        self.reason = reason
-
-    def __str__(self) -> str:
-        """The file and what is wrong with it, for operators."""
-        return (
-            f"{self.path}: {self.reason}; the Liberation 2 fonts "
-            "(Debian: fonts-liberation2) must stand in `fonts_dir`"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedFont:
-    """One font, cut down to what a stamp can show, ready to be embedded."""
-
-    name: str
-    """PostScript name with the subset's tag."""
-    metrics: FontMetrics
-    glyphs: Mapping[str, int]
-    """Glyph number of each character."""
-    program: bytes
-    """The TrueType file, deflated."""
-    program_length: int
-    """Its length when inflated."""
-    to_unicode: bytes
-    """The CMap from glyph numbers to characters, deflated."""
-    bbox: tuple[int, int, int, int]
-    """In 1/1000 em."""
-    italic_angle: float
-    ascent: int
-    """In 1/1000 em, as all heights."""
-    descent: int
-    """Negative: below the baseline."""
-    cap_height: int
-    flags: int
-    stem_v: int
-    cid_set: bytes
-    """A bit for each glyph of the program: all are set (ISO 32000-2, 9.8.3.2)."""
-
+from appliance.runtime.processes import run_forked
+from worker.pades.appearance.embedded_font import EmbeddedFont, FontsUnusableError
 
 StampFonts = Mapping[tuple[FontName, FontStyle], EmbeddedFont]
 """Every font of a stamp."""
@@ -83,116 +25,55 @@ StampFonts = Mapping[tuple[FontName, FontStyle], EmbeddedFont]
 def load_fonts(fonts_dir: Path) -> StampFonts:
     """Cut every font down to Latin, once a process (a quarter of a second in all).
 
+    A child does it, which takes fontTools with it, and nine megabytes. Call it
+    where a process may still fork: before its threads.
+
     Args:
         fonts_dir: folder of the Liberation 2 TrueType files.
 
     Raises:
         FontsUnusableError: a file is missing, unreadable, or of another version.
     """
-    return {key: _load(fonts_dir, key, FONTS[key]) for key in FONTS}
+    told = json.loads(run_forked(partial(_cut, fonts_dir)))
+    if "reason" in told:
+        raise FontsUnusableError(Path(told["path"]), told["reason"])
+    return {
+        key: _unpacked(font, FONTS[key])
+        for key, font in zip(FONTS, told["fonts"], strict=True)
+    }
 
 
-def _load(
-    fonts_dir: Path, key: tuple[FontName, FontStyle], metrics: FontMetrics
-) -> EmbeddedFont:
-    """Read one font.
+def _cut(fonts_dir: Path) -> bytes:
+    """All fonts in their order, or what is wrong with one, as JSON."""
+    from worker.pades.appearance.font_cutting import (  # noqa: PLC0415 (heavy)
+        cut_font,
+    )
 
-    Raises:
-        FontsUnusableError: missing, unreadable, or of another version.
-    """
-    path = fonts_dir / metrics.file
+    told: dict[str, object]
     try:
-        # Of thousands of glyphs, those that stay are unpacked; and the same file
-        # comes out every time, whatever the clock says.
-        file = io.BytesIO(path.read_bytes())
-        font = TTFont(file, lazy=True, recalcTimestamp=False)
-    except OSError as exc:
-        raise FontsUnusableError(path, exc.strerror or "cannot be read") from exc
-    except Exception as exc:  # fontTools raises many kinds on a broken file
-        raise FontsUnusableError(path, "not a TrueType font") from exc
-    options = subset.Options(
-        hinting=False, layout_features=[], notdef_outline=True, legacy_kern=False
-    )
-    options.drop_tables += ["GPOS", "GSUB", "GDEF", "gasp", "FFTM"]
-    cutter = subset.Subsetter(options)
-    cutter.populate(text=CHARACTERS)
-    cutter.subset(font)
-    cmap, hmtx = font.getBestCmap(), font["hmtx"]
-    if any(hmtx[cmap[ord(c)]][0] != metrics.advances[c] for c in CHARACTERS):
-        raise FontsUnusableError(path, "its widths are not those of version 2")
-    glyphs = {c: font.getGlyphID(cmap[ord(c)]) for c in CHARACTERS}
-    return _embedded(key, metrics, font, glyphs)
+        fonts = [cut_font(fonts_dir, key, FONTS[key]) for key in FONTS]
+    except FontsUnusableError as exc:
+        told = {"path": str(exc.path), "reason": exc.reason}
+    else:
+        told = {"fonts": [_packed(font) for font in fonts]}
+    return json.dumps(told).encode()
 
 
-def _embedded(
-    key: tuple[FontName, FontStyle],
-    metrics: FontMetrics,
-    font: TTFont,
-    glyphs: dict[str, int],
-) -> EmbeddedFont:
-    """Put together what is written into each PDF."""
-    head, angle = font["head"], float(font["post"].italicAngle)
-    cap_height = font["OS/2"].sCapHeight
-    for table in [tag for tag in font.keys() if tag not in _IN_USE]:  # noqa: SIM118
-        if table != "GlyphOrder":
-            del font[table]
-    file = io.BytesIO()
-    font.save(file)
-    family, style = key
-    flags = _SYMBOLIC
-    flags |= _SERIF if family is FontName.SERIF else 0
-    flags |= _FIXED_PITCH if family is FontName.MONOSPACED else 0
-    flags |= _ITALIC if angle else 0
-    return EmbeddedFont(
-        name=f"{_SUBSET_TAG}+{metrics.file.removesuffix('.ttf')}",
-        metrics=metrics,
-        glyphs=glyphs,
-        program=zlib.compress(file.getvalue(), 9),
-        program_length=len(file.getvalue()),
-        to_unicode=zlib.compress(_to_unicode(glyphs), 9),
-        bbox=(
-            _thousandths(head.xMin),
-            _thousandths(head.yMin),
-            _thousandths(head.xMax),
-            _thousandths(head.yMax),
-        ),
-        italic_angle=angle,
-        ascent=_thousandths(metrics.ascent),
-        descent=-_thousandths(metrics.descent),
-        cap_height=_thousandths(cap_height),
-        flags=flags,
-        stem_v=140 if style in (FontStyle.BOLD, FontStyle.BOLD_ITALIC) else 80,
-        cid_set=_all_bits(font["maxp"].numGlyphs),
-    )
+def _packed(font: EmbeddedFont) -> dict[str, object]:
+    """A font as JSON has it, without its metrics."""
+    packed: dict[str, object] = {}
+    for field in fields(font):
+        value = getattr(font, field.name)
+        if field.type is bytes:
+            packed[field.name] = base64.b64encode(value).decode("ascii")
+        elif field.name != "metrics":
+            packed[field.name] = value
+    return packed
 
 
-def _thousandths(units: int) -> int:
-    """Font units as 1/1000 em."""
-    return round(units * 1000 / UNITS_PER_EM)
-
-
-def _all_bits(count: int) -> bytes:
-    """So many bits, from the highest of the first byte on."""
-    whole, rest = divmod(count, 8)
-    return b"\xff" * whole + (bytes([0xFF00 >> rest & 0xFF]) if rest else b"")
-
-
-def _to_unicode(glyphs: dict[str, int]) -> bytes:
-    """The CMap by which a reader copies and searches the text.
-
-    Source: ISO 32000-2, 9.10.3.
-    """
-    # Characters that share a glyph (space and no-break space): the first wins.
-    first = {glyph: char for char, glyph in reversed(list(glyphs.items()))}
-    rows = [f"<{glyph:04X}> <{ord(first[glyph]):04X}>" for glyph in sorted(first)]
-    out = [
-        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap",
-        "/CIDSystemInfo << /Registry (Adobe) /Ordering (UCS) /Supplement 0 >> def",
-        "/CMapName /Adobe-Identity-UCS def /CMapType 2 def",
-        "1 begincodespacerange <0000> <FFFF> endcodespacerange",
-    ]
-    for start in range(0, len(rows), 100):  # a block has at most 100 rows
-        block = rows[start : start + 100]
-        out += [f"{len(block)} beginbfchar", *block, "endbfchar"]
-    out.append("endcmap CMapName currentdict /CMap defineresource pop end end")
-    return "\n".join(out).encode("ascii")
+def _unpacked(packed: dict[str, Any], metrics: FontMetrics) -> EmbeddedFont:
+    """The font that was packed."""
+    names = [field.name for field in fields(EmbeddedFont) if field.type is bytes]
+    binary = {name: base64.b64decode(packed[name]) for name in names}
+    bbox = tuple(packed["bbox"])
+    return EmbeddedFont(**{**packed, **binary, "bbox": bbox, "metrics": metrics})

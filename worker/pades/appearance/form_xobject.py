@@ -30,7 +30,8 @@ from appliance.domain.appearance.stamp import (
     QrFigure,
     StampLayout,
 )
-from worker.pades.appearance.fonts import EmbeddedFont, StampFonts
+from worker.pades.appearance.embedded_font import EmbeddedFont
+from worker.pades.appearance.fonts import StampFonts
 from worker.pades.pdf.document import add_annotation, find_page
 from worker.pades.pdf.revision import open_revision, refusing
 
