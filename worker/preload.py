@@ -1,7 +1,17 @@
 """What `rubrica up` prepares once, before it forks the roles that share it."""
 
+from appliance.core.system.late_imports import WORKERS, load_late
 from appliance.settings import Settings, SettingsError
-from worker.pades.appearance.fonts import FontsUnusableError, load_fonts
+from worker.pades.appearance.embedded_font import FontsUnusableError
+from worker.pades.appearance.fonts import load_fonts
+from worker.sandbox import prewarm
+
+
+def prepare_modules(settings: Settings) -> None:
+    """Import what workers and the sandbox import as they start."""
+    del settings
+    load_late(WORKERS)
+    load_late(prewarm.LATE)
 
 
 def prepare_fonts(settings: Settings) -> None:

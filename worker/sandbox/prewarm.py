@@ -4,7 +4,6 @@ pyHanko, PDFium and Python's codecs import and open lazily; a job cannot open
 anything, so all of that has to have happened in the template.
 """
 
-import importlib
 import io
 from typing import Final
 
@@ -25,6 +24,7 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign import signers
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
+from appliance.core.system.late_imports import load_late
 from appliance.domain.documents import FindingKind
 from worker.sandbox.inspect.trial_signer import trial_signer
 from worker.sandbox.inspection import inspect
@@ -34,7 +34,7 @@ from worker.sandbox.render import render
 from worker.sandbox.repair import repair
 from worker.sandbox.verify.verify import verify
 
-_LAZY: Final = (
+LATE: Final = (
     # The standard library's, on first use of a codec or of a descriptor's passing.
     "array",
     "encodings.ascii",
@@ -52,7 +52,14 @@ _LAZY: Final = (
     "pyhanko_certvalidator.validate",
     "pyhanko_certvalidator.revinfo.validate_crl",
     "pyhanko_certvalidator.revinfo.validate_ocsp",
+    # Pillow's, with the first picture.
+    "PIL.BmpImagePlugin",
+    "PIL.GifImagePlugin",
+    "PIL.JpegImagePlugin",
+    "PIL.PngImagePlugin",
+    "PIL.PpmImagePlugin",
 )
+"""What libraries import when they first need it."""
 _SIDE_PT: Final = 200
 _XMP: Final = (
     b'<x:xmpmeta xmlns:x="adobe:ns:meta/">'
@@ -68,8 +75,7 @@ def warm(tools: Tools) -> None:
         RuntimeError: a sample was not described as it is, so that something in
             this installation does not work.
     """
-    for name in _LAZY:
-        importlib.import_module(name)
+    load_late(LATE)
     pages = tools.limits.pages
     plain = _sample(stream_xrefs=False)
     streams = _sample(stream_xrefs=True)

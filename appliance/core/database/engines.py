@@ -33,6 +33,8 @@ from appliance.core.tls import database_tls
 from appliance.settings import Settings
 
 _LOOK_AGAIN_S = 0.01
+_SQLITE: Final = "sqlite+aiosqlite"
+_POSTGRES: Final = "postgresql+asyncpg"
 _PORT: Final = 5432
 _CONNECT_S: Final = 3
 """Longest that connecting to a host of PostgreSQL may take, in seconds."""
@@ -156,6 +158,16 @@ class Engines:
             await self.writer.dispose()
 
 
+def load_driver(settings: Settings) -> None:
+    """Import what `open_engines` will use, without a look at any file.
+
+    Args:
+        settings: of the installation.
+    """
+    name = _SQLITE if settings.database.url == "sqlite" else _POSTGRES
+    URL.create(name).get_dialect().import_dbapi()
+
+
 def database_url(settings: Settings) -> URL:
     """The address of the record, its password read from its file.
 
@@ -168,8 +180,8 @@ def database_url(settings: Settings) -> URL:
     text = settings.database.url
     if text == "sqlite":
         path = settings.data_dir / "rubrica.db"
-        return URL.create("sqlite+aiosqlite", database=str(path))
-    url = make_url(_without_further_hosts(text)).set(drivername="postgresql+asyncpg")
+        return URL.create(_SQLITE, database=str(path))
+    url = make_url(_without_further_hosts(text)).set(drivername=_POSTGRES)
     if url.username is None and "user" not in url.query:
         url = url.set(username=os.environ.get("PGUSER") or _system_user())
     if settings.database.password_file is not None:
