@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from appliance.domain.certificates import TSA_REASONS
+from appliance.runtime.loading import loading
 from appliance.runtime.process_title import set_title
 from appliance.settings import load_settings
 
@@ -139,8 +140,11 @@ def _take_over(args: argparse.Namespace) -> int:
 
 
 def _worker(args: argparse.Namespace) -> int:
-    from appliance.runtime.logging import configure_logging  # noqa: PLC0415 (heavy)
-    from worker import roles  # noqa: PLC0415 (heavy)
+    with loading():
+        from appliance.runtime.logging import (  # noqa: PLC0415 (heavy)
+            configure_logging,
+        )
+        from worker import roles  # noqa: PLC0415 (heavy)
 
     settings = load_settings(args.settings)
     set_title(f"{args.kind}-{args.slot}")
@@ -174,9 +178,12 @@ def _list_stamped(args: argparse.Namespace) -> int:
 
 
 def _sandbox(args: argparse.Namespace) -> int:
-    from appliance.runtime.logging import configure_logging  # noqa: PLC0415 (heavy)
-    from appliance.runtime.processes import bind  # noqa: PLC0415 (heavy)
-    from worker.sandbox_role import run_sandbox  # noqa: PLC0415 (heavy)
+    with loading():
+        from appliance.runtime.logging import (  # noqa: PLC0415 (heavy)
+            configure_logging,
+        )
+        from appliance.runtime.processes import bind  # noqa: PLC0415 (heavy)
+        from worker.sandbox_role import run_sandbox  # noqa: PLC0415 (heavy)
 
     settings = load_settings(args.settings)
     set_title("sandbox")

@@ -16,6 +16,7 @@ from typing import Final, cast
 from appliance.cli.as_role import role_of
 from appliance.domain.errors import SENTENCES, ApplianceError, ErrorCode
 from appliance.domain.vocab import Environment
+from appliance.runtime.loading import loading
 from appliance.settings import SettingsError, load_settings
 from appliance.settings.loading import PACKAGED
 
@@ -56,7 +57,9 @@ def command_parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the process's exit status."""
-    args = command_parser().parse_args(arguments)
+    with loading():
+        parser = command_parser()
+    args = parser.parse_args(arguments)
     _close_to_others()
     try:
         _refuse_root(args.settings, sys.argv[1:] if arguments is None else arguments)

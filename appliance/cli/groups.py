@@ -4,6 +4,7 @@ import argparse
 from importlib.metadata import entry_points
 
 from appliance.cli.arguments import Subparsers
+from appliance.runtime.loading import loading
 from appliance.runtime.process_title import set_title
 from appliance.settings import load_settings
 
@@ -69,8 +70,9 @@ def _up(args: argparse.Namespace) -> int:
     settings = load_settings(args.settings)
     set_title("up")
     configure_logging(settings.log, "up")
-    roles = {point.name: point.load() for point in entry_points(group="rubrica.roles")}
-    preloads = [point.load() for point in entry_points(group="rubrica.preloads")]
+    with loading():
+        roles = {each.name: each.load() for each in entry_points(group="rubrica.roles")}
+        preloads = [each.load() for each in entry_points(group="rubrica.preloads")]
     return supervisor.up(settings, roles, preloads)
 
 
@@ -91,4 +93,6 @@ def _serve(args: argparse.Namespace) -> int:
     listener = bind(settings.listen(args.face), settings.web.backlog)
     from appliance.runtime.supervisor import load_role  # noqa: PLC0415 (heavy)
 
-    return load_role(args.face)(settings, 1, listener)
+    with loading():
+        role = load_role(args.face)
+    return role(settings, 1, listener)
