@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +36,8 @@ _POLICIES: Final = {
 loads decoders of pictures as scripts, and character maps of fonts."""
 _PACKED: Final = frozenset({".js", ".mjs", ".css", ".json", ".svg"})
 _PACK_AT_LEAST: Final = 1024
+_packed: Final[dict[bytes, bytes]] = {}
+"""What was packed, by the content's SHA-256."""
 _SENTENCE = re.compile(r'\bt\(\s*"((?:[^"\\]|\\.)*)"')
 """A sentence that a module says: `t("…")`, its msgid as a literal."""
 
@@ -45,12 +46,18 @@ _SENTENCE = re.compile(r'\bt\(\s*"((?:[^"\\]|\\.)*)"')
 class Asset:
     """One file, ready to be sent."""
 
-    content: bytes = field(repr=False)
+    plain: bytes | None = field(repr=False)
+    """None where it is packed: it is kept once."""
     packed: bytes | None = field(repr=False)
-    """The same by gzip, where that is worth it."""
+    """The content by gzip, where that is worth it."""
     media_type: str
     policy: str | None = None
     """Its `Content-Security-Policy`, where it is not the usual one."""
+
+    @property
+    def content(self) -> bytes:
+        """The file, unpacked for those few who do not read gzip."""
+        return gzip.decompress(self.packed or b"") if self.plain is None else self.plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +106,15 @@ def _asset(name: str, content: bytes) -> Asset:
     if suffix in _PACKED and len(content) >= _PACK_AT_LEAST:
         packed = _packed_once(content)
     media_type = _TYPES.get(suffix, _PLAIN)
-    return Asset(content, packed, media_type, _POLICIES.get(name))
+    plain = content if packed is None else None
+    return Asset(plain, packed, media_type, _POLICIES.get(name))
 
 
-@cache
 def _packed_once(content: bytes) -> bytes:
-    return gzip.compress(content, 6, mtime=0)
+    digest = hashlib.sha256(content).digest()
+    if digest not in _packed:
+        _packed[digest] = gzip.compress(content, 6, mtime=0)
+    return _packed[digest]
 
 
 def sentences() -> tuple[str, ...]:

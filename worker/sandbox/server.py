@@ -24,6 +24,7 @@ from typing import Final
 
 from appliance.core import metrics
 from appliance.core.metrics_file import EVERY_S, MetricsFile
+from appliance.core.system.freed_memory import give_back
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import JobCaller, JobKind, caller_of
 from worker.pades.appearance.fonts import load_fonts
@@ -116,6 +117,7 @@ def serve(
         _open(metrics_file)
     confinement.confine_template()
     gc.collect()
+    give_back()
     gc.freeze()  # or a collection in a job would copy what it shares with us
     _Server(listener, tools, metrics_file).run()
 

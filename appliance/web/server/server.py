@@ -15,6 +15,7 @@ from hypercorn.config import Config
 from quart import Quart
 
 from appliance.core.metrics_file import handing_over
+from appliance.core.system.freed_memory import give_back
 from appliance.core.system.late_imports import FACES, load_late
 from appliance.runtime.processes import stop_event
 from appliance.settings import Settings
@@ -79,6 +80,7 @@ async def serve_app(
     async with open_app(settings) as app:
         asyncio.get_running_loop().set_exception_handler(_LoopFaults())
         await app.startup()
+        give_back()
         _log.info(f"{name}.listening", address=settings.listen(name))
         await _Server(app, settings).run(listener, stop)
         await app.shutdown()
