@@ -71,9 +71,10 @@ def _up(args: argparse.Namespace) -> int:
     set_title("up")
     configure_logging(settings.log, "up")
     with loading():
+        preloads = entry_points(group="rubrica.preloads")
+        begun = [each.load()(settings) for each in preloads]
         roles = {each.name: each.load() for each in entry_points(group="rubrica.roles")}
-        preloads = [each.load() for each in entry_points(group="rubrica.preloads")]
-    return supervisor.up(settings, roles, preloads)
+    return supervisor.up(settings, roles, [wait for wait in begun if wait])
 
 
 def _serve(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ import stat
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -164,30 +165,45 @@ def die_with_parent(parent: int) -> None:
         os._exit(0)
 
 
-def run_forked(work: Callable[[], bytes]) -> bytes:
-    """Do work in a child, which takes with it all that it loaded for that.
+@dataclass(frozen=True, slots=True)
+class ForkedWork:
+    """Work that a child does, which takes with it all that it loaded for that.
 
-    Call it where no other thread runs: of those the child has none.
-
-    Args:
-        work: gives its result, of any length.
-
-    Raises:
-        ChildProcessError: there is none; the child has told why.
+    result = ForkedWork.begun(work).result()
     """
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if not pid:
-        os.close(reader)
-        _give(work, writer)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as result:
-        given = result.read()
-    _, status = os.waitpid(pid, 0)
-    if status:
-        msg = f"a child ended with status {os.waitstatus_to_exitcode(status)}"
-        raise ChildProcessError(msg)
-    return given
+
+    pid: int
+    reader: int
+    """The descriptor that the result comes from."""
+
+    @classmethod
+    def begun(cls, work: Callable[[], bytes]) -> "ForkedWork":
+        """Begin, where no other thread runs: of those the child has none.
+
+        Args:
+            work: gives its result, of any length.
+        """
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.close(reader)
+            _give(work, writer)
+        os.close(writer)
+        return cls(pid, reader)
+
+    def result(self) -> bytes:
+        """Wait for the result; call it once.
+
+        Raises:
+            ChildProcessError: there is none; the child has told why.
+        """
+        with os.fdopen(self.reader, "rb") as result:
+            given = result.read()
+        _, status = os.waitpid(self.pid, 0)
+        if status:
+            msg = f"a child ended with status {os.waitstatus_to_exitcode(status)}"
+            raise ChildProcessError(msg)
+        return given
 
 
 def _give(work: Callable[[], bytes], writer: int) -> NoReturn:
@@ -197,6 +213,8 @@ def _give(work: Callable[[], bytes], writer: int) -> NoReturn:
         with os.fdopen(writer, "wb") as result:
             result.write(work())
         status = 0
+    except BrokenPipeError:
+        pass  # nobody waits for it any more
     except BaseException:  # noqa: BLE001 (the outermost shell of the process)
         traceback.print_exc()
     os._exit(status)

@@ -33,8 +33,6 @@ from appliance.settings import FACES, METRICS, Settings, SettingsError
 _log = structlog.get_logger(__name__)
 RunRole = Callable[[Settings, int, socket.socket | None], int]
 """A role: settings, number among its kind (from 1), listener → exit status."""
-Preload = Callable[[Settings], object]
-"""What is prepared once, before the first fork, and shared by the roles."""
 
 _QUIET_S: Final = 1.0
 """A role that lived that long is restarted at once: it did start, and what
@@ -229,7 +227,9 @@ def fork_role(
 
 
 def up(
-    settings: Settings, roles: dict[str, RunRole], preloads: Sequence[Preload] = ()
+    settings: Settings,
+    roles: dict[str, RunRole],
+    begun: Sequence[Callable[[], None]] = (),
 ) -> int:
     """Run every role of a trial until told to stop.
 
@@ -237,7 +237,7 @@ def up(
         settings: of the installation.
         roles: the faces (`api` and others), `signing`, `chores` and `sandbox`,
             from entry points.
-        preloads: run first; what they keep is every role's.
+        begun: waits for what was begun to be prepared once, for all roles.
 
     Raises:
         SettingsError: another one runs here, a listener cannot be bound, or
@@ -247,8 +247,8 @@ def up(
     # A parent that was killed leaves children that still stop.
     patience_s = settings.web.graceful_s + _KILL_AFTER_S
     lock = hold_alone(settings.run_dir / "up.lock", patience_s)
-    for preload in preloads:
-        preload(settings)
+    for wait in begun:
+        wait()
     listening = (*FACES, METRICS)
     faces = [name for name in listening if name in roles and settings.listen(name)]
     listeners: dict[str, socket.socket] = {

@@ -10,15 +10,27 @@ from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from appliance.domain.appearance.font_metrics import FONTS, FontMetrics
 from appliance.domain.vocab import FontName, FontStyle
-from appliance.runtime.processes import run_forked
+from appliance.runtime.processes import ForkedWork
 from worker.pades.appearance.embedded_font import EmbeddedFont, FontsUnusableError
 
 StampFonts = Mapping[tuple[FontName, FontStyle], EmbeddedFont]
 """Every font of a stamp."""
+
+
+_begun: Final[dict[Path, ForkedWork]] = {}
+
+
+def begin_cutting(fonts_dir: Path) -> None:
+    """Have a child begin what `load_fonts` will wait for.
+
+    Args:
+        fonts_dir: as of `load_fonts`.
+    """
+    _begun[fonts_dir] = ForkedWork.begun(partial(_cut, fonts_dir))
 
 
 @cache
@@ -34,7 +46,9 @@ def load_fonts(fonts_dir: Path) -> StampFonts:
     Raises:
         FontsUnusableError: a file is missing, unreadable, or of another version.
     """
-    told = json.loads(run_forked(partial(_cut, fonts_dir)))
+    if fonts_dir not in _begun:
+        begin_cutting(fonts_dir)
+    told = json.loads(_begun.pop(fonts_dir).result())
     if "reason" in told:
         raise FontsUnusableError(Path(told["path"]), told["reason"])
     return {

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from appliance.runtime.processes import run_forked
+from appliance.runtime.processes import ForkedWork
 
 LONG = 3 << 20
 """More bytes than a pipe holds."""
@@ -14,7 +14,7 @@ LONG = 3 << 20
 
 def test_result_of_any_length_comes_back() -> None:
     """While the child still writes, too."""
-    assert run_forked(lambda: b"x" * LONG) == b"x" * LONG
+    assert ForkedWork.begun(lambda: b"x" * LONG).result() == b"x" * LONG
 
 
 def test_what_it_loads_stays_with_it() -> None:
@@ -24,7 +24,7 @@ def test_what_it_loads_stays_with_it() -> None:
         sys.modules["only.there"] = sys
         return str(os.getpid()).encode()
 
-    assert int(run_forked(work)) != os.getpid()
+    assert int(ForkedWork.begun(work).result()) != os.getpid()
     assert "only.there" not in sys.modules
 
 
@@ -35,7 +35,7 @@ def test_child_that_fails_has_no_result(capfd: pytest.CaptureFixture[str]) -> No
         raise ZeroDivisionError("on purpose")
 
     with pytest.raises(ChildProcessError, match="status 70"):
-        run_forked(work)
+        ForkedWork.begun(work).result()
     assert "ZeroDivisionError: on purpose" in capfd.readouterr().err
 
 
@@ -47,4 +47,14 @@ def test_child_that_is_killed_has_no_result() -> None:
         return b""
 
     with pytest.raises(ChildProcessError, match="status -9"):
-        run_forked(work)
+        ForkedWork.begun(work).result()
+
+
+def test_child_whose_result_nobody_wants_says_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Who began it was refused meanwhile."""
+    begun = ForkedWork.begun(lambda: b"x" * LONG)
+    os.close(begun.reader)
+    os.waitpid(begun.pid, 0)
+    assert not capfd.readouterr().err
