@@ -2,9 +2,9 @@
 
     python -m bench.memory [--calls 50] [--starts 3]
 
-Memory is the sum of PSS from `smaps_rollup`: pages that processes share are
-counted once. It is read when the appliance is ready and at rest, and again
-after it has signed.
+Memory is PSS from `smaps_rollup`, in whose sum pages that processes share are counted
+once; beside it what each role has alone, which is what one more of it would cost. Both
+are read when the appliance is ready and at rest, and again after it has signed.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import re
 import statistics
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -28,29 +29,32 @@ _MIB: Final = 1024
 _STARTED: Final = re.compile(r"role\.started +name=(\S+) pid=(\d+)")
 
 
-def role_memory(appliance: Appliance) -> dict[str, float]:
-    """PSS of each process in MiB, by role, and their sum."""
+def role_memory(appliance: Appliance) -> dict[str, dict[str, float]]:
+    """PSS and private pages that were written to, in MiB, by role, and their sums."""
     # The last that the log tells of a process id is who has it now.
     told = _STARTED.findall(appliance.log.read_text())
     names = {int(pid): name for name, pid in told} | {appliance.pid: "up"}
-    found: dict[str, float] = {}
+    found: dict[str, Counter[str]] = {"pss": Counter(), "private": Counter()}
     up = psutil.Process(appliance.pid)
     for each in [up, *up.children(recursive=True)]:
         name = names.get(each.pid, "sandbox job")
-        if (pss := pss_mib(each.pid)) is not None:
-            found[name] = round(found.get(name, 0) + pss, 1)
-    found["sum"] = round(sum(found.values()), 1)
-    return found
+        for kind, key in (("pss", "Pss"), ("private", "Private_Dirty")):
+            kib = memory_kib(each.pid).get(key, 0)
+            found[kind].update({name: kib, "sum": kib})
+    return {
+        kind: {name: round(kib / _MIB, 1) for name, kib in counted.items()}
+        for kind, counted in found.items()
+    }
 
 
-def pss_mib(pid: int) -> float | None:
-    """PSS of one process in MiB; None when it has ended."""
+def memory_kib(pid: int) -> dict[str, int]:
+    """What `smaps_rollup` says of one process, in KiB; nothing when it has ended."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii")
     except (FileNotFoundError, ProcessLookupError):
-        return None
-    (line,) = [line for line in text.splitlines() if line.startswith("Pss:")]
-    return int(line.split()[1]) / _MIB
+        return {}
+    pairs = (line.split(":") for line in text.splitlines()[1:])
+    return {key: int(value.split()[0]) for key, value in pairs}
 
 
 def run(calls: int, starts: int) -> dict[str, object]:

@@ -29,6 +29,7 @@ from sqlalchemy.pool import QueuePool
 from appliance.core import metrics
 from appliance.core.database.password_files import read_password
 from appliance.core.database.sqlite_connection import creator
+from appliance.core.system.late_imports import load_late
 from appliance.core.tls import database_tls
 from appliance.settings import Settings
 
@@ -164,7 +165,10 @@ def load_driver(settings: Settings) -> None:
     Args:
         settings: of the installation.
     """
-    name = _SQLITE if settings.database.url == "sqlite" else _POSTGRES
+    is_sqlite = settings.database.url == "sqlite"
+    if not is_sqlite:
+        load_late(["appliance.core.database.postgres_hosts"])
+    name = _SQLITE if is_sqlite else _POSTGRES
     URL.create(name).get_dialect().import_dbapi()
 
 

@@ -29,6 +29,29 @@ import_module(sys.argv[1])
 print(json.dumps(sorted(sys.modules)))
 """
 
+LIST_LATER = """
+import json, sys
+from admin_ui import app, preload as console
+from appliance.core.database.engines import load_driver
+from appliance.core.system.late_imports import FACES, WORKERS, load_late
+from appliance.settings import Settings
+from appliance.web import preload as faces
+from worker import preload as workers
+settings = Settings.model_validate(json.loads(sys.argv[1]))
+faces.prepare_faces(settings)
+console.prepare_console(settings)
+workers.prepare_modules(settings)
+before = set(sys.modules)
+from worker.sandbox import prewarm
+for late in (FACES, WORKERS, prewarm.LATE):
+    load_late(late)
+load_driver(settings)
+list(app.page_blueprints())
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+TOKEN = {"label": "x", "pin_file": "pin"}
+SECRETS = ("pepper_file", "data_key_file", "lookup_key_file")
+
 
 def test_each_role_is_named() -> None:
     """A new role says here what it does without."""
@@ -39,12 +62,30 @@ def test_each_role_is_named() -> None:
 def test_role_loads_nothing_of_anothers_work(role: str) -> None:
     """In a process of its own, as `rubrica serve` and `rubrica worker` are."""
     (point,) = entry_points(group="rubrica.roles", name=role)
-    listed = subprocess.run(
-        [sys.executable, "-c", LIST, point.module],
+    loaded = listed(LIST, point.module)
+    assert point.module in loaded
+    assert not loaded & LACKS[role]
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgresql://localhost/rubrica"])
+def test_what_roles_import_as_they_start_is_there_before_the_fork(url: str) -> None:
+    """Of `rubrica up`: each would make pages of its own of it."""
+    settings = {
+        "data_dir": ".",
+        "run_dir": ".",
+        "hsm": {"firma": TOKEN, "pki": TOKEN},
+        "secrets": dict.fromkeys(SECRETS, "secret"),
+        "database": {"url": url},
+    }
+    assert listed(LIST_LATER, json.dumps(settings)) == set()
+
+
+def listed(program: str, argument: str) -> set[str]:
+    """The modules that a program prints in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, argument],
         check=True,
         capture_output=True,
         text=True,
     )
-    loaded = set(json.loads(listed.stdout))
-    assert point.module in loaded
-    assert not loaded & LACKS[role]
+    return set(json.loads(done.stdout))
