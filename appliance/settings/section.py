@@ -12,9 +12,7 @@ class SettingsError(Exception):
 class Section(BaseModel):
     """A table of the file: frozen, and no key that is not listed."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 Seconds = Annotated[float, Field(gt=0, le=86400)]

@@ -6,10 +6,14 @@ written and a stale file is an error.
 """
 
 import argparse
+import ast
+import inspect
 import sys
 import typing
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Final, Literal, get_args, get_origin
@@ -71,7 +75,29 @@ def _sections(
 
 
 def _fields(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
+    """Every key with its meaning, which stands below it in the source."""
+    meanings: dict[str, str] = {}
+    for kind in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
+        meanings |= _meanings(kind)
+    for key, field in model.model_fields.items():
+        field.description = meanings.get(key)
     return list(model.model_fields.items())
+
+
+@cache
+def _meanings(model: type) -> dict[str, str]:
+    """The docstrings below a class's attributes."""
+    (definition,) = ast.parse(inspect.getsource(model)).body
+    assert isinstance(definition, ast.ClassDef)
+    found = {}
+    for line, below in pairwise(definition.body):
+        match line, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=key)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[key] = inspect.cleandoc(text)
+    return found
 
 
 def _section(field: FieldInfo) -> type[BaseModel] | None:
