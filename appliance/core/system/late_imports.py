@@ -4,9 +4,10 @@
 
 While the package is upgraded, its files are replaced under the roles that still run.
 What one of them loaded from there on would be the next version's, or missing: so a
-role holds all that it needs before it says that it is ready. Templates, catalogues and
-what browsers load are read at the start too, each where it is used; the sandbox's
-template does every kind of job once (`worker.sandbox.prewarm`).
+role holds all that it needs before it says that it is ready; `rubrica up` imports it
+once, before it forks its roles. Templates, catalogues and what browsers load are read
+at the start too, each where it is used; the sandbox's template does every kind of job
+once (`worker.sandbox.prewarm`).
 
 `tests/e2e/journeys/test_separate_users.py` takes the files away from running roles,
 and shows by what fails what is lacking here.
