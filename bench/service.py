@@ -63,7 +63,7 @@ class Memory:
 
         def look() -> None:
             while not over.wait(_MEMORY_EVERY_S):
-                self.read.append(role_memory(self.appliance)["sum"])
+                self.read.append(role_memory(self.appliance)["pss"]["sum"])
 
         watching = threading.Thread(target=look)
         watching.start()

@@ -11,13 +11,13 @@ PDF = frozenset({"pyhanko", "pikepdf", "pypdfium2", "PIL", "lxml"})
 HSM = frozenset({"pkcs11", "hsm_config"})
 DATABASE = frozenset({"sqlalchemy", "redis", "arq"})
 PAGES = frozenset({"quart", "jinja2", "hypercorn"})
-NOBODY = frozenset({"fontTools", "alembic", "babel.messages"})
+NOBODY = frozenset({"fontTools", "alembic"})
 """What only a child of the start needs, or a command."""
 LACKS = {
-    "api": PDF | HSM | NOBODY | {"aiohttp", "babel", "worker"},
-    "embed": PDF | HSM | NOBODY | {"aiohttp", "babel", "worker", "segno"},
+    "api": PDF | HSM | NOBODY | {"aiohttp", "worker"},
+    "embed": PDF | HSM | NOBODY | {"aiohttp", "worker", "segno"},
     "admin": PDF | HSM | NOBODY | {"aiohttp", "worker"},
-    "metrics": PDF | HSM | DATABASE | NOBODY | {"aiohttp", "babel", "worker"},
+    "metrics": PDF | HSM | DATABASE | NOBODY | {"aiohttp", "worker"},
     "signing": PAGES | NOBODY | {"pikepdf", "pypdfium2", "PIL", "babel"},
     "chores": PAGES | NOBODY | {"pikepdf", "pypdfium2", "PIL", "babel"},
     "sandbox": PAGES | HSM | DATABASE | NOBODY | {"babel"},
