@@ -512,3 +512,46 @@ async def test_release_ends_leases_of_its_own_slot(core: CoreFixture) -> None:
     assert await claim(core) is not None
     assert await claim(core) is not None
     assert await claim(core) is None
+
+
+async def test_suspect_batch_is_passed_over_by_nobody(core: CoreFixture) -> None:
+    """It holds up all others, whosever it is: who has enough of theirs takes it."""
+    signer = await core.add_signer()
+    batch = await core.add_activation(signer, items=2)
+    which = Wanted(no_batches_of={signer.person})
+    told = []
+
+    for _ in range(TERMS.suspect):
+        async with core.store.write() as transaction:
+            activations = ActivationQueue(transaction)
+            told.append(await activations.next_claims(core.now, TERMS, which))
+            assert await activations.claim_next("o", core.now, TERMS) is not None
+        core.clock.forward(11)
+    async with core.store.write() as transaction:
+        activations = ActivationQueue(transaction)
+        told.append(await activations.next_claims(core.now, TERMS, which))
+        taken = await activations.claim_next("o", core.now, TERMS, which)
+
+    assert told == [None] * TERMS.suspect + [TERMS.suspect]
+    assert taken is not None
+    assert taken.id == batch
+
+
+async def test_each_look_goes_by_its_own_time_and_people(core: CoreFixture) -> None:
+    """Looks of one kind share a statement, and nothing that was given to it."""
+    first, second = await core.add_signer(), await core.add_signer()
+    await core.add_activation(first, items=2)
+    core.clock.forward(1)
+    await core.add_activation(second, items=2)
+    async with core.store.read() as transaction:
+        look = ActivationQueue(transaction).next_claims
+        told = [
+            await look(at, TERMS, Wanted(no_batches_of=people))
+            for at, people in (
+                (core.now, {first.person}),
+                (core.now, {first.person, second.person}),
+                (core.now, {second.person}),
+                (core.now + timedelta(days=1), {second.person}),
+            )
+        ]
+    assert told == [0, None, 0, None]
