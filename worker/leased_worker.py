@@ -41,6 +41,8 @@ class Work(Generic[C]):
         renew_s: time between two renewals, in seconds.
         until_the_end: whether it is taken after the stop too, as long as other work is
             in hand, which may wait for it.
+        may_leave: whether some may wait that the last claim, which gave none, had no
+            hand for; then the next hand that is free is a reason to look.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Work(Generic[C]):
     handle: Callable[[C], Awaitable[GiveBack | None]]
     renew_s: float
     until_the_end: bool = False
+    may_leave: Callable[[], bool] = lambda: True
     in_hand: list[C] = field(init=False, default_factory=list)
 
 
@@ -70,10 +73,12 @@ class LeasedWorker:
     tell: Callable[[float], None] = lambda _: None
     wake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     """Set it, and the worker looks for work at once."""
-    running: dict[asyncio.Task[None], Work[Any]] = field(
+    running: dict[asyncio.Task[bool], Work[Any]] = field(
         init=False, default_factory=dict
     )
     """All that is in hand."""
+    _has_left: bool = field(init=False, default=True)
+    """Whether work may wait for a hand, as far as the last look tells."""
 
     async def run(
         self, stop: asyncio.Event, *beside: Coroutine[object, object, object]
@@ -126,6 +131,8 @@ class LeasedWorker:
 
     async def _drain(self, kinds: Sequence[Work[Any]]) -> None:
         """Take work in hand until there is none, or no hand is free."""
+        self._has_left = True
+        has_left = kinds is not self.kinds
         try:
             if self.is_fit is not None and not await self.is_fit():
                 return
@@ -136,20 +143,25 @@ class LeasedWorker:
                     kind.in_hand.append(claim)
                     self.tell(len(self.running))
                     task.add_done_callback(partial(self._ended, claim))
+                has_left = has_left or kind.may_leave()
+            self._has_left = has_left
         except ApplianceError as exc:
             _log.warning("worker.cannot_claim", code=exc.code.value)
 
-    def _ended(self, claim: object, task: asyncio.Task[None]) -> None:
+    def _ended(self, claim: object, task: asyncio.Task[bool]) -> None:
         self.running.pop(task).in_hand.remove(claim)
         self.tell(len(self.running))
-        # A hand is free: look whether there is more.
-        self.wake.set()
-        if not task.cancelled() and (exc := task.exception()) is not None:
-            _log.error("worker.work_failed", exc_info=exc)
+        failed = None if task.cancelled() else task.exception()
+        if failed is not None:
+            _log.error("worker.work_failed", exc_info=failed)
+        # A hand is free: look whether there is more. Not where all was taken that
+        # there was, and is done: what came since has rung.
+        if self._has_left or task.cancelled() or failed or not task.result():
+            self.wake.set()
 
 
-async def hold(work: Work[C], claim: C) -> None:
-    """Do one piece of work, keeping its lease."""
+async def hold(work: Work[C], claim: C) -> bool:
+    """Do one piece of work, keeping its lease; whether it is done for good."""
     # First of all: the renewal's task has the same words for the log.
     bind_contextvars(**{work.name: work.id_of(claim)})
     try:
@@ -157,14 +169,15 @@ async def hold(work: Work[C], claim: C) -> None:
             give_back = await work.handle(claim)
     except FencedOffError:
         _log.warning("worker.fenced_off")
-        return
+        return False
     except ApplianceError as exc:
         # The record is away: the lease will end and somebody resume.
         _log.warning("worker.let_go", code=exc.code.value)
-        return
+        return False
     if give_back is not None:
         # Only now: a renewal that came after it would hold what was given back.
         await give_back()
+    return give_back is None
 
 
 @asynccontextmanager

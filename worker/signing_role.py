@@ -92,6 +92,8 @@ class SigningWorker:
     _suspect_waits: bool = field(init=False, default=False)
     """What is next is to be signed alone: nothing is begun before it."""
     _stop: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    _was_choosy: bool = field(init=False, default=True)
+    """Whether the last look was not for all that waits."""
     _hands: int = field(init=False)
     """Single documents in hand at a time."""
     _batch_hands: int = field(init=False)
@@ -127,6 +129,7 @@ class SigningWorker:
             lambda work: self.claims.renew(work.claim),
             signer.sign,
             signing.renew_s,
+            may_leave=self._may_leave,
         )
         self._hsm_tasks = Work(
             "task",
@@ -136,6 +139,7 @@ class SigningWorker:
             self.tasks.run,
             TASK_RENEW_S,
             until_the_end=True,
+            may_leave=lambda: not self._free() or self._yields(),
         )
         self._worker = LeasedWorker(
             [self._activations, self._hsm_tasks],
@@ -189,6 +193,10 @@ class SigningWorker:
         if self._suspect in self._activations.in_hand:
             return False
         return len(self._worker.running) - self._batches() < self._hands
+
+    def _may_leave(self) -> bool:
+        """Whether an activation may wait that there was no hand for."""
+        return not self._free() or self._was_choosy
 
     def _batches(self) -> int:
         """How many activations of several documents are in hand."""
@@ -263,6 +271,7 @@ class SigningWorker:
 
         Then it goes back to its signer at once, who is told why.
         """
+        self._was_choosy = True
         if not await self._look_at_documents() or not self._free():
             return None
         if self.session.status is not HsmStatus.READY:
@@ -272,7 +281,7 @@ class SigningWorker:
         try:
             work = await self._claim()
         except SuspectWaitsError:
-            self._suspect_waits = True
+            self._suspect_waits = self._was_choosy = True
             return None
         self._suspect_waits = False
         self._suspect = work if work is not None and work.is_suspect else None
@@ -284,15 +293,17 @@ class SigningWorker:
         Raises:
             SuspectWaitsError: a suspect is next, and others are in hand.
         """
+        without = self._with_enough()
         claim_next = partial(
             self.claims.claim_next,
             busy=bool(self._worker.running),
-            without=self._with_enough(),
+            without=without,
         )
         held = self._batches_of_each()
         if self._batches() >= self._batch_hands:
             return await claim_next(single=True)
         full = {person for person, count in held.items() if count >= self._batch_share}
+        self._was_choosy = bool(without or full)
         return (held and await claim_next(no_batches_of=held)) or await claim_next(
             no_batches_of=full
         )

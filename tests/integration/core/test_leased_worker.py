@@ -305,3 +305,50 @@ async def test_error_of_what_runs_beside_ends_the_worker(scene: Scene) -> None:
 
     assert await scene.state(task) is TaskState.DONE
     assert cancelled.is_set()
+
+
+async def test_who_had_taken_all_looks_no_more_when_it_ends(scene: Scene) -> None:
+    """What came since has rung; a look for nothing costs as much as one for work."""
+    scene.worker.poll_s = 60
+    scene.first.may_leave = scene.last.may_leave = lambda: False
+    task = await scene.add()
+    async with scene.working():
+        await scene.until(lambda: scene.begun == [task])
+        await scene.until(lambda: not scene.worker._has_left)
+        scene.gate.set()
+        await scene.until_over(task)
+        await scene.until(lambda: not scene.worker.running)
+        assert not scene.worker.wake.is_set()
+
+
+async def test_hand_that_gets_free_takes_what_was_left(scene: Scene) -> None:
+    """Without a notification, and long before the next look by itself."""
+    scene.worker.poll_s = 60
+    scene.first.may_leave = lambda: len(scene.first.in_hand) == 2
+    scene.last.may_leave = lambda: False
+    waiting = [await scene.add() for _ in range(3)]
+    async with scene.working():
+        await scene.until(lambda: scene.begun == waiting[:2])
+        scene.gate.set()
+        await scene.until_over(*waiting)
+
+
+async def test_what_was_given_back_is_looked_for_at_once(scene: Scene) -> None:
+    """By who gave it back, also where all else was taken."""
+    scene.worker.poll_s = 60
+    scene.first.may_leave = scene.last.may_leave = lambda: False
+    task = await scene.add()
+
+    async def put_back(claim: TaskClaim) -> None:
+        async with scene.core.store.write() as transaction:
+            await HsmTaskStore(transaction).renew(claim, scene.core.now)
+
+    async def not_yet(claim: TaskClaim) -> GiveBack:
+        scene.then = None
+        return partial(put_back, claim)
+
+    scene.then = not_yet
+    scene.gate.set()
+    async with scene.working():
+        assert await scene.until_over(task) == [TaskState.DONE]
+    assert scene.begun == [task, task]
