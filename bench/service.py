@@ -36,7 +36,7 @@ from tests.support.processes.scratch import short_folder
 
 _STEADY: Final = 0.7
 _OVERLOAD: Final = 3.0
-_AT_A_TIME: Final = 16
+_AT_A_TIME: Final = 8
 _WARM: Final = 60
 _AFTER_S: Final = 30.0
 _WINDOW_S: Final = 2.0

@@ -8,7 +8,7 @@ last longer than anybody does: those who come are better told so at once. How lo
 would wait is what is under way times what one takes, which is measured while a queue
 stands; so nothing has to be set for a slow machine or a quick one. A burst is let in,
 and so are those who come while nothing moves, as with a database that is restarted:
-only a queue that moves, and grows, is kept short.
+only a queue that stands, and moves, is kept short.
 
 Source: Little's law, L = λW.
 """
@@ -34,12 +34,17 @@ _ENOUGH: Final = 4
 class AdmissionLimits:
     """When work is turned away."""
 
-    wait_s: float = 1.0
+    wait_s: float = 1.2
     """Longest time that who comes would wait, in seconds."""
-    calm: int = 8
-    """So much is under way without anybody having to wait."""
-    stall_s: float = 1.0
-    """Where nothing ends for so long, what ended before says nothing more."""
+    calm: int = 12
+    """So much may be under way however long it takes; a queue that was longer stands
+    until it is down to half of that."""
+    burst_s: float = 0.3
+    """All are let in who come within so many seconds of its beginning."""
+    stall_s: float = 3.0
+    """Where nothing ends for so long, it is no crowd that makes them wait."""
+    known_s: float = 60.0
+    """For so many seconds after a queue what it took is believed of the next one."""
     retry_after_s: int = 2
     """What those are told who are turned away."""
 
@@ -65,8 +70,10 @@ class Admission:
         self._under_way: Counter[str] = Counter()
         """By share."""
         self._gaps_s: deque[float] = deque(maxlen=_MEASURED)
-        self._last_end: float | None = None
-        """Of work, or of the calm; None as long as it is calm."""
+        self._standing_since: float | None = None
+        """Since when a queue stands; None where there is none."""
+        self._last_end = clock()
+        """Of work while a queue stood, or the beginning of that."""
         metrics.watch_pool(name, self, Admission.state)
 
     def state(self) -> metrics.PoolState:
@@ -92,8 +99,7 @@ class Admission:
                 ErrorCode.OVERLOADED, extras={"retryAfter": self._limits.retry_after_s}
             )
         self._under_way[share] += 1
-        if self._last_end is None and self._is_busy():
-            self._last_end = self._clock()
+        self._look_at_queue()
         try:
             yield
             self._ended()
@@ -101,22 +107,31 @@ class Admission:
             self._under_way[share] -= 1
             if not self._under_way[share]:
                 del self._under_way[share]
-            if not self._is_busy():
-                # The next queue is measured anew.
-                self._last_end = None
-                self._gaps_s.clear()
+            self._look_at_queue()
 
-    def _is_busy(self) -> bool:
-        return self._under_way.total() > self._limits.calm
+    def _look_at_queue(self) -> None:
+        """Note whether a queue begins or ends here."""
+        under_way = self._under_way.total()
+        if self._standing_since is None and under_way > self._limits.calm:
+            now = self._clock()
+            if now - self._last_end > self._limits.known_s:
+                self._gaps_s.clear()
+            self._standing_since = self._last_end = now
+        elif under_way <= self._limits.calm // 2:
+            self._standing_since = None
 
     def _waits_too_long(self, share: str) -> bool:
-        if not self._is_busy() or len(self._gaps_s) < _ENOUGH:
-            return False
-        now = self._clock()
-        if self._last_end is not None and now - self._last_end > self._limits.stall_s:
+        limits, since, now = self._limits, self._standing_since, self._clock()
+        if (
+            since is None
+            or self._under_way.total() < limits.calm
+            or now - since < limits.burst_s
+            or now - self._last_end > limits.stall_s
+            or len(self._gaps_s) < _ENOUGH
+        ):
             return False
         one_s = sum(self._gaps_s) / len(self._gaps_s)
-        bearable = self._limits.wait_s / max(one_s, 1e-6)
+        bearable = limits.wait_s / max(one_s, 1e-6)
         if self._under_way.total() < bearable:
             return False
         # Who has less than a fair part under way waits behind no flood of another's.
@@ -125,12 +140,10 @@ class Admission:
         return mine > bearable / shares
 
     def _ended(self) -> None:
-        """Learn from work that came to its end."""
-        if self._last_end is None:
+        """Learn from work that came to its end while a queue stood."""
+        if self._standing_since is None:
             return
         now = self._clock()
         gap_s, self._last_end = now - self._last_end, now
-        if gap_s > self._limits.stall_s:
-            self._gaps_s.clear()
-        else:
+        if gap_s <= self._limits.stall_s:
             self._gaps_s.append(gap_s)

@@ -397,8 +397,9 @@ def test_hsm_that_refuses_to_sign(
         monitored_installation.prometheus.until_firing(
             "RubricaHsmFaults", token="firma", fault="refused"
         )
+        # What it does not sign is an operator's to mend: the request is kept.
         monitored_installation.prometheus.until_firing(
-            "RubricaSignaturesFail", outcome="ACTIVATION_INVALID"
+            "RubricaSignaturesFail", outcome="HSM_UNAVAILABLE"
         )
 
 
