@@ -72,6 +72,9 @@ class Admission:
         self._gaps_s: deque[float] = deque(maxlen=_MEASURED)
         self._standing_since: float | None = None
         """Since when a queue stands; None where there is none."""
+        self._alone_s: float | None = None
+        """What one took at last that ended without a queue, by those beside it: at
+        most what it takes."""
         self._last_end = clock()
         """Of work while a queue stood, or the beginning of that."""
         metrics.watch_pool(name, self, Admission.state)
@@ -100,9 +103,10 @@ class Admission:
             )
         self._under_way[share] += 1
         self._look_at_queue()
+        begun, beside = self._clock(), self._under_way.total()
         try:
             yield
-            self._ended()
+            self._ended((self._clock() - begun) / beside)
         finally:
             self._under_way[share] -= 1
             if not self._under_way[share]:
@@ -127,10 +131,13 @@ class Admission:
             or self._under_way.total() < limits.calm
             or now - since < limits.burst_s
             or now - self._last_end > limits.stall_s
-            or len(self._gaps_s) < _ENOUGH
         ):
             return False
-        one_s = sum(self._gaps_s) / len(self._gaps_s)
+        one_s = self._alone_s
+        if len(self._gaps_s) >= _ENOUGH:
+            one_s = sum(self._gaps_s) / len(self._gaps_s)
+        if one_s is None:
+            return False
         bearable = limits.wait_s / max(one_s, 1e-6)
         if self._under_way.total() < bearable:
             return False
@@ -139,9 +146,14 @@ class Admission:
         shares = len(self._under_way) + (mine == 1)
         return mine > bearable / shares
 
-    def _ended(self) -> None:
-        """Learn from work that came to its end while a queue stood."""
+    def _ended(self, alone_s: float) -> None:
+        """Learn from work that came to its end.
+
+        Args:
+            alone_s: its time, by those who were under way when it began.
+        """
         if self._standing_since is None:
+            self._alone_s = alone_s
             return
         now = self._clock()
         gap_s, self._last_end = now - self._last_end, now

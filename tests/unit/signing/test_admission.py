@@ -154,3 +154,14 @@ def test_work_that_fails_makes_nobody_quicker() -> None:
             service.fail()
     service.waits.sort()
     assert service.waits[int(0.99 * len(service.waits))] < 2
+
+
+def test_first_crowd_is_known_by_what_came_before_it() -> None:
+    """Nothing has ended of the crowd yet, but calls ended before it."""
+    service = Service()
+    for number, at in enumerate(arrivals(5, 10)):
+        service.come(at, f"person {number}")
+    for number, at in enumerate(arrivals(3 * PER_S, 2, begin=10)):
+        service.come(at, f"crowd {number}")
+    assert max(service.waits) < 2
+    assert service.turned_away
