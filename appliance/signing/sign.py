@@ -24,7 +24,6 @@ from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.core.work_owner import WORK_OWNER
 from appliance.domain.activation import (
     MOST_DOCUMENTS,
     SIGNING_PASSWORD,
@@ -57,7 +56,6 @@ from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
-from appliance.signing.admission import Admission, AdmissionLimits
 from appliance.signing.signing_rules import (
     check_document,
     check_signable,
@@ -142,7 +140,6 @@ class Signing:
         self._clock = clock
         self._settings = settings
         self._shielded = shielded
-        self._admission = Admission(AdmissionLimits(), "signing_calls")
 
     async def sign(
         self, command: SignCommand, signer: Signer, document: bytes | None = None
@@ -167,23 +164,20 @@ class Signing:
                 `SIGNERS_LOCKED_OUT`,
                 `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
-                `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`;
-                `OVERLOADED`, at once, where it would wait too long.
+                `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
         """
         sent = None
         if document is not None:
             # Of a large one not in the event loop.
             sent = (await asyncio.to_thread(hashlib.sha256, document)).hexdigest()
-        # Before the record is asked anything: a refusal is to cost next to nothing.
-        with self._admission.place(WORK_OWNER.get()):
-            async with self.begin((command.request,), command, signer, sent) as begun:
-                _refuse_single(command, begun.refused)
-                return await self._outcome(
-                    command.request,
-                    command.params.sha256(command.request),
-                    begun.subscription,
-                    look_first=not begun.is_new,
-                )
+        async with self.begin((command.request,), command, signer, sent) as begun:
+            _refuse_single(command, begun.refused)
+            return await self._outcome(
+                command.request,
+                command.params.sha256(command.request),
+                begun.subscription,
+                look_first=not begun.is_new,
+            )
 
     @asynccontextmanager
     async def begin(
