@@ -31,6 +31,7 @@ from appliance.embedding.session import Sessions
 from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.login import Login
+from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.keys.change_password import PasswordChange
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
@@ -209,6 +210,11 @@ class ApiCore(Protocol):
     @property
     def sessions(self) -> Sessions:
         """Sessions of the frame."""
+        ...
+
+    @property
+    def api_keys(self) -> ApiKeyAuth:
+        """API keys as they are presented."""
         ...
 
     @property

@@ -9,6 +9,7 @@ from typing import Final
 from quart import Blueprint, Response, request
 
 from appliance.api.core import core
+from appliance.api.integration.caller import is_browser, refuse_key_in_url
 from appliance.api.wire import representations
 from appliance.api.wire.query import QueryInvalidError
 from appliance.domain.errors import (
@@ -26,7 +27,6 @@ blueprint = Blueprint("sessions", __name__)
 
 BODY_BYTES: Final = 65_536
 """What is taken of a body, to be forgotten (decisions "body at session/new")."""
-_KEY_NAMES: Final = frozenset({"apikey", "xapikey", "key"})
 
 
 @blueprint.post("/api/integration/session/new")
@@ -45,7 +45,7 @@ async def new_session() -> Response:
 
     Source: spec "POST {web_url}/api/integration/session/new".
     """
-    await _refuse_key_in_url()
+    await refuse_key_in_url()
     ids = request.args.getlist("id")
     if not ids:
         raise FieldMissingError("id", kind="string")
@@ -55,31 +55,10 @@ async def new_session() -> Response:
     api_key = request.headers.get("X-Api-Key", "")
     if not api_key and LOOKS_LIKE_ONE.search(request.headers.get("Authorization", "")):
         raise ApplianceError(ErrorCode.API_KEY_MISSING, sentence=API_KEY_ELSEWHERE)
-    opened = await core().sessions.open(ids[0], api_key, from_browser=_is_browser())
+    opened = await core().sessions.open(ids[0], api_key, from_browser=is_browser())
     return json_response(
         {
             "tokenSession": opened.token,
             "validUntil": representations.instant(opened.valid_until),
         }
     )
-
-
-async def _refuse_key_in_url() -> None:
-    """Refuse a key that came where proxies and logs keep it.
-
-    Raises:
-        ApplianceError: `API_KEY_IN_URL`.
-    """
-    items = [(name, value) for name, value in request.args.items(multi=True)]
-    if any(_named_so(name) or LOOKS_LIKE_ONE.search(value) for name, value in items):
-        await core().sessions.flag_in_url([value for _, value in items])
-        raise ApplianceError(ErrorCode.API_KEY_IN_URL)
-
-
-def _named_so(name: str) -> bool:
-    return name.lower().replace("-", "").replace("_", "") in _KEY_NAMES
-
-
-def _is_browser() -> bool:
-    """Both marks: servers send one or the other, pages always both."""
-    return "Origin" in request.headers and "Sec-Fetch-Site" in request.headers

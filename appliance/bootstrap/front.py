@@ -39,6 +39,7 @@ from appliance.identity.failed_logins import FailedTries
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login
 from appliance.identity.people import People
+from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
 from appliance.keys.change_password import PasswordChange
@@ -97,6 +98,7 @@ class ServiceRegistry:
     status_answers: OcspResponder
     timestamps: Timestamps
     integrators: Integrators
+    api_keys: ApiKeyAuth
     sessions: Sessions
     progress: SessionSteps
     """How a session of the frame goes on."""
@@ -233,6 +235,7 @@ async def open_front(
             ),
             timestamps=Timestamps(store, clock, tasks),
             integrators=Integrators(store, lookup, clock, settings.environment),
+            api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
             sessions=sessions,
             progress=progress,
             console=ConsoleLogin(

@@ -1,18 +1,39 @@
-"""The audit's rows: queued in a transaction, written as its last statement."""
+"""The audit's rows: queued in a transaction, written as its last statement.
+
+What an integrator may know of them is written with them, for it never reads the audit.
+"""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Row, bindparam, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appliance.core.database.tables import audit_event, audit_writer
+from appliance.core.database.tables import (
+    audit_event,
+    audit_writer,
+    request_event,
+    signature_request,
+)
 from appliance.domain.audit import AuditEvent, AuditRow, chain
 from appliance.domain.clock import Clock
+from appliance.domain.requests.history import told_of
 from appliance.domain.vocab import EventKind
 
 # Made once: each transaction that writes executes them.
 _ADD: Final = insert(audit_event)
+# Whose a request is, its own row says.
+_TELL: Final = insert(request_event).from_select(
+    ["integrator", "request", "event", "at", "detail"],
+    select(
+        signature_request.c.integrator,
+        signature_request.c.id,
+        bindparam("told_event", type_=request_event.c.event.type),
+        bindparam("told_at", type_=request_event.c.at.type),
+        bindparam("told_detail", type_=request_event.c.detail.type),
+    ).where(signature_request.c.id == bindparam("told_request")),
+)
 _NEWEST: Final = (
     select(audit_writer.c.n, audit_writer.c.hash)
     .where(audit_writer.c.id == bindparam("writer"))
@@ -41,8 +62,9 @@ class SqlAudit:
 
     async def flush(self) -> None:
         """Number, chain and write what was queued, one event at least."""
-        n, prev = await self._newest()
         at = self.clock.now()
+        await self._tell(at)
+        n, prev = await self._newest()
         values: list[dict[str, object]] = []
         for event in self.queued:
             row = chain(self.writer, n + 1, prev, at, event)
@@ -68,6 +90,21 @@ class SqlAudit:
             _MOVE_ON, {"writer": self.writer, "newest_n": n, "newest_hash": prev}
         )
         self.queued.clear()
+
+    async def _tell(self, at: datetime) -> None:
+        """Write what integrators may know of what was queued."""
+        told = [
+            {
+                "told_request": event.request,
+                "told_event": event.event.value,
+                "told_at": at,
+                "told_detail": detail,
+            }
+            for event in self.queued
+            if (detail := told_of(event)) is not None
+        ]
+        if told:
+            await self.connection.execute(_TELL, told)
 
     async def _newest(self) -> tuple[int, str]:
         """Number and hash of the writer's newest row, held until the commit."""

@@ -11,6 +11,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import (
     LOOKS_LIKE_ONE,
+    ApiKeyScope,
     is_of_another,
     read_api_key,
 )
@@ -53,6 +54,36 @@ class ApiKeyAuth:
         indexes = self.indexes(api_key)
         async with self._store.read() as transaction:
             return await IntegratorStore(transaction).key_by_index(indexes)
+
+    async def demand(
+        self, api_key: str, scope: ApiKeyScope, *, from_browser: bool = False
+    ) -> KeyRow:
+        """The key that a call shows, if it may be used for something.
+
+        Args:
+            api_key: as it came.
+            scope: what for.
+            from_browser: the call shows marks of a browser: it is refused,
+                and the key flagged.
+
+        Raises:
+            ApplianceError: `API_KEY_IN_BROWSER`, `API_KEY_MISSING`,
+                `API_KEY_ENVIRONMENT`, `API_KEY_INVALID`, `INTEGRATOR_DISABLED`,
+                `API_KEY_SCOPE`.
+        """
+        row = await self.find(api_key)
+        if from_browser:
+            await self.flag(row, FlagReason.BROWSER)
+            raise ApplianceError(ErrorCode.API_KEY_IN_BROWSER)
+        self.check_form(api_key)
+        if row is None or not row.key.usable(self._clock.now()):
+            raise ApplianceError(ErrorCode.API_KEY_INVALID)
+        if row.integrator.disabled is not None:
+            # Only for who showed a good key of theirs.
+            raise ApplianceError(ErrorCode.INTEGRATOR_DISABLED)
+        if scope not in row.key.scopes:
+            raise ApplianceError(ErrorCode.API_KEY_SCOPE, params={"scope": scope.value})
+        return row
 
     def check_form(self, api_key: str) -> None:
         """Refuse what can be no key here by what everybody may read of it.

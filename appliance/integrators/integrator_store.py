@@ -18,6 +18,7 @@ from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
+from appliance.domain.integrators.api_keys import FIRST_SCOPES, ApiKeyScope
 from appliance.domain.integrators.integrators import (
     BlockedView,
     DomainRow,
@@ -107,7 +108,12 @@ class IntegratorStore(Store):
         reason = None if key.flag_reason is None else key.flag_reason.value
         await self._connection.execute(
             insert(api_key).values(
-                **{**asdict(key), "flag_reason": reason},
+                **{
+                    **asdict(key),
+                    "flag_reason": reason,
+                    "scopes": list(key.scopes),
+                    "networks": list(key.networks) or None,
+                },
                 integrator=whose,
                 key_index=key_index,
             )
@@ -307,4 +313,10 @@ def _key_view(row: Row[Any]) -> KeyView:
         flagged=row.flagged,
         ends=row.ends,
         flag_reason=None if row.flag_reason is None else FlagReason(row.flag_reason),
+        scopes=(
+            FIRST_SCOPES
+            if row.scopes is None
+            else tuple(ApiKeyScope(scope) for scope in row.scopes)
+        ),
+        networks=tuple(row.networks or ()),
     )

@@ -149,19 +149,23 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "expiry_notice": {_CHORES: "SELECT, INSERT, UPDATE (not_after, days, at)"},
     # Documents.
     "document": {
-        _API: "SELECT",
+        _API: _TAKEN_IN,
         _EMBED: _TAKEN_IN,
         _ADMIN: _TAKEN_IN,
         _SIGNING: _TAKEN_IN,
         _CHORES: f"{_TAKEN_IN}, DELETE",
     },
     "document_repair": {
-        _API: "SELECT",
+        _API: "SELECT, INSERT",
         _EMBED: "SELECT, INSERT",
         _ADMIN: "SELECT, INSERT",
         _SIGNING: "SELECT, INSERT",
         # Forgotten with its document: PostgreSQL deletes it as the tables' owner.
         _CHORES: "SELECT, INSERT",
+    },
+    "uploaded_document": {
+        _API: "SELECT, INSERT, DELETE",
+        _CHORES: "SELECT, DELETE",
     },
     # Nobody but the owner destroys one (`documents shred`) or seals it anew.
     "document_key": dict.fromkeys(Role, "SELECT, INSERT"),
@@ -194,15 +198,25 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "logo": _READERS | {_ADMIN: "SELECT, INSERT"},
     "logo_use": _READERS | {_ADMIN: "SELECT, INSERT, UPDATE (logo, since), DELETE"},
     # Requests, and what people authorised.
-    "signing_process": {_EMBED: "INSERT", _ADMIN: "INSERT"},
+    "signing_process": _READERS
+    | {
+        _API: "SELECT, INSERT, UPDATE (reference, unique_reference, metadata, "
+        "language, message)",
+        _EMBED: "SELECT, INSERT",
+        _ADMIN: "SELECT, INSERT",
+    },
     "signature_request": {
-        _API: "SELECT, UPDATE (state, reason, level, activation, params_sha256)",
+        _API: "SELECT, INSERT, "
+        "UPDATE (state, reason, level, activation, params_sha256, expires, preset)",
         _EMBED: "SELECT, INSERT, "
         "UPDATE (state, reason, level, activation, params_sha256, expires)",
         _ADMIN: "SELECT, INSERT, UPDATE (state, reason, level, expires)",
         _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
         _CHORES: "SELECT, UPDATE (state, reason, level, document)",
     },
+    # Each role writes what it does; nobody changes it.
+    "request_event": dict.fromkeys(Role, "INSERT")
+    | {_API: "SELECT, INSERT", _ADMIN: "SELECT, INSERT"},
     "signing_batch": {
         _API: "SELECT, INSERT, UPDATE (refused, asked)",
         _CHORES: "SELECT, DELETE",
@@ -296,6 +310,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
 """By table: what each role may; a role that is not named there may nothing."""
 
 SEQUENCES: Final[Mapping[str, frozenset[Role]]] = {
-    "signature_request_id_seq": frozenset({_EMBED, _ADMIN}),
+    "signature_request_id_seq": frozenset({_API, _EMBED, _ADMIN}),
+    "request_event_id_seq": frozenset(Role),
 }
 """By sequence: who takes numbers of it (USAGE)."""

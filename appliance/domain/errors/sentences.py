@@ -46,6 +46,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "The API key came from a browser; call from the integrator's backend and "
         "replace this one."
     ),
+    ErrorCode.API_KEY_SCOPE: (
+        "This API key lacks the scope {scope}; make one that has it."
+    ),
     ErrorCode.API_KEY_NOT_FOUND: "There is no such API key.",
     ErrorCode.INTEGRATOR_DISABLED: (
         "This integrator is disabled; ask whoever runs this installation."

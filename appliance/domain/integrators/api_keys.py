@@ -11,6 +11,7 @@ import secrets
 import string
 import zlib
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from appliance.domain.vocab import Environment
@@ -28,6 +29,23 @@ _FORM = re.compile(
 )
 LOOKS_LIKE_ONE: Final = re.compile(r"rbk_(?:test|live)_", re.ASCII | re.IGNORECASE)
 """Found in whatever may be an API key, whole or not."""
+
+
+class ApiKeyScope(StrEnum):
+    """What a key may be used for; grammar `subject:read` or `subject:write`."""
+
+    REQUESTS_READ = "requests:read"
+    REQUESTS_WRITE = "requests:write"
+    """Documents that are uploaded for them too."""
+    PEOPLE_READ = "people:read"
+    PEOPLE_WRITE = "people:write"
+    SESSIONS_WRITE = "sessions:write"
+    WEBHOOKS_READ = "webhooks:read"
+    WEBHOOKS_WRITE = "webhooks:write"
+
+
+FIRST_SCOPES: Final = (ApiKeyScope.SESSIONS_WRITE,)
+"""Of keys that were made before there were scopes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Final
 
 from appliance.domain.appearance.details import Logo
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId, TaskId
+from appliance.domain.integrators.api_keys import FIRST_SCOPES, ApiKeyScope
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.vocab import (
     Environment,
@@ -101,6 +102,9 @@ class KeyView:
     ends: datetime | None
     """Rotated: until when it still works beside its successor."""
     flag_reason: FlagReason | None = None
+    scopes: tuple[ApiKeyScope, ...] = FIRST_SCOPES
+    networks: tuple[str, ...] = ()
+    """From where it may be used, in CIDR form; empty: from anywhere."""
 
     def usable(self, at: datetime) -> bool:
         """Whether it opens sessions at a time."""

@@ -26,6 +26,7 @@ from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login, email_index
+from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.password_attempts import PasswordAttempts
@@ -99,6 +100,7 @@ class ApiServices:
     tokens: AccessTokens
     login: Login
     links: DownloadLinks
+    api_keys: ApiKeyAuth
     sessions: Sessions
     invitations: Invitations
     enrolment: Enrolment
@@ -211,6 +213,7 @@ async def open_api_services(
         tokens=tokens,
         login=Login(store, lookup, sealer, clock, passwords, tokens, settings.auth),
         links=DownloadLinks(store, lookup, clock, settings.signing.link_ttl_s),
+        api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
         sessions=Sessions(store, lookup, clock, settings),
         invitations=Invitations(store, lookup, sealer, clock, settings),
         enrolment=Enrolment(

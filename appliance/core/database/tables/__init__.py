@@ -30,6 +30,7 @@ from appliance.core.database.tables.documents import (
     document_repair,
     level_upkeep,
     signed_document,
+    uploaded_document,
 )
 from appliance.core.database.tables.installation import installation
 from appliance.core.database.tables.integrators import (
@@ -52,6 +53,7 @@ from appliance.core.database.tables.people import (
 )
 from appliance.core.database.tables.requests import (
     idempotency,
+    request_event,
     signature_request,
     signing_batch,
     signing_process,
@@ -107,6 +109,7 @@ __all__ = [
     "ocsp_response",
     "outside_status",
     "person",
+    "request_event",
     "revocation_pin",
     "signature_request",
     "signed_document",
@@ -116,5 +119,6 @@ __all__ = [
     "table_compatibility",
     "task_seal",
     "trust_anchor",
+    "uploaded_document",
     "worker_status",
 ]

@@ -58,6 +58,22 @@ document_repair = Table(
     Index("ix_document_repair_integrator_sha256", "integrator", "sha256"),
 )
 
+# What an integrator's backend uploaded, to be named in requests and sessions.
+uploaded_document = Table(
+    "uploaded_document",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("document", Id, ForeignKey("document.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("api_key", String(12), ForeignKey("api_key.id"), nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("until", Instant, nullable=False),
+    Index("ix_uploaded_document_until", "until"),
+    Index("ix_uploaded_document_document", "document"),
+    Index("ix_uploaded_document_integrator_created", "integrator", "created"),
+)
+
 signed_document = Table(
     "signed_document",
     metadata,

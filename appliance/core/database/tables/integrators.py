@@ -60,6 +60,9 @@ api_key = Table(
     Column("revoked", Instant),
     Column("flagged", Instant),
     Column("flag_reason", String(16)),
+    # What it may do, and from where; null: open sessions, from anywhere.
+    Column("scopes", JsonText),
+    Column("networks", JsonText),
     Index("ix_api_key_integrator_created", "integrator", "created"),
 )
 

@@ -20,6 +20,21 @@ signing_process = Table(
     Column("id", Id, primary_key=True),
     Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
     Column("created", Instant, nullable=False),
+    # Of those that an integrator's backend asked for: by which key, and what it said.
+    Column("api_key", String(12)),
+    Column("reference", String(128)),
+    # The same, where no other process of the integrator may have it.
+    Column("unique_reference", String(128)),
+    Column("metadata", JsonText),
+    Column("language", String(8)),
+    Column("message", Text),
+    Index("ix_signing_process_integrator_reference", "integrator", "reference"),
+    Index(
+        "ix_signing_process_integrator_unique_reference",
+        "integrator",
+        "unique_reference",
+        unique=True,
+    ),
 )
 
 signature_request = Table(
@@ -45,6 +60,8 @@ signature_request = Table(
     Column("timestamp_policy", String(16)),
     Column("digest", String(8)),
     Column("tsa", JsonText),
+    # Look and place of the signature, as whoever asked for it wants them.
+    Column("preset", JsonText),
     UniqueConstraint("process", "seq"),
     Index("ix_signature_request_person_state", "person", "state"),
     Index("ix_signature_request_state_expires", "state", "expires"),
@@ -54,6 +71,21 @@ signature_request = Table(
     Index("ix_signature_request_integrator_id", "integrator", "id"),
     Index("ix_signature_request_created", "created"),
     # A number once given is never given again, deleted rows or not.
+    sqlite_autoincrement=True,
+)
+
+# What its integrator may know of a request: written with the audit's rows.
+request_event = Table(
+    "request_event",
+    metadata,
+    Column("id", Serial, primary_key=True, autoincrement=True),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("request", Serial, ForeignKey("signature_request.id"), nullable=False),
+    Column("event", String(40), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("detail", JsonText, nullable=False),
+    Index("ix_request_event_request_id", "request", "id"),
+    Index("ix_request_event_integrator_id", "integrator", "id"),
     sqlite_autoincrement=True,
 )
 

@@ -1,0 +1,1 @@
+"""What an integrator's backend asks for by REST, with an API key."""

@@ -1,0 +1,96 @@
+"""What integrators ask for by themselves: scopes of keys, requests, uploads, events.
+
+On PostgreSQL the indexes of a table that has rows are left to `rubrica migrate`, as
+in 0003.
+"""
+
+from functools import partial
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+# The version before knows none of it and leaves it as it is.
+oldest_reader = "0001"
+
+_INSTANT = sa.DateTime(timezone=True)
+# SQLite numbers rows by itself only for a column that is exactly INTEGER.
+_SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+_required = partial(sa.Column, nullable=False)
+_COLUMNS = {
+    "api_key": (("scopes", sa.Text), ("networks", sa.Text)),
+    "signing_process": (
+        ("api_key", sa.String(12)),
+        ("reference", sa.String(128)),
+        ("unique_reference", sa.String(128)),
+        ("metadata", sa.Text),
+        ("language", sa.String(8)),
+        ("message", sa.Text),
+    ),
+    "signature_request": (("preset", sa.Text),),
+}
+_INDEXES = (
+    ("signing_process", ("integrator", "reference"), False),
+    ("signing_process", ("integrator", "unique_reference"), True),
+)
+
+
+def _name(table: str, columns: tuple[str, ...]) -> str:
+    return "_".join(("ix", table, *columns))
+
+
+def _is_left(table: str) -> bool:
+    """Whether making an index now would keep writers waiting."""
+    connection = op.get_bind()
+    if connection.dialect.name != "postgresql":
+        return False
+    first = sa.select(sa.literal(1)).select_from(sa.table(table)).limit(1)
+    return connection.scalar(first) is not None
+
+
+def upgrade() -> None:
+    """Add columns that may be empty, and two tables."""
+    for table, columns in _COLUMNS.items():
+        for name, kind in columns:
+            op.add_column(table, sa.Column(name, kind))
+    for table, names, unique in _INDEXES:
+        if not _is_left(table):
+            op.create_index(_name(table, names), table, list(names), unique=unique)
+    op.create_table(
+        "uploaded_document",
+        sa.Column("id", sa.String(36), primary_key=True),
+        _required("integrator", sa.String(36), sa.ForeignKey("integrator.id")),
+        _required("document", sa.String(36), sa.ForeignKey("document.id")),
+        _required("name", sa.Text),
+        _required("api_key", sa.String(12), sa.ForeignKey("api_key.id")),
+        _required("created", _INSTANT),
+        _required("until", _INSTANT),
+        sa.Index("ix_uploaded_document_until", "until"),
+        sa.Index("ix_uploaded_document_document", "document"),
+        sa.Index("ix_uploaded_document_integrator_created", "integrator", "created"),
+    )
+    op.create_table(
+        "request_event",
+        sa.Column("id", _SERIAL, primary_key=True, autoincrement=True),
+        _required("integrator", sa.String(36), sa.ForeignKey("integrator.id")),
+        _required("request", _SERIAL, sa.ForeignKey("signature_request.id")),
+        _required("event", sa.String(40)),
+        _required("at", _INSTANT),
+        _required("detail", sa.Text),
+        sa.Index("ix_request_event_request_id", "request", "id"),
+        sa.Index("ix_request_event_integrator_id", "integrator", "id"),
+        sqlite_autoincrement=True,
+    )
+
+
+def downgrade() -> None:
+    """Take them away."""
+    op.drop_table("request_event")
+    op.drop_table("uploaded_document")
+    for table, names, _ in _INDEXES:
+        op.drop_index(_name(table, names), table, if_exists=True)
+    for table, columns in _COLUMNS.items():
+        with op.batch_alter_table(table) as altered:
+            for name, _ in columns:
+                altered.drop_column(name)

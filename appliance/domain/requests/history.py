@@ -1,0 +1,55 @@
+"""What an integrator may know of what became of a request, event by event.
+
+Each is an event of the audit, which integrators cannot read, without who did it and
+without what belongs to the installation alone. Both are written together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.ids import RequestId
+from appliance.domain.vocab import EventKind
+
+TOLD: Final[Mapping[EventKind, tuple[str, ...]]] = {
+    EventKind.REQUEST_CREATED: ("documentSha256", "originalSha256", "predecessor"),
+    EventKind.REQUEST_TURN: ("documentSha256", "predecessor"),
+    EventKind.REQUEST_VIEWED: ("documentSha256",),
+    EventKind.REQUEST_REJECTED: (),
+    EventKind.REQUEST_CANCELLED: ("predecessor", "reason"),
+    EventKind.REQUEST_EXPIRED: ("predecessor",),
+    EventKind.REQUEST_RETURNED: ("reason",),
+    EventKind.REQUEST_FAILED: ("reason",),
+    EventKind.REQUEST_SIGNED: ("sha256", "level"),
+    EventKind.DOCUMENT_RAISED: ("version", "sha256", "level"),
+}
+"""Events that are told, and what of their `detail`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestEvent:
+    """Something that became of a request."""
+
+    request: RequestId
+    event: EventKind
+    at: datetime
+    detail: dict[str, object]
+    """Those members of the audit's that `TOLD` names."""
+
+
+def told_of(event: AuditEvent) -> dict[str, object] | None:
+    """What an integrator may know of an event; None where that is nothing.
+
+    Args:
+        event: of the audit.
+    """
+    members = TOLD.get(event.event)
+    if members is None or event.request is None:
+        return None
+    detail = event.detail
+    after = detail.get("after")
+    if isinstance(after, Mapping):
+        detail = detail | dict(after)
+    return {name: detail[name] for name in members if name in detail}
