@@ -25,6 +25,7 @@ from appliance.api import (
     verificar,
 )
 from appliance.api.core import KEY, ApiCore
+from appliance.api.integration import requests as integration_requests
 from appliance.web.app import create_app, rest_face
 from appliance.web.rate_limit import AddressRate
 from appliance.web.server.public_path import PublicPaths, paths_of
@@ -60,6 +61,7 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(clave.blueprint)
     app.register_blueprint(auth.blueprint)
     app.register_blueprint(sessions.blueprint)
+    app.register_blueprint(integration_requests.blueprint)
     app.register_blueprint(enrolment.blueprint)
     app.extensions[verificar.RATE] = AddressRate(
         core.settings.stamp.looks_per_minute_address, core.clock

@@ -31,6 +31,7 @@ from appliance.embedding.session import Sessions
 from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.login import Login
+from appliance.integration.requests import BackendRequests
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.keys.change_password import PasswordChange
 from appliance.pki.credentials import Credentials
@@ -180,6 +181,11 @@ class ApiCore(Protocol):
     @property
     def requests(self) -> RequestsService:
         """Signature requests."""
+        ...
+
+    @property
+    def backend_requests(self) -> BackendRequests:
+        """Signature requests as their integrator sees them."""
         ...
 
     @property

@@ -39,6 +39,7 @@ from appliance.identity.failed_logins import FailedTries
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login
 from appliance.identity.people import People
+from appliance.integration.requests import BackendRequests
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
@@ -99,6 +100,7 @@ class ServiceRegistry:
     timestamps: Timestamps
     integrators: Integrators
     api_keys: ApiKeyAuth
+    backend_requests: BackendRequests
     sessions: Sessions
     progress: SessionSteps
     """How a session of the frame goes on."""
@@ -236,6 +238,9 @@ async def open_front(
             timestamps=Timestamps(store, clock, tasks),
             integrators=Integrators(store, lookup, clock, settings.environment),
             api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
+            backend_requests=BackendRequests(
+                store, core.documents, intake, lookup, clock
+            ),
             sessions=sessions,
             progress=progress,
             console=ConsoleLogin(

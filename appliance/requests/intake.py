@@ -11,7 +11,6 @@ from typing import Final
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.examination import Examination, Examined
-from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     SIGNER_REPEATED,
@@ -24,11 +23,10 @@ from appliance.domain.identity import Integrator, Person, format_cuil
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
 from appliance.domain.ports import BlobStore, PdfInspector
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
-from appliance.domain.requests.new_request import NewRequest, StoredDocument
+from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.text.unicode_nfc import nfc
-from appliance.domain.vocab import EventKind
 from appliance.people.person_store import PersonStore
-from appliance.requests.request_store import RequestStore
+from appliance.requests.recording import NewProcess, NewSigner, record
 from appliance.settings import DocumentSettings
 
 MAX_SIGNERS: Final = 50
@@ -115,28 +113,18 @@ class Intake:
         name = check_file_name(order.file_name)
         integrator, people = await self._parties(order)
         kept = await self.keep(integrator.id, pdf)
-        now = self._clock.now()
+        new = NewProcess(
+            document=kept,
+            name=name,
+            signers=tuple(NewSigner(person.id) for person in people),
+            origin=order.origin,
+            actor=order.actor,
+            created=self._clock.now(),
+            expires=order.expires,
+            wishes=order.wishes,
+        )
         async with self._store.write() as transaction:
-            document = await DocumentStore(transaction).add(kept, now)
-            requests: list[RequestId] = []
-            for person in people:
-                new = NewRequest(
-                    person=person.id,
-                    integrator=integrator.id,
-                    document=document.id,
-                    name=name,
-                    origin=order.origin,
-                    created=now,
-                    expires=order.expires,
-                    wishes=order.wishes,
-                )
-                requests.append(
-                    await RequestStore(transaction).follow(requests[-1], new)
-                    if requests
-                    else await RequestStore(transaction).add(new)
-                )
-                transaction.audit.add(_created(order, document, requests, person))
-        return requests
+            return await record(transaction, new)
 
     async def _parties(self, order: IntakeOrder) -> tuple[Integrator, list[Person]]:
         cuils = (order.cuil, *order.then)
@@ -201,24 +189,3 @@ class Intake:
             return None
         copy = await self._documents.get(integrator, earlier.sha256)
         return await self._examination.examine_copy(copy, earlier.repair)
-
-
-def _created(
-    order: IntakeOrder,
-    document: StoredDocument,
-    requests: list[RequestId],
-    person: Person,
-) -> AuditEvent:
-    """What the audit says of the last one of those requests."""
-    after = {"predecessor": requests[-2]} if len(requests) > 1 else {}
-    return AuditEvent(
-        EventKind.REQUEST_CREATED,
-        order.actor,
-        integrator=document.integrator,
-        request=requests[-1],
-        detail={
-            **document.facts(),
-            "person": person.id,
-            **after,
-        },
-    )

@@ -16,6 +16,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.exc import IntegrityError
 
 from appliance.core.database.tables import (
     document,
@@ -40,6 +41,7 @@ from appliance.domain.ids import (
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.requests.new_request import FRAME_ORIGIN, NewRequest
+from appliance.domain.requests.process import NO_NOTE, ProcessNote
 from appliance.domain.requests.request import (
     UNFINISHED,
     RequestView,
@@ -94,14 +96,29 @@ _NAMED_WITH_SIGNED: Final = _WITH_SIGNED.where(_IS_NAMED).order_by(
 class RequestStore(Store):
     """Signature requests."""
 
-    async def add(self, new: NewRequest) -> RequestId:
-        """Record a request, `pendiente`, in a process of its own."""
+    async def add(self, new: NewRequest, note: ProcessNote = NO_NOTE) -> RequestId:
+        """Record a request, `pendiente`, in a process of its own.
+
+        Args:
+            new: the request.
+            note: of the process.
+
+        Raises:
+            ApplianceError: `REFERENCE_IN_USE`.
+        """
         process = new_id()
-        await self._connection.execute(
-            insert(signing_process).values(
-                id=process, integrator=new.integrator, created=new.created
+        try:
+            await self._connection.execute(
+                insert(signing_process).values(
+                    id=process,
+                    integrator=new.integrator,
+                    created=new.created,
+                    api_key=note.api_key,
+                    **note_columns(note),
+                )
             )
-        )
+        except IntegrityError as exc:
+            raise ApplianceError(ErrorCode.REFERENCE_IN_USE) from exc
         return await self._add(new, process, 0, RequestState.PENDING)
 
     async def follow(self, request: RequestId, new: NewRequest) -> RequestId:
@@ -135,6 +152,7 @@ class RequestStore(Store):
                 timestamp_policy=new.wishes.timestamp_policy,
                 digest=new.wishes.digest,
                 tsa=new.wishes.tsa and list(new.wishes.tsa),
+                named_by=new.named_by,
             )
             .returning(signature_request.c.id)
         )
@@ -142,10 +160,19 @@ class RequestStore(Store):
 
     async def of_process(self, process: ProcessId) -> list[RequestView]:
         """The requests of a process, in order."""
-        query = _VIEWS.where(signature_request.c.process == process).order_by(
-            signature_request.c.seq
+        return (await self.of_processes((process,))).get(process, [])
+
+    async def of_processes(
+        self, processes: Collection[ProcessId]
+    ) -> dict[ProcessId, list[RequestView]]:
+        """The requests of several processes, those of each in order."""
+        query = _VIEWS.where(signature_request.c.process.in_(processes)).order_by(
+            signature_request.c.process, signature_request.c.seq
         )
-        return [_view(row) for row in await self._connection.execute(query)]
+        found: dict[ProcessId, list[RequestView]] = {}
+        for row in await self._connection.execute(query):
+            found.setdefault(ProcessId(row.process), []).append(_view(row))
+        return found
 
     async def lock_later(self, process: ProcessId, seq: int) -> list[RequestView]:
         """Those after a place in it, in order; others are kept from moving them.
@@ -344,6 +371,17 @@ class RequestStore(Store):
             .values(expires=until)
         )
 
+    async def give_until(self, process: ProcessId, until: datetime | None) -> None:
+        """Say until when the unfinished requests of a process can be signed."""
+        await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.process == process,
+                signature_request.c.state.in_([state.value for state in UNFINISHED]),
+            )
+            .values(expires=until)
+        )
+
     async def overdue(self, at: datetime, limit: int) -> list[RequestId]:
         """Requests whose time to be signed is over, those over longest, by number."""
         rows = await self._connection.execute(
@@ -360,6 +398,21 @@ class RequestStore(Store):
         )
         # In one order, so that two sweeps never wait for each other.
         return sorted(RequestId(number) for number in rows.scalars())
+
+
+def note_columns(note: ProcessNote) -> dict[str, object]:
+    """What of a process's row may be changed later, as the table has it.
+
+    Args:
+        note: of the process.
+    """
+    return {
+        "reference": note.reference,
+        "unique_reference": note.reference if note.is_unique else None,
+        "metadata": dict(note.metadata) or None,
+        "language": note.language,
+        "message": note.message,
+    }
 
 
 def _view(row: Row[Any]) -> RequestView:

@@ -211,22 +211,7 @@ class Requests:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
         """
         async with self._store.write() as transaction:
-            view = await RequestStore(transaction).get(request, lock=True)
-            if view is None:
-                raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-            await RequestStore(transaction).move(
-                request, view.state, RequestState.CANCELLED
-            )
-            transaction.audit.add(
-                AuditEvent(
-                    EventKind.REQUEST_CANCELLED,
-                    actor,
-                    integrator=view.integrator,
-                    request=request,
-                )
-            )
-            await end_rest(transaction, request, RequestState.CANCELLED, actor)
-            return await own_request(transaction, view.person, request)
+            return await cancel_in(transaction, request, actor)
 
     async def signed(
         self, person: PersonId | None, request: RequestId, sha256: str | None = None
@@ -268,6 +253,38 @@ class Requests:
             # It has a document, and none of the hash that was asked for.
             raise ApplianceError(ErrorCode.NOT_FOUND)
         refuse_unsigned(view, self._clock.now())
+
+
+async def cancel_in(
+    transaction: Transaction, request: RequestId, actor: str, reason: str = ""
+) -> RequestView:
+    """Take a request back, and those that wait for it, as one step of a larger change.
+
+    Args:
+        transaction: the caller's.
+        request: `pendiente` or `en_espera`.
+        actor: for the audit.
+        reason: why, in words, or empty.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
+    """
+    view = await RequestStore(transaction).get(request, lock=True)
+    if view is None:
+        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+    await RequestStore(transaction).move(
+        request, view.state, RequestState.CANCELLED, reason
+    )
+    transaction.audit.add(
+        AuditEvent(
+            EventKind.REQUEST_CANCELLED,
+            actor,
+            integrator=view.integrator,
+            request=request,
+        )
+    )
+    await end_rest(transaction, request, RequestState.CANCELLED, actor)
+    return await own_request(transaction, view.person, request)
 
 
 async def reject_in(

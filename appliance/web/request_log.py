@@ -28,6 +28,7 @@ FIELDS: Final = frozenset(
         "person",
         "user",
         "solicitudId",
+        "proceso",
         "lote",
         "firmadas",
         "fallidas",

@@ -4,7 +4,6 @@ Never for a browser: these routes answer no CORS, and a call that shows marks of
 is refused and its key flagged, as is a key that came in the address.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from quart import request
@@ -13,24 +12,10 @@ from appliance.api.core import core
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE, ApiKeyScope
-from appliance.domain.integrators.integrators import IntegratorView
-from appliance.web import request_log
+from appliance.domain.integrators.integrators import IntegratorCaller
+from appliance.web import body, request_log
 
 _KEY_NAMES: Final = frozenset({"apikey", "xapikey", "key"})
-
-
-@dataclass(frozen=True, slots=True)
-class IntegratorCaller:
-    """The integrator that asks, by one of its keys."""
-
-    integrator: IntegratorView
-    key: str
-    """Id of the API key, twelve letters and digits."""
-
-    @property
-    def actor(self) -> str:
-        """How the audit names it."""
-        return f"integrator:{self.integrator.id}"
 
 
 async def caller(scope: ApiKeyScope) -> IntegratorCaller:
@@ -53,6 +38,8 @@ async def caller(scope: ApiKeyScope) -> IntegratorCaller:
     )
     asking = IntegratorCaller(row.integrator, row.key.id)
     WORK_OWNER.set(WorkOwner(row.integrator.id, asking.actor))
+    # A body counts as the integrator's from here on, not as a stranger's.
+    body.hold_as({f"integrator {row.integrator.id}": body.GROUP_PART})
     request_log.note(integrator=row.integrator.code)
     return asking
 

@@ -10,10 +10,12 @@ be, and how an answer tells of one that is not. An annotation that allows None i
 a field that may be left out: null is refused unless the rule takes it.
 """
 
+import base64
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from typing import Any, ClassVar, Final, Self
@@ -56,8 +58,15 @@ COLORS: Final = (
 )
 """The java.awt.Color names (decisions "fontColor")."""
 PASSWORD_BYTES: Final = (8, 1024)
-_JSON_TYPES: Final = {"string": str, "integer": int, "boolean": bool, "array": list}
+_JSON_TYPES: Final = {
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
 """What the values of JSON are read as, by the names of their types."""
+_YEARS: Final = (2000, 9000)
 _TOGETHER: Final = "together"
 """Type of the error where one of two fields is missing."""
 _HEX_COLOR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
@@ -73,8 +82,10 @@ class Rule:
 
     schema: CoreSchema
     kind: str
-    """What it must be in JSON: `string`, `integer`, `boolean`, `array`."""
+    """What it must be in JSON: `string`, `integer`, `boolean`, `array`, `object`."""
     allowed: tuple[str, ...]
+    wrong_type: str = ""
+    """Of `WRONG_TYPES`, what is said of another type; empty: that of `kind`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
         """Be checked by this rule, whatever else the annotation says."""
@@ -92,12 +103,15 @@ class Body(BaseModel):
     """Names of its fields as an answer lists them; empty: in their own order."""
 
     @classmethod
-    def read(cls, body: Mapping[str, object], *, lenient: bool = False) -> Self:
+    def read(
+        cls, body: Mapping[str, object], *, lenient: bool = False, under: str = ""
+    ) -> Self:
         """Read an object.
 
         Args:
             body: the object.
             lenient: leave unknown names aside.
+            under: what stands before its names in an answer: where it is itself.
 
         Raises:
             FieldMissingError: a field is not there.
@@ -108,7 +122,7 @@ class Body(BaseModel):
         # Not by pydantic's `extra`, which makes an error of each of 100,000 names.
         for name in () if lenient else body:
             if name not in rules:
-                shown = name[:64]
+                shown = f"{under}{name[:64]}"
                 raise ApplianceError(
                     ErrorCode.FIELD_UNKNOWN,
                     params={"field": shown},
@@ -120,7 +134,7 @@ class Body(BaseModel):
             fault = exc.errors(include_url=False, include_input=False)[0]
         # Out of the handler: its error holds what was sent, passwords among it.
         name = str(fault["loc"][0])
-        told = _told(fault, name, rules[name], body)
+        told = _told(fault, name, rules[name], body, under)
         raise told
 
     def __repr__(self) -> str:
@@ -131,13 +145,14 @@ class Body(BaseModel):
 
 
 def _told(
-    fault: ErrorDetails, name: str, rule: Rule, body: Mapping[str, object]
+    fault: ErrorDetails, name: str, rule: Rule, body: Mapping[str, object], under: str
 ) -> FieldInvalidError:
     """What pydantic found, as an answer tells it."""
+    value, name = body.get(name), f"{under}{name}"
     if fault["type"] == _TOGETHER:
         missing = str(fault["ctx"]["missing"])
         return FieldInvalidError(
-            missing,
+            f"{under}{missing}",
             fault["msg"],
             rule.kind,
             sentence=COMES_WITH,
@@ -149,10 +164,10 @@ def _told(
         sentence = _SENTENCES[fault["type"]]
         return FieldInvalidError(name, rule.allowed, rule.kind, sentence=sentence)
     # `type`, since true is an `int` too; of a list, each item may be of another type.
-    of_type = type(body[name]) is _JSON_TYPES[rule.kind]
+    of_type = type(value) is _JSON_TYPES[rule.kind]
     if of_type and not (len(fault["loc"]) > 1 and fault["type"] == "int_type"):
         return FieldInvalidError(name, rule.allowed, rule.kind)
-    sentence = WRONG_TYPES[rule.kind]
+    sentence = WRONG_TYPES[rule.wrong_type or rule.kind]
     return FieldInvalidError(name, rule.allowed, rule.kind, sentence=sentence)
 
 
@@ -212,6 +227,61 @@ def wholes(low: int, high: int, most: int) -> Rule:
     return Rule(schema, "array", (f"1..{most} of {low}..{high}",))
 
 
+def an_object() -> Rule:
+    """An object, whose members are read by themselves."""
+    return Rule(core_schema.dict_schema(strict=True), "object", ("an object",))
+
+
+def objects(most: int) -> Rule:
+    """A list of objects, 1 to `most` of them."""
+    schema = core_schema.list_schema(
+        an_object().schema, strict=True, min_length=1, max_length=most, fail_fast=True
+    )
+    return Rule(schema, "array", (f"1..{most} objects",), "objects")
+
+
+def texts(most: int, name_length: int, length: int) -> Rule:
+    """An object of at most `most` strings, without control characters."""
+
+    def read(value: dict[str, str]) -> dict[str, str]:
+        for name, each in value.items():
+            if not 1 <= len(name) <= name_length or not is_line(name + each):
+                raise ValueError
+        return value
+
+    of_text = core_schema.str_schema(strict=True, max_length=length)
+    schema = core_schema.no_info_after_validator_function(
+        read,
+        core_schema.dict_schema(of_text, of_text, max_length=most, strict=True),
+    )
+    told = f"up to {most} strings of {length} characters, names of 1..{name_length}"
+    return Rule(schema, "object", (told,))
+
+
+def base64_bytes() -> Rule:
+    """Bytes in Base64 (RFC 4648, 4), of which there is one at least."""
+
+    def read(value: str) -> bytes:
+        found = base64.b64decode(value.encode("ascii"), validate=True)
+        if not found:
+            raise ValueError
+        return found
+
+    return _string(read, "Base64 (RFC 4648, 4)")
+
+
+def moment() -> Rule:
+    """A time in ISO 8601, with its zone, in the years 2000 to 9000."""
+
+    def read(value: str) -> datetime:
+        at = datetime.fromisoformat(value)
+        if at.tzinfo is None or not _YEARS[0] <= at.year <= _YEARS[1]:
+            raise ValueError
+        return at.astimezone(UTC)
+
+    return _string(read, "2026-12-31T23:59:59Z")
+
+
 def word(kind: type[StrEnum]) -> Rule:
     """One of a closed list of words, in its exact case."""
     schema = core_schema.enum_schema(kind, [*kind], sub_type="str")
@@ -266,6 +336,22 @@ def lines(most: int) -> Rule:
     return Rule(schema, "string", (f"1..{most} characters",))
 
 
+def shown_lines(most: int) -> Rule:
+    """Several lines that people read: no other control characters, something to see."""
+
+    def read(value: str) -> str:
+        kept = (nfc(value, most) or "").replace("\r\n", "\n").strip()
+        if not 1 <= len(kept) <= most:
+            raise ValueError
+        if not is_line(kept.replace("\n", "")):
+            raise PydanticCustomError("control", "control characters")
+        if not any(unicodedata.category(one).startswith(_SEEN) for one in kept):
+            raise PydanticCustomError("unseen", "nothing to see")
+        return kept
+
+    return _string(read, f"1..{most} characters")
+
+
 def password(least: int = PASSWORD_BYTES[0]) -> Rule:
     """A password, as UTF-8 of its NFC form: `bytes`, none of them NUL."""
     most = PASSWORD_BYTES[1]
@@ -294,7 +380,7 @@ def color() -> Rule:
     return _string(read, *COLORS, "#RRGGBB")
 
 
-def _string(read: Callable[[str], str | bytes], *allowed: str) -> Rule:
+def _string(read: Callable[[str], object], *allowed: str) -> Rule:
     """A string as a function reads it, which raises `ValueError` for a wrong one."""
     schema = core_schema.str_schema(strict=True)
     return Rule(

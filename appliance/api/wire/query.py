@@ -3,6 +3,7 @@
 import base64
 import binascii
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,20 +82,32 @@ def list_query() -> ListQuery:
 
     Source: decisions "GET /solicitudes".
     """
-    for name in request.args:
-        if name not in LIST_PARAMETERS:
-            raise QueryInvalidError(name, *LIST_PARAMETERS, code=_UNKNOWN)
-        if len(request.args.getlist(name)) > 1:
-            raise QueryInvalidError(name, "once")
-    limit = _limit(request.args.get("limite"))
+    demand_known(LIST_PARAMETERS)
+    most = limit(request.args.get("limite"))
     cursor = request.args.get("cursor")
-    if cursor is not None and limit is None:
+    if cursor is not None and most is None:
         raise QueryInvalidError("cursor", "with limite")
     return ListQuery(
         _states(request.args.get("estado")),
-        limit,
-        None if cursor is None else _before(cursor),
+        most,
+        None if cursor is None else before(cursor),
     )
+
+
+def demand_known(names: Collection[str]) -> None:
+    """Refuse query parameters that are not known, or come more than once.
+
+    Args:
+        names: of those that are.
+
+    Raises:
+        QueryInvalidError: `QUERY_INVALID`, `QUERY_UNKNOWN`.
+    """
+    for name in request.args:
+        if name not in names:
+            raise QueryInvalidError(name, *names, code=_UNKNOWN)
+        if len(request.args.getlist(name)) > 1:
+            raise QueryInvalidError(name, "once")
 
 
 def cursor_after(last: RequestId) -> str:
@@ -137,8 +150,11 @@ def conditions(*, one_document: bool = True) -> Conditions:
     return Conditions(tag if tag.startswith("W/") else tag[1:-1], key)
 
 
-def _limit(text: str | None) -> int | None:
+def limit(text: str | None) -> int | None:
     """Number of elements of a page.
+
+    Args:
+        text: `limite`, or None where it was not given.
 
     Raises:
         QueryInvalidError: `QUERY_INVALID`.
@@ -166,8 +182,11 @@ def _states(text: str | None) -> frozenset[RequestState]:
     raise QueryInvalidError("estado", *(state.value for state in allowed))
 
 
-def _before(cursor: str) -> RequestId:
+def before(cursor: str) -> RequestId:
     """The request that a cursor stands after.
+
+    Args:
+        cursor: as `cursor_after` made it.
 
     Raises:
         QueryInvalidError: `QUERY_INVALID`.

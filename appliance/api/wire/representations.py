@@ -8,7 +8,7 @@ from typing import Final
 
 from appliance.domain.appearance.geometry import size_as_seen
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import EmptyField, Repair
+from appliance.domain.documents import EmptyField, Inspection, Repair
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.batch import BatchItem, BatchOutcome
 from appliance.domain.requests.request import (
@@ -59,10 +59,26 @@ def detail(
 
     Source: decisions "seeing before signing", "PDFs".
     """
-    inspection = view.inspection
     return {
         **element(view),
         "motivo": view.reason or None,
+        **described(view.inspection, view.repair, lang),
+        "nivel": versions[-1].level if versions else None,
+        "versiones": [version(each) for each in versions],
+    }
+
+
+def described(
+    inspection: Inspection, repair: Repair | None, lang: str
+) -> dict[str, object]:
+    """What is to be known of a document before it is signed.
+
+    Args:
+        inspection: of the document.
+        repair: where it comes from, when it is a repaired copy.
+        lang: of what is told about it.
+    """
+    return {
         "firmas": inspection.signatures,
         "certificacion": inspection.docmdp,
         "campos": [_field(field) for field in inspection.signing.empty],
@@ -77,18 +93,22 @@ def detail(
             }
             for finding in inspection.findings
         ],
-        "reparacion": _repair(view.repair, lang) if view.repair else None,
-        "nivel": versions[-1].level if versions else None,
-        "versiones": [
-            {
-                "version": version.number,
-                "nivel": version.level,
-                "sha256": version.sha256,
-                "tamano": version.size_bytes,
-                "creada": instant(version.made),
-            }
-            for version in versions
-        ],
+        "reparacion": _repair(repair, lang) if repair else None,
+    }
+
+
+def version(of: SignedVersion) -> dict[str, object]:
+    """One version of a signed document.
+
+    Args:
+        of: the version.
+    """
+    return {
+        "version": of.number,
+        "nivel": of.level,
+        "sha256": of.sha256,
+        "tamano": of.size_bytes,
+        "creada": instant(of.made),
     }
 
 

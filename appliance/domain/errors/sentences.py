@@ -101,6 +101,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.NOT_LOCKED: "The signing password is not locked.",
     ErrorCode.PERSON_STATE: "The person's state ({state}) does not allow that.",
+    ErrorCode.REFERENCE_IN_USE: (
+        "Another request of this integrator has that reference already."
+    ),
     ErrorCode.SOLICITUD_NOT_FOUND: "There is no such signature request.",
     ErrorCode.LOTE_NOT_FOUND: "There is no such batch, or it is too old.",
     ErrorCode.ALREADY_SIGNED: "It is already signed with other parameters.",
@@ -290,6 +293,8 @@ WRONG_TYPES: Final = {
     "integer": "The field {field} must be a whole number, without quotes or decimals.",
     "boolean": "The field {field} must be true or false, without quotes.",
     "array": "The field {field} must be a list of whole numbers.",
+    "object": "The field {field} must be an object, in braces.",
+    "objects": "The field {field} must be a list of objects.",
 }
 """Of `FIELD_INVALID`, where a value is of another JSON type; by what it must be."""
 COMES_WITH: Final = "The field {field} is missing: it comes together with {other}."

@@ -125,6 +125,20 @@ class NewKey:
 
 
 @dataclass(frozen=True, slots=True)
+class IntegratorCaller:
+    """An integrator whose backend asks, by one of its keys."""
+
+    integrator: IntegratorView
+    key: str
+    """Id of the API key, twelve letters and digits."""
+
+    @property
+    def actor(self) -> str:
+        """How the audit names it."""
+        return f"integrator:{self.integrator.id}"
+
+
+@dataclass(frozen=True, slots=True)
 class DomainView:
     """An origin whose pages may show the frame."""
 

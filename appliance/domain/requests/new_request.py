@@ -49,7 +49,9 @@ class NewRequest:
     document: DocumentId
     name: str
     origin: str
-    """Where it came from: `operador`, or `FRAME_ORIGIN`."""
+    """Where it came from: `operador`, `integrador`, or `FRAME_ORIGIN`."""
     created: datetime
     expires: datetime | None
     wishes: ProfileWishes = NO_WISHES
+    named_by: str | None = None
+    """How the integrator's backend named the person, where it did."""

@@ -89,6 +89,8 @@ class EventKind(StrEnum):
     REQUEST_TURN = "request.turn"
     """From `en_espera` to `pendiente`: those before have signed."""
     REQUEST_VIEWED = "request.viewed"
+    REQUEST_CHANGED = "request.changed"
+    """Its integrator said something else of it; `detail.fields` names what."""
     REQUEST_REJECTED = "request.rejected"
     REQUEST_CANCELLED = "request.cancelled"
     REQUEST_EXPIRED = "request.expired"

@@ -16,6 +16,7 @@ from appliance.core.secrets.sealed_box import LookupKey, SecretBox
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.download_links import DownloadLinks
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.identity import Integrator, NewPerson, Person, SigningSecret
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
@@ -26,6 +27,7 @@ from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login, email_index
+from appliance.integration.requests import BackendRequests
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.hsm_tasks import HsmTasks
@@ -41,11 +43,13 @@ from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.requests.intake import Intake
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
 from tests.support.factories.cached_hashes import CachedHashes
 from tests.support.factories.core import core_settings
+from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.factories.fakes import (
     FakeBatchSigning,
     FakeHealth,
@@ -53,6 +57,7 @@ from tests.support.factories.fakes import (
     FakeSigning,
     FakeTasks,
     FakeWorkNotifier,
+    FixedDocumentKeys,
     MovingClock,
     request_view,
 )
@@ -101,6 +106,7 @@ class ApiServices:
     login: Login
     links: DownloadLinks
     api_keys: ApiKeyAuth
+    backend_requests: BackendRequests
     sessions: Sessions
     invitations: Invitations
     enrolment: Enrolment
@@ -193,6 +199,7 @@ async def open_api_services(
     clock = MovingClock()
     store = Database(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(KeyRing.of(b"d" * 32)), LookupKey(KeyRing.of(b"l" * 32))
+    documents = LocalBlobStore(folder / "documents", FixedDocumentKeys())
     slots = HashSlots()
     passwords = Passwords(slots)
     tokens = AccessTokens(store, sealer, clock, settings)
@@ -214,6 +221,13 @@ async def open_api_services(
         login=Login(store, lookup, sealer, clock, passwords, tokens, settings.auth),
         links=DownloadLinks(store, lookup, clock, settings.signing.link_ttl_s),
         api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
+        backend_requests=BackendRequests(
+            store,
+            documents,
+            Intake(store, documents, FakeInspector(pages=1), clock, settings.documents),
+            lookup,
+            clock,
+        ),
         sessions=Sessions(store, lookup, clock, settings),
         invitations=Invitations(store, lookup, sealer, clock, settings),
         enrolment=Enrolment(

@@ -17,6 +17,7 @@ from appliance.api import (
     solicitudes,
     tsa,
 )
+from appliance.api.integration import requests as integration_requests
 from appliance.api.wire import fields, requests
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.signing_command import SignParameters
@@ -25,7 +26,10 @@ from appliance.web.app import Digits
 from appliance.web.problems import ANSWERS
 
 _ASKED = ("<path:encoded>", "{request}")
-TEXT = (Path(__file__).parents[3] / "docs" / "api.md").read_text(encoding="utf-8")
+_DOCS = Path(__file__).parents[3] / "docs"
+TEXT = (_DOCS / "api.md").read_text(encoding="utf-8")
+INTEGRATION = (_DOCS / "integration.md").read_text(encoding="utf-8")
+_BACKEND = "/api/integration/"
 
 
 def section(title: str) -> str:
@@ -115,6 +119,25 @@ def test_reference_lists_every_address() -> None:
     told = set(re.findall(r"^\| \[`(\w+) (\S+)`\]", TEXT, re.MULTILINE))
 
     assert told == served
+
+
+def test_integration_page_lists_every_address() -> None:
+    """The table is what backends can call; each address has its curl line."""
+    app = Quart("reference")
+    app.register_blueprint(integration_requests.blueprint)
+    served = {
+        (method, re.sub(r"<[^>]+>", "{}", rule.rule))
+        for rule in app.url_map.iter_rules()
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+        if rule.rule.startswith(_BACKEND)
+    }
+    lines = " ".join(re.findall(r"```sh\n(.*?)```", INTEGRATION, re.DOTALL))
+
+    told = set(re.findall(r"^\| `(\w+) (\S+)`", INTEGRATION, re.MULTILINE))
+
+    assert {(m, re.sub(r"\{\w+\}", "{}", path)) for m, path in told} == served
+    called = [re.sub(r"\{\w+\}", "$PROCESO", path) for _, path in told]
+    assert [path for path in called if f"$WEB_URL{path}" not in lines] == []
 
 
 def test_reference_has_curl_line_for_every_address() -> None:

@@ -62,6 +62,8 @@ signature_request = Table(
     Column("tsa", JsonText),
     # Look and place of the signature, as whoever asked for it wants them.
     Column("preset", JsonText),
+    # How an integrator's backend named the signer.
+    Column("named_by", String(8)),
     UniqueConstraint("process", "seq"),
     Index("ix_signature_request_person_state", "person", "state"),
     Index("ix_signature_request_state_expires", "state", "expires"),

@@ -28,7 +28,7 @@ _COLUMNS = {
         ("language", sa.String(8)),
         ("message", sa.Text),
     ),
-    "signature_request": (("preset", sa.Text),),
+    "signature_request": (("preset", sa.Text), ("named_by", sa.String(8))),
 }
 _INDEXES = (
     ("signing_process", ("integrator", "reference"), False),

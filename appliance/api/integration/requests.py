@@ -1,0 +1,136 @@
+"""Signature requests of an integrator's backend.
+
+Handlers parse, call one use case and render; nothing is decided here.
+"""
+
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlencode
+
+from quart import Blueprint, Response, request
+
+from appliance.api.core import core
+from appliance.api.integration.caller import caller
+from appliance.api.wire import processes, query
+from appliance.domain.documents import signed_name
+from appliance.domain.ids import ProcessId
+from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.web import body, i18n, request_log
+from appliance.web.auth import public
+from appliance.web.responses import PDF, file_response, json_response
+
+blueprint = Blueprint("integration_requests", __name__)
+
+PATH: Final = "/api/integration/requests"
+_READ: Final = ApiKeyScope.REQUESTS_READ
+_WRITE: Final = ApiKeyScope.REQUESTS_WRITE
+
+
+@blueprint.post(PATH)
+@public
+@body.brings_document
+async def create() -> Response:
+    """`POST /api/integration/requests`: ask people to sign a document."""
+    asking = await caller(_WRITE)
+    key = query.conditions(one_document=False).idempotency_key
+    if body.is_multipart():
+        form = await body.read_form()
+        order = processes.order(form.options, asking.key, key, form.file)
+    else:
+        given = await body.read_object(processes.INLINE_BYTES)
+        order = processes.order(given, asking.key, key)
+    made = await core().backend_requests.create(asking, order)
+    process = made.details.process
+    request_log.note(proceso=process.id)
+    history = await core().backend_requests.history(asking.integrator.id, process.id)
+    told = processes.whole(made.details, history, i18n.requested())
+    response = json_response(told, HTTPStatus.CREATED)
+    response.headers["Location"] = f"{core().settings.web.web_url}{PATH}/{process.id}"
+    if made.is_repeated:
+        response.headers["Idempotent-Replayed"] = "true"
+    return response
+
+
+@blueprint.get(PATH)
+@public
+async def list_requests() -> Response:
+    """`GET /api/integration/requests`: the integrator's, newest first."""
+    asking = await caller(_READ)
+    asked = processes.asked()
+    found = await core().backend_requests.matching(asking.integrator.id, asked)
+    response = json_response([processes.element(each) for each in found])
+    if len(found) == asked.limit:
+        # There may be no more; then the next page is empty.
+        following = {
+            **dict(request.args.items()),
+            "limite": str(asked.limit),
+            "cursor": query.cursor_after(found[-1].process.requests[0].id),
+        }
+        url = f"{core().settings.web.web_url}{PATH}?{urlencode(following)}"
+        response.headers["Link"] = f'<{url}>; rel="next"'
+    return response
+
+
+@blueprint.get(f"{PATH}/<process>")
+@public
+async def show(process: str) -> Response:
+    """`GET /api/integration/requests/{procesoId}`: all of one, with its history."""
+    asking = await caller(_READ)
+    wanted = _process_id(process)
+    details = await core().backend_requests.get(asking.integrator.id, wanted)
+    history = await core().backend_requests.history(asking.integrator.id, wanted)
+    return json_response(processes.whole(details, history, i18n.requested()))
+
+
+@blueprint.patch(f"{PATH}/<process>")
+@public
+async def change(process: str) -> Response:
+    """`PATCH /api/integration/requests/{procesoId}`: what may change."""
+    asking = await caller(_WRITE)
+    wanted = _process_id(process)
+    asked = processes.change(await body.read_object())
+    details = await core().backend_requests.change(asking, wanted, asked)
+    history = await core().backend_requests.history(asking.integrator.id, wanted)
+    return json_response(processes.whole(details, history, i18n.requested()))
+
+
+@blueprint.post(f"{PATH}/<process>/cancel")
+@public
+async def cancel(process: str) -> Response:
+    """`POST /api/integration/requests/{procesoId}/cancel`: take it back, for good."""
+    asking = await caller(_WRITE)
+    wanted = _process_id(process)
+    given = processes.Cancellation.read(await body.read_object())
+    details = await core().backend_requests.cancel(asking, wanted, given.motivo or "")
+    history = await core().backend_requests.history(asking.integrator.id, wanted)
+    return json_response(processes.whole(details, history, i18n.requested()))
+
+
+@blueprint.get(f"{PATH}/<process>/original")
+@public
+async def download_original(process: str) -> Response:
+    """`GET /api/integration/requests/{procesoId}/original`: what is to be signed."""
+    asking = await caller(_READ)
+    view, pdf = await core().backend_requests.original(asking, _process_id(process))
+    response = file_response(pdf, PDF, view.document_name)
+    response.headers["ETag"] = f'"{view.sha256}"'
+    return response
+
+
+@blueprint.get(f"{PATH}/<process>/document")
+@public
+async def download_signed(process: str) -> Response:
+    """`GET /api/integration/requests/{procesoId}/document`: once all have signed."""
+    asking = await caller(_READ)
+    view, pdf = await core().backend_requests.signed(
+        asking, _process_id(process), query.version()
+    )
+    response = file_response(pdf, PDF, signed_name(view.file_name))
+    response.headers["ETag"] = f'"{view.sha256}"'
+    return response
+
+
+def _process_id(written: str) -> ProcessId:
+    wanted = processes.process_id(written)
+    request_log.note(proceso=wanted)
+    return wanted

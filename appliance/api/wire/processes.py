@@ -1,0 +1,403 @@
+"""The words of an integrator's requests, in and out.
+
+Source: docs/api.md "Requests of a backend".
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+from quart import request
+
+from appliance.api.wire import query, representations
+from appliance.api.wire.fields import (
+    Body,
+    an_object,
+    base64_bytes,
+    boolean,
+    moment,
+    objects,
+    shown_lines,
+    text,
+    texts,
+    word,
+)
+from appliance.api.wire.requests import REJECTION_LENGTH
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+    FieldMissingError,
+)
+from appliance.domain.identity import format_cuil, parse_cuil
+from appliance.domain.ids import ProcessId
+from appliance.domain.requests.history import RequestEvent
+from appliance.domain.requests.process import (
+    NamedBy,
+    ProcessDetails,
+    ProcessFilter,
+    ProcessNote,
+    SignerShown,
+)
+from appliance.domain.requests.request import RequestView, SignedVersion
+from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
+from appliance.integration.orders import NamedSigner, ProcessChange, ProcessOrder
+from appliance.requests.intake import MAX_SIGNERS
+
+INLINE_BYTES: Final = 12_000_000
+"""Largest body with a document in Base64; larger documents come as they are."""
+PAGE: Final = 50
+"""Processes of a page, where nothing else is asked for."""
+_UNNAMED: Final = "documento.pdf"
+REFERENCE_LENGTH: Final = 128
+_PROCESS_ID: Final = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII
+)
+_FILTERS: Final = (
+    "estado",
+    "referencia",
+    "cuil",
+    "desde",
+    "hasta",
+    "limite",
+    "cursor",
+)
+_CHANGED: Final = {
+    "referencia": "reference",
+    "referenciaUnica": "is_unique",
+    "metadatos": "metadata",
+    "idioma": "language",
+    "mensaje": "message",
+}
+_FIELDS: Final = {inside: wire for wire, inside in _CHANGED.items()} | {
+    "expires": "vence"
+}
+_EVENTS: Final = {
+    EventKind.REQUEST_CREATED: "creada",
+    EventKind.REQUEST_TURN: "turno",
+    EventKind.REQUEST_VIEWED: "vista",
+    EventKind.REQUEST_CHANGED: "modificada",
+    EventKind.REQUEST_REJECTED: "rechazada",
+    EventKind.REQUEST_CANCELLED: "cancelada",
+    EventKind.REQUEST_EXPIRED: "vencida",
+    EventKind.REQUEST_RETURNED: "devuelta",
+    EventKind.REQUEST_FAILED: "fallida",
+    EventKind.REQUEST_SIGNED: "firmada",
+    EventKind.DOCUMENT_RAISED: "nivel_elevado",
+}
+_MEMBERS: Final = {
+    "documentSha256": "sha256",
+    "sha256": "sha256",
+    "originalSha256": "sha256Original",
+    "predecessor": "anterior",
+    "reason": "motivo",
+    "level": "nivel",
+    "version": "version",
+    "fields": "campos",
+}
+
+
+class Language(StrEnum):
+    """`idioma`: of what signers are told."""
+
+    ES = "es"
+    EN = "en"
+
+
+class _Document(Body):
+    name: Annotated[str | None, text(255)] = Field(None, alias="nombre")
+    content: Annotated[bytes | None, base64_bytes()] = Field(None, alias="contenido")
+
+
+class _Signer(Body):
+    cuil: Annotated[str | None, text(13)] = None
+    email: Annotated[str | None, text(320)] = None
+    person: Annotated[str | None, text(36)] = Field(None, alias="personaId")
+
+
+class _Note(Body):
+    expires: Annotated[datetime | None, moment()] = Field(None, alias="vence")
+    reference: Annotated[str | None, text(REFERENCE_LENGTH)] = Field(
+        None, alias="referencia"
+    )
+    is_unique: Annotated[bool, boolean()] = Field(
+        default=False, alias="referenciaUnica"
+    )
+    metadata: Annotated[dict[str, str], texts(20, 40, 500)] = Field(
+        default_factory=dict, alias="metadatos"
+    )
+    language: Annotated[Language | None, word(Language)] = Field(None, alias="idioma")
+    message: Annotated[str | None, shown_lines(1000)] = Field(None, alias="mensaje")
+
+    def note(self, api_key: str) -> ProcessNote:
+        """What is said of the process."""
+        return ProcessNote(
+            api_key,
+            self.reference,
+            self.is_unique,
+            self.metadata,
+            self.language,
+            self.message,
+        )
+
+
+class _Order(_Note):
+    document: Annotated[dict[str, Any] | None, an_object()] = Field(
+        None, alias="documento"
+    )
+    signers: Annotated[list[dict[str, Any]], objects(MAX_SIGNERS)] = Field(
+        alias="firmantes"
+    )
+    level: Annotated[SignatureLevel | None, word(SignatureLevel)] = Field(
+        None, alias="nivel"
+    )
+
+
+class Cancellation(Body):
+    """The body of a request's cancellation."""
+
+    motivo: Annotated[str | None, text(REJECTION_LENGTH)] = None
+
+
+def order(
+    body: Mapping[str, object],
+    api_key: str,
+    idempotency_key: str | None,
+    file: bytes | None = None,
+) -> ProcessOrder:
+    """Read the body of a new request.
+
+    Args:
+        body: the JSON object.
+        api_key: id of the key that asks.
+        idempotency_key: of the header.
+        file: the document, where it came beside the object.
+
+    Raises:
+        FieldMissingError: a field is not there.
+        FieldInvalidError: a value of another type or out of its range.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    read = _Order.read(body)
+    document = _Document.read(read.document or {}, under="documento.")
+    if (document.content is None) is (file is None):
+        if file is not None:
+            raise FieldInvalidError("documento.contenido", "the part file alone")
+        raise FieldMissingError("documento.contenido", "Base64", "string")
+    _demand_named(read)
+    return ProcessOrder(
+        name=document.name or _UNNAMED,
+        pdf=file or document.content or b"",
+        signers=tuple(
+            _named(signer, f"firmantes[{place}].")
+            for place, signer in enumerate(read.signers)
+        ),
+        note=read.note(api_key),
+        expires=read.expires,
+        level=read.level,
+        idempotency_key=idempotency_key,
+    )
+
+
+def _demand_named(read: _Note) -> None:
+    """Refuse a reference that is to be unique and is none.
+
+    Raises:
+        FieldMissingError: `referencia`.
+    """
+    if read.is_unique and read.reference is None:
+        raise FieldMissingError("referencia", "1..128 characters", "string")
+
+
+def _named(signer: Mapping[str, Any], under: str) -> NamedSigner:
+    """Who is to sign.
+
+    Raises:
+        FieldInvalidError: they are named by nothing, or by several.
+    """
+    read = _Signer.read(signer, under=under)
+    given = [
+        (by, value)
+        for by, value in (
+            (NamedBy.CUIL, read.cuil),
+            (NamedBy.EMAIL, read.email),
+            (NamedBy.ID, read.person),
+        )
+        if value is not None
+    ]
+    if len(given) != 1:
+        raise FieldInvalidError(under.rstrip("."), "one of cuil, email, personaId")
+    by, value = given[0]
+    if by is NamedBy.CUIL:
+        value = parse_cuil(value, f"{under}cuil")
+    return NamedSigner(by, value)
+
+
+def change(body: Mapping[str, object]) -> ProcessChange:
+    """Read what is to be different of a request; null takes a value away.
+
+    Raises:
+        FieldMissingError: nothing is.
+        FieldInvalidError: a value of another type or out of its range.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    names = (*_CHANGED, "vence")
+    taken_away = {name for name, value in body.items() if value is None}
+    read = _Note.read({n: v for n, v in body.items() if n not in taken_away})
+    if unknown := taken_away - set(names):
+        _Note.read(dict.fromkeys(unknown))
+    if not body:
+        raise FieldMissingError(names[0], names)
+    empty: dict[str, object] = {"is_unique": False, "metadata": {}}
+    return ProcessChange(
+        note={
+            inside: (empty.get(inside) if wire in taken_away else getattr(read, inside))
+            for wire, inside in _CHANGED.items()
+            if wire in body
+        },
+        is_expiry_given="vence" in body,
+        expires=read.expires,
+    )
+
+
+def process_id(written: str) -> ProcessId:
+    """Read the id of a request in an address.
+
+    Args:
+        written: the segment of the path.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND` for what can be no id.
+    """
+    if not _PROCESS_ID.fullmatch(written):
+        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+    return ProcessId(written)
+
+
+def asked() -> ProcessFilter:
+    """Read the query string of the list.
+
+    Raises:
+        QueryInvalidError: `QUERY_INVALID`, `QUERY_UNKNOWN`, naming the parameter.
+        FieldInvalidError: `cuil` is none.
+    """
+    query.demand_known(_FILTERS)
+    given = request.args
+    cuil, reference = given.get("cuil"), given.get("referencia")
+    if reference is not None and len(reference) > REFERENCE_LENGTH:
+        raise query.QueryInvalidError("referencia", f"1..{REFERENCE_LENGTH} characters")
+    limit = query.limit(given.get("limite"))
+    cursor = given.get("cursor")
+    return ProcessFilter(
+        state=_state(given.get("estado")),
+        reference=reference,
+        cuil=None if cuil is None else parse_cuil(cuil),
+        since=_instant("desde"),
+        until=_instant("hasta"),
+        before=None if cursor is None else query.before(cursor),
+        limit=PAGE if limit is None else limit,
+    )
+
+
+def _state(written: str | None) -> RequestState | None:
+    if written is None:
+        return None
+    # The first that is not signed waits for nobody.
+    allowed = [each for each in RequestState if each is not RequestState.WAITING]
+    for each in allowed:
+        if each.value == written:
+            return each
+    raise query.QueryInvalidError("estado", *(each.value for each in allowed))
+
+
+class _Moment(Body):
+    at: Annotated[datetime, moment()]
+
+
+def _instant(name: str) -> datetime | None:
+    written = request.args.get(name)
+    if written is None:
+        return None
+    try:
+        return _Moment.read({"at": written}).at
+    except FieldInvalidError as exc:
+        raise query.QueryInvalidError(name, "2026-12-31T23:59:59Z") from exc
+
+
+def element(details: ProcessDetails) -> dict[str, object]:
+    """An element of the list."""
+    process = details.process
+    first, note = process.requests[0], process.note
+    return {
+        "procesoId": process.id,
+        "estado": process.state.value,
+        "referencia": note.reference,
+        "referenciaUnica": note.is_unique,
+        "metadatos": dict(note.metadata),
+        "idioma": note.language,
+        "mensaje": note.message,
+        "creada": representations.instant(process.created),
+        "vence": representations.instant(first.expires) if first.expires else None,
+        "documento": {
+            "nombre": first.document_name,
+            "sha256": first.sha256,
+            "tamano": first.inspection.size_bytes,
+            "paginas": len(first.inspection.pages),
+        },
+        "firmantes": [
+            _signer(view, details.signers[view.id], details.versions.get(view.id, ()))
+            for view in process.requests
+        ],
+    }
+
+
+def whole(
+    details: ProcessDetails, history: Sequence[RequestEvent], lang: str
+) -> dict[str, object]:
+    """All of one request: with its document, and what became of it.
+
+    Args:
+        details: of it.
+        history: of it, oldest first.
+        lang: of what is told about the document.
+    """
+    told = element(details)
+    first = details.process.requests[0]
+    about = representations.described(first.inspection, first.repair, lang)
+    document = told["documento"]
+    return {
+        **told,
+        "documento": {**document, **about} if isinstance(document, dict) else about,
+        "historia": [_event(event) for event in history],
+    }
+
+
+def _signer(
+    view: RequestView, shown: SignerShown, versions: Sequence[SignedVersion]
+) -> dict[str, object]:
+    return {
+        "solicitudId": view.id,
+        "orden": view.seq + 1,
+        "personaId": shown.person,
+        "cuil": format_cuil(shown.cuil) if shown.cuil else None,
+        "nombre": shown.name,
+        "estado": view.state.value,
+        "motivo": view.reason or None,
+        "nivel": versions[-1].level if versions else None,
+        "versiones": [representations.version(each) for each in versions],
+    }
+
+
+def _event(event: RequestEvent) -> dict[str, object]:
+    told = {_MEMBERS[name]: value for name, value in event.detail.items()}
+    if isinstance(fields := told.get("campos"), list):
+        told["campos"] = [_FIELDS[name] for name in fields]
+    return {
+        "evento": _EVENTS[event.event],
+        "cuando": representations.instant(event.at),
+        "solicitudId": event.request,
+        **told,
+    }

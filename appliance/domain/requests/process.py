@@ -1,0 +1,102 @@
+"""What an integrator asked for as one: a document, and who signs it, in turn."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
+from appliance.domain.requests.request import RequestView, SignedVersion
+from appliance.domain.vocab import RequestState
+
+BACKEND_ORIGIN: Final = "integrador"
+"""`origin` of the requests that an integrator's backend made."""
+
+
+class NamedBy(StrEnum):
+    """How an integrator said who is to sign: it is told no more of them than that."""
+
+    CUIL = "cuil"
+    EMAIL = "email"
+    ID = "id"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessNote:
+    """What an integrator's backend says of what it asks for."""
+
+    api_key: str | None = None
+    """Id of the key by which it asked; None where it did not."""
+    reference: str | None = None
+    """Its own name for it, up to 128 characters."""
+    is_unique: bool = False
+    """Whether no other process of the integrator may have that reference."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    language: str | None = None
+    """`es` or `en`: of what the signers are told; None: their own."""
+    message: str | None = None
+    """For the signers."""
+
+
+NO_NOTE: Final = ProcessNote()
+
+
+@dataclass(frozen=True, slots=True)
+class SigningProcess:
+    """A process as its integrator may see it."""
+
+    id: ProcessId
+    integrator: IntegratorId
+    created: datetime
+    note: ProcessNote
+    requests: tuple[RequestView, ...]
+    """In the order in which they are signed; one at least."""
+
+    @property
+    def state(self) -> RequestState:
+        """That of the first request that is not signed; signed, where all are."""
+        return self.deciding.state
+
+    @property
+    def deciding(self) -> RequestView:
+        """The first request that is not signed, or the last one."""
+        unsigned = (
+            view for view in self.requests if view.state is not RequestState.SIGNED
+        )
+        return next(unsigned, self.requests[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class SignerShown:
+    """Who a request is for, as far as its integrator may know."""
+
+    person: PersonId
+    cuil: str | None
+    name: str | None
+    """Both None unless the integrator named them so, or they have signed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessDetails:
+    """All of one process."""
+
+    process: SigningProcess
+    signers: Mapping[RequestId, SignerShown]
+    versions: Mapping[RequestId, Sequence[SignedVersion]]
+    """Of each request's signed document, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFilter:
+    """Which processes of an integrator are asked for."""
+
+    state: RequestState | None = None
+    reference: str | None = None
+    cuil: str | None = None
+    """Eleven digits: of one of the signers."""
+    since: datetime | None = None
+    until: datetime | None = None
+    before: RequestId | None = None
+    """The first request of the last process of the page before."""
+    limit: int = 50

@@ -1,0 +1,1 @@
+"""What an integrator's backend does by REST, with an API key."""

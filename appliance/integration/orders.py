@@ -1,0 +1,70 @@
+"""What an integrator's backend may ask for, as its calls are read."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from appliance.domain.canonical_json import canonical_json
+from appliance.domain.requests.process import NamedBy, ProcessNote
+from appliance.domain.vocab import SignatureLevel
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSigner:
+    """Who is to sign, as the backend names them."""
+
+    by: NamedBy
+    value: str
+    """Eleven digits of a CUIL, an e-mail address, or our id of the person."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOrder:
+    """A process that is asked for."""
+
+    name: str
+    """File name of the document."""
+    pdf: bytes = field(repr=False)
+    signers: tuple[NamedSigner, ...]
+    """In the order in which they sign."""
+    note: ProcessNote
+    """Its `api_key` is that of the backend."""
+    expires: datetime | None = None
+    level: SignatureLevel | None = None
+    idempotency_key: str | None = None
+
+    async def fingerprint(self) -> str:
+        """What tells a repeated order from another one, SHA-256 in hex."""
+        # A large one would hold up everybody else.
+        digest = await asyncio.to_thread(hashlib.sha256, self.pdf)
+        told = {
+            "documentSha256": digest.hexdigest(),
+            "name": self.name,
+            "signers": [[signer.by.value, signer.value] for signer in self.signers],
+            "reference": self.note.reference,
+            "unique": self.note.is_unique,
+            "metadata": dict(self.note.metadata),
+            "language": self.note.language,
+            "message": self.note.message,
+            "expires": self.expires and self.expires.isoformat(),
+            "level": self.level,
+        }
+        return hashlib.sha256(canonical_json(told)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessChange:
+    """What is to be different of a process."""
+
+    note: Mapping[str, Any]
+    """Members of `ProcessNote` that are given; all others stay."""
+    is_expiry_given: bool = False
+    expires: datetime | None = None
+    """None, where it is given: it can be signed for ever."""
+
+    def of(self, before: ProcessNote) -> ProcessNote:
+        """What is said of the process afterwards."""
+        return replace(before, **self.note)

@@ -1,0 +1,414 @@
+"""Signature requests of an integrator's backend, over HTTP."""
+
+import base64
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from appliance.bootstrap import ServiceRegistry
+from appliance.domain.integrators.api_keys import ApiKeyScope
+from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.backends import REQUESTS, TestBackend, backend_of
+from tests.support.documents import pdfs
+from tests.support.documents.validators import pdfsig, pyhanko_valid
+
+PDF = pdfs.one_page()
+NOBODY = "20-00000000-1"
+
+
+@pytest.fixture(scope="module")
+def backend(appliance: Appliance) -> Iterator[TestBackend]:
+    """A backend of an integrator of its own."""
+    with backend_of(appliance) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def people(appliance: Appliance) -> list[TestPerson]:
+    """Two people who can sign."""
+    return [appliance.new_person("Ana Ruiz"), appliance.new_person("Luis Paz")]
+
+
+def _sign(appliance: Appliance, person: TestPerson, request: int) -> httpx.Response:
+    with appliance.client(person) as client:
+        answer = client.post(
+            "/solicitudes/firmar",
+            json={"solicitudId": request, "password": person.signing_password},
+        )
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def _assert_valid(appliance: Appliance, pdf: bytes, signatures: int) -> None:
+    """By pdfsig and by pyHanko."""
+    found = pdfsig(pdf)
+    assert [signature.valid for signature in found] == [True] * signatures
+    assert pyhanko_valid(pdf, appliance.roots)
+
+
+def _events(told: dict[str, Any]) -> list[str]:
+    return [event["evento"] for event in told["historia"]]
+
+
+def test_request_is_made_signed_and_fetched(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """A backend asks, the person signs, the backend has the document and its story."""
+    answer = backend.ask(
+        PDF,
+        people[0],
+        documento={"nombre": "Recibo de sueldo.pdf"},
+        referencia="EXP-2026-17",
+        metadatos={"legajo": "4711"},
+        mensaje="Firmá antes del viernes.\nGracias.",
+        idioma="es",
+        nivel="B-LT",
+    )
+
+    assert answer.status_code == 201, answer.text
+    told = answer.json()
+    address = f"{appliance.settings.web.web_url}{REQUESTS}/{told['procesoId']}"
+    assert answer.headers["Location"] == address
+    assert told["estado"] == "pendiente"
+    assert told["referencia"] == "EXP-2026-17"
+    assert told["metadatos"] == {"legajo": "4711"}
+    assert told["mensaje"] == "Firmá antes del viernes.\nGracias."
+    assert told["documento"]["nombre"] == "Recibo de sueldo.pdf"
+    assert told["documento"]["paginas"] == 1
+    [signer] = told["firmantes"]
+    assert signer["nombre"] == "Ana Ruiz"
+    assert _events(told) == ["creada"]
+    early = backend.client.get(f"{REQUESTS}/{told['procesoId']}/document")
+    assert early.json()["code"] == "NOT_SIGNED_YET"
+
+    signed = _sign(appliance, people[0], signer["solicitudId"]).json()
+
+    after = backend.read(told["procesoId"])
+    assert after["estado"] == "firmada"
+    assert after["firmantes"][0]["nivel"] == "B-LT"
+    assert _events(after) == ["creada", "firmada"]
+    assert after["historia"][1]["sha256"] == signed["sha256"]
+    fetched = backend.client.get(f"{REQUESTS}/{told['procesoId']}/document")
+    assert fetched.headers["ETag"] == f'"{signed["sha256"]}"'
+    assert fetched.content.startswith(PDF)
+    _assert_valid(appliance, fetched.content, 1)
+    original = backend.client.get(f"{REQUESTS}/{told['procesoId']}/original")
+    assert original.content == PDF
+
+
+def test_document_in_base64(backend: TestBackend, people: list[TestPerson]) -> None:
+    """The document may stand in the JSON; so may an e-mail address or an id."""
+    for named in ({"email": people[0].email}, {"personaId": people[0].id}):
+        answer = backend.client.post(
+            REQUESTS,
+            json={
+                "documento": {"contenido": base64.b64encode(PDF).decode()},
+                "firmantes": [named],
+            },
+        )
+
+        assert answer.status_code == 201, answer.text
+        told = answer.json()
+        assert told["documento"]["nombre"] == "documento.pdf"
+        # Who was not named by CUIL is told by none, nor by name, until they signed.
+        assert told["firmantes"][0]["personaId"] == people[0].id
+        assert told["firmantes"][0]["cuil"] is None
+        assert told["firmantes"][0]["nombre"] is None
+
+
+def test_several_sign_in_turn(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """The second one's turn comes once the first has signed; both are in the story."""
+    told = backend.made(PDF, *people)
+    first, second = told["firmantes"]
+    assert (first["estado"], second["estado"]) == ("pendiente", "en_espera")
+
+    _sign(appliance, people[0], first["solicitudId"])
+    between = backend.read(told["procesoId"])
+    partial = between["firmantes"][0]["versiones"][-1]["sha256"]
+    _sign(appliance, people[1], second["solicitudId"])
+
+    assert between["estado"] == "pendiente"
+    after = backend.read(told["procesoId"])
+    assert after["estado"] == "firmada"
+    assert _events(after) == ["creada", "creada", "firmada", "turno", "firmada"]
+    path = f"{REQUESTS}/{told['procesoId']}/document"
+    whole = backend.client.get(path).content
+    part = backend.client.get(path, params={"sha256": partial}).content
+    assert whole.startswith(part)
+    _assert_valid(appliance, whole, 2)
+    gone = backend.client.get(path, params={"sha256": "0" * 64})
+    assert gone.json()["code"] == "NOT_FOUND"
+
+
+def test_somebody_elses_is_absent(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """Another integrator's request is not there, whatever is asked of it."""
+    told = backend.made(PDF, people[0])
+    path = f"{REQUESTS}/{told['procesoId']}"
+    with backend_of(appliance) as other:
+        for answer in (
+            other.client.get(path),
+            other.client.patch(path, json={"mensaje": "x"}),
+            other.client.post(f"{path}/cancel", json={}),
+            other.client.get(f"{path}/original"),
+            other.client.get(f"{path}/document"),
+            other.client.get(f"{REQUESTS}/x"),
+        ):
+            assert answer.status_code == 404
+            assert answer.json()["code"] == "SOLICITUD_NOT_FOUND"
+        assert other.client.get(REQUESTS).json() == []
+
+
+def test_list_has_filters_and_pages(
+    appliance: Appliance, people: list[TestPerson]
+) -> None:
+    """By state, reference, signer and time; newest first, page by page."""
+    with backend_of(appliance) as backend:
+        made = [
+            backend.made(PDF, people[n % 2], referencia=f"r{n // 2}") for n in range(5)
+        ]
+        _sign(appliance, people[0], made[0]["firmantes"][0]["solicitudId"])
+        ids = [each["procesoId"] for each in reversed(made)]
+
+        def listed(**params: Any) -> list[str]:
+            answer = backend.client.get(REQUESTS, params=params)
+            assert answer.status_code == 200, answer.text
+            return [each["procesoId"] for each in answer.json()]
+
+        assert listed() == ids
+        assert listed(estado="firmada") == ids[-1:]
+        assert listed(estado="pendiente") == ids[:-1]
+        assert listed(referencia="r1") == [ids[1], ids[2]]
+        assert listed(cuil=people[1].cuil) == [ids[1], ids[3]]
+        assert listed(cuil=people[1].cuil, estado="firmada") == []
+        later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+        assert listed(desde=later) == []
+        assert listed(hasta=later) == ids
+        pages, url = [], f"{REQUESTS}?limite=2"
+        while url:
+            answer = backend.client.get(url)
+            pages.append([each["procesoId"] for each in answer.json()])
+            url = answer.links.get("next", {}).get("url", "")
+        assert pages[:3] == [ids[:2], ids[2:4], ids[4:]]
+        for name, value in (("estado", "x"), ("limite", "0"), ("desde", "ayer")):
+            refused = backend.client.get(REQUESTS, params={name: value})
+            assert refused.json()["field"] == name
+        unknown = backend.client.get(REQUESTS, params={"x": "1"})
+        assert unknown.json()["code"] == "QUERY_UNKNOWN"
+
+
+def test_change_and_cancel(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """Words and time may change until it is over; then it is taken back for good."""
+    told = backend.made(PDF, *people, referencia="a", metadatos={"k": "v"})
+    path = f"{REQUESTS}/{told['procesoId']}"
+    until = (datetime.now(UTC) + timedelta(days=3)).replace(microsecond=0)
+
+    changed = backend.client.patch(
+        path,
+        json={"vence": until.isoformat(), "mensaje": "Nuevo", "referencia": None},
+    ).json()
+
+    assert datetime.fromisoformat(changed["vence"]) == until
+    assert (changed["mensaje"], changed["referencia"]) == ("Nuevo", None)
+    assert changed["metadatos"] == {"k": "v"}
+    assert changed["historia"][-1]["campos"] == ["vence", "mensaje", "referencia"]
+    ended = backend.client.post(f"{path}/cancel", json={"motivo": "Era otro"})
+    assert ended.status_code == 200, ended.text
+    states = [signer["estado"] for signer in ended.json()["firmantes"]]
+    assert states == ["cancelada", "cancelada"]
+    assert ended.json()["firmantes"][0]["motivo"] == "Era otro"
+    again = backend.client.post(f"{path}/cancel", json={})
+    assert again.json()["code"] == "STATE"
+    late = backend.client.patch(path, json={"mensaje": "x"})
+    assert late.json()["code"] == "STATE"
+    kept = backend.client.patch(path, json={"metadatos": {"k": "w"}}).json()
+    assert kept["metadatos"] == {"k": "w"}
+    with appliance.client(people[0]) as signer:
+        refused = signer.post(
+            "/solicitudes/firmar",
+            json={
+                "solicitudId": told["firmantes"][0]["solicitudId"],
+                "password": people[0].signing_password,
+            },
+        )
+    assert refused.json()["code"] == "STATE"
+
+
+def test_reference_is_unique_where_wished(
+    backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """A second request with a reference of one that has it for itself is refused."""
+    first = backend.made(PDF, people[0], referencia="U-1", referenciaUnica=True)
+    free = backend.made(PDF, people[0], referencia="U-1")
+
+    again = backend.ask(PDF, people[0], referencia="U-1", referenciaUnica=True)
+    moved = backend.client.patch(
+        f"{REQUESTS}/{free['procesoId']}", json={"referenciaUnica": True}
+    )
+
+    assert first["referenciaUnica"] is True
+    for refused in (again, moved):
+        assert refused.status_code == 409
+        assert refused.json()["code"] == "REFERENCE_IN_USE"
+        assert refused.json()["procesoId"] == first["procesoId"]
+
+
+def test_repeat_with_a_key_makes_nothing_new(
+    backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """Ten equal calls at once with one Idempotency-Key are one request."""
+    body = {
+        "documento": {"contenido": base64.b64encode(PDF).decode()},
+        "firmantes": [{"cuil": people[0].cuil}],
+        "referencia": "once",
+    }
+
+    def call(reference: str = "once") -> httpx.Response:
+        return httpx.post(
+            f"{backend.client.base_url}{REQUESTS}".replace("//api", "/api"),
+            headers={"X-Api-Key": backend.key.secret, "Idempotency-Key": "k-1"},
+            json={**body, "referencia": reference},
+            timeout=60,
+        )
+
+    with ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(lambda _: call(), range(10)))
+
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["procesoId"] for answer in answers}) == 1
+    replayed = [a.headers.get("Idempotent-Replayed") for a in answers]
+    assert replayed.count(None) == 1
+    other = call("twice")
+    assert other.json()["code"] == "IDEMKEY_CONFLICT"
+    found = backend.client.get(REQUESTS, params={"referencia": "once"}).json()
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"firmantes": []}, "firmantes"),
+        ({"firmantes": [1]}, "firmantes"),
+        ({"firmantes": {}}, "firmantes"),
+        ({"firmantes": [{}]}, "firmantes[0]"),
+        ({"firmantes": [{"cuil": "20-1"}]}, "firmantes[0].cuil"),
+        ({"firmantes": [{"cuil": 1}]}, "firmantes[0].cuil"),
+        ({"firmantes": [{"nombre": "x"}]}, "firmantes[0].nombre"),
+        ({"firmantes": [{"personaId": "\u0001"}]}, "firmantes[0].personaId"),
+        ({"firmantes": [{"personaId": "nadie"}]}, "firmantes[0]"),
+        ({"vence": "2020-01-01T00:00:00Z"}, "vence"),
+        ({"vence": "mañana"}, "vence"),
+        ({"vence": "2030-01-01T00:00:00"}, "vence"),
+        ({"vence": 5}, "vence"),
+        ({"referencia": ""}, "referencia"),
+        ({"referencia": "x" * 129}, "referencia"),
+        ({"referenciaUnica": True}, "referencia"),
+        ({"metadatos": {"a": 1}}, "metadatos"),
+        ({"metadatos": {"": "x"}}, "metadatos"),
+        ({"metadatos": {str(n): "x" for n in range(21)}}, "metadatos"),
+        ({"idioma": "fr"}, "idioma"),
+        ({"mensaje": "\u202e\u0007"}, "mensaje"),
+        ({"nivel": "B-X"}, "nivel"),
+        ({"documento": {"contenido": "AAAA"}}, "documento.contenido"),
+        ({"documento": {"x": 1}}, "documento.x"),
+        ({"otro": 1}, "otro"),
+    ],
+)
+def test_bad_order_names_the_field(
+    backend: TestBackend,
+    people: list[TestPerson],
+    fields: dict[str, Any],
+    field: str,
+) -> None:
+    """What cannot be understood is refused with the field's name."""
+    answer = backend.ask(PDF, people[0], **fields)
+
+    assert answer.status_code in {400, 404}, answer.text
+    assert answer.json()["field"] == field
+
+
+def test_bad_document_leaves_nothing(
+    backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """A document that cannot be signed is refused, and no request is made."""
+    before = backend.client.get(REQUESTS).json()
+
+    for bad, code in (
+        (b"not a PDF", "PDF_MALFORMED"),
+        (b"", "DOCUMENT_EMPTY"),
+    ):
+        answer = backend.ask(bad, people[0])
+        assert answer.json()["code"] == code
+    unnamed = backend.ask(PDF, people[0], documento={"nombre": "../a.pdf"})
+    assert unnamed.json()["code"] == "FILENAME"
+    missing = backend.client.post(
+        REQUESTS, json={"firmantes": [{"cuil": people[0].cuil}]}
+    )
+    assert missing.json()["field"] == "documento.contenido"
+    assert backend.client.get(REQUESTS).json() == before
+
+
+def test_key_needs_its_scope(appliance: Appliance, people: list[TestPerson]) -> None:
+    """A key that may read makes no request; one for sessions may not even read."""
+    with backend_of(appliance, ApiKeyScope.REQUESTS_READ) as reader:
+        refused = reader.ask(PDF, people[0])
+        assert refused.json()["code"] == "API_KEY_SCOPE"
+        assert "requests:write" in refused.json()["detail"]
+        assert reader.client.get(REQUESTS).status_code == 200
+    with backend_of(appliance, ApiKeyScope.SESSIONS_WRITE) as opener:
+        assert opener.client.get(REQUESTS).json()["code"] == "API_KEY_SCOPE"
+    nobody = httpx.get(f"{appliance.settings.web.web_url}{REQUESTS}")
+    assert nobody.json()["code"] == "API_KEY_MISSING"
+
+
+def test_history_agrees_with_the_audit(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """Each event of a request stands in the audit too, at the same time."""
+    told = backend.made(PDF, *people)
+    numbers = [signer["solicitudId"] for signer in told["firmantes"]]
+    with appliance.client(people[0]) as signer:
+        assert signer.get(f"/solicitudes/{numbers[0]}/original").status_code == 200
+    _sign(appliance, people[0], numbers[0])
+    with appliance.client(people[1]) as signer:
+        signer.post(f"/solicitudes/{numbers[1]}/rechazar", json={"motivo": "No"})
+
+    async def audited(front: ServiceRegistry) -> list[tuple[str, str, int]]:
+        async with front.core.store.read() as transaction:
+            rows = [
+                row
+                for number in numbers
+                for row in await transaction.audit.of_request(number)
+            ]
+        at = "%Y-%m-%dT%H:%M:%SZ"
+        return sorted(
+            (row.at.astimezone(UTC).strftime(at), row.event.event.value, number)
+            for row in rows
+            if (number := row.event.request) is not None
+            and row.event.event.value.startswith("request.")
+        )
+
+    after = backend.read(told["procesoId"])
+    assert after["estado"] == "rechazada"
+    words = {
+        "creada": "request.created",
+        "vista": "request.viewed",
+        "firmada": "request.signed",
+        "turno": "request.turn",
+        "rechazada": "request.rejected",
+    }
+    assert appliance.do(audited) == sorted(
+        (event["cuando"], words[event["evento"]], event["solicitudId"])
+        for event in after["historia"]
+    )
+    assert json.dumps(after)

@@ -1,0 +1,62 @@
+"""Calls of docs/integration.md as it writes them, with curl."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.appliance.appliance import Appliance
+from tests.support.appliance.backends import backend_of
+from tests.support.appliance.manual import run_block
+from tests.support.documents import pdfs
+from tests.support.processes.operator_shell import OperatorShell
+
+pytestmark = pytest.mark.full
+
+
+def test_a_request_from_asking_to_cancelling(
+    appliance: Appliance, tmp_path: Path
+) -> None:
+    """Asked for, found, changed, signed, fetched; another one is taken back."""
+    person, pdf = appliance.new_person(), pdfs.one_page()
+    shell = OperatorShell.of(appliance, tmp_path)
+    (shell.folder / "contrato.pdf").write_bytes(pdf)
+    with backend_of(appliance) as backend:
+        shell.variables["API_KEY"] = backend.key.secret
+        run_block(
+            "integration.md",
+            "",
+            0,
+            shell.run,
+            ("http://127.0.0.1:8080", appliance.settings.web.web_url),
+            ("20-26756539-3", person.cuil),
+        )
+        made = json.loads(
+            run_block("integration.md", "Ask for signatures", 0, shell.run)
+        )
+        shell.run(f"PROCESO={made['procesoId']}")
+        (found,) = json.loads(run_block("integration.md", "List", 0, shell.run))
+        changed = json.loads(run_block("integration.md", "Change", 0, shell.run))
+        with appliance.client(person) as client:
+            signed = client.post(
+                "/solicitudes/firmar",
+                json={
+                    "solicitudId": made["firmantes"][0]["solicitudId"],
+                    "password": person.signing_password,
+                },
+            )
+        assert signed.status_code == 200, signed.text
+        told = json.loads(
+            run_block("integration.md", "One request, and its history", 0, shell.run)
+        )
+        run_block("integration.md", "Fetch the document", 0, shell.run)
+        files = {each.read_bytes() for each in shell.folder.glob("*.pdf")}
+        again = backend.made(pdf, person)
+        shell.run(f"PROCESO={again['procesoId']}")
+        ended = json.loads(run_block("integration.md", "Cancel", 0, shell.run))
+
+    assert found["procesoId"] == made["procesoId"]
+    assert changed["mensaje"] == "Vence el viernes"
+    assert told["estado"] == "firmada"
+    assert {len(each) > len(pdf) for each in files} == {True, False}
+    assert ended["estado"] == "cancelada"
