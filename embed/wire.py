@@ -219,6 +219,7 @@ def snapshot(view: EmbedSessionView, lang: str) -> dict[str, object]:
         "secondsLeft": view.seconds_left,
         "proven": session.otp_at is not None,
         "hostDocument": session.host_document,
+        "forRequest": session.wanted is not None,
         "idemKey": session.idem_key,
         "document": _document(view, lang),
         "signer": _signer(view),
@@ -262,6 +263,7 @@ def _document(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
     inspection = document.inspection
     return {
         "name": document.name,
+        "message": document.message,
         "sha256": document.sha256,
         "size": inspection.size_bytes,
         "pages": [

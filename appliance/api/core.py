@@ -68,6 +68,10 @@ class RequestsService(Protocol):
         """
         ...
 
+    async def message(self, view: RequestView) -> str | None:
+        """What the integrator wrote to the signers."""
+        ...
+
     async def versions(self, view: RequestView) -> list[SignedVersion]:
         """Every version of a request's signed document, oldest first.
 

@@ -64,7 +64,10 @@ async def show_request(solicitud: str) -> Response:
     signer = await auth.signer()
     view = await core().requests.get(signer.person, _request_id(solicitud))
     versions = await core().requests.versions(view)
-    told = representations.detail(view, i18n.requested(), versions)
+    told = {
+        **representations.detail(view, i18n.requested(), versions),
+        "mensaje": await core().requests.message(view),
+    }
     return _tagged(json_response(told), view)
 
 

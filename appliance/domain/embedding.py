@@ -91,6 +91,8 @@ class EmbedSessionDocument:
     inspection: Inspection
     followed: bool = False
     """Whether others sign it after."""
+    message: str | None = None
+    """What whoever asks for the signature wrote to the signers."""
 
 
 @dataclass(frozen=True, slots=True)

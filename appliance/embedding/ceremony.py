@@ -85,7 +85,8 @@ class Ceremony:
 
         Raises:
             ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`;
-                `INIT_INVALID` for a token of another integrator than the page's;
+                `INIT_INVALID` for a token of another integrator than the page's, or
+                a document where the session was opened for a request;
                 `SESSION_IN_USE` for new content after the signer was proven.
         """
         await self._check_page(order)
@@ -96,6 +97,8 @@ class Ceremony:
             session = await self._progress.init_in(
                 transaction, opened.session, order.nonce, order.idem_key, order.sha256
             )
+            if order.brings_document and session.wanted is not None:
+                raise _init_invalid("document")
             if order.brings_document and not session.host_document:
                 await SessionStore(transaction).by_host(session.id, self._clock.now())
                 session = replace(session, host_document=True)
@@ -111,11 +114,7 @@ class Ceremony:
         session = await self._sessions.page(order.token, None)
         known = session.session_public_id != ""
         if known and session.integrator_code != page.integrator_code:
-            raise ApplianceError(
-                ErrorCode.INIT_INVALID,
-                params={"field": "sessionToken"},
-                extras={"field": "sessionToken"},
-            )
+            raise _init_invalid("sessionToken")
 
     async def renew(self, bearer: str, token: str) -> OpenedFrame:
         """Go on under a new token; what was done is carried over.
@@ -135,11 +134,7 @@ class Ceremony:
         old = await self._sessions.by_bearer(bearer, late=True)
         page = await self._sessions.page(token, None)
         if page.session_public_id and page.integrator_code != old.integrator.code:
-            raise ApplianceError(
-                ErrorCode.INIT_INVALID,
-                params={"field": "sessionToken"},
-                extras={"field": "sessionToken"},
-            )
+            raise _init_invalid("sessionToken")
         async with self._store.write() as transaction:
             opened = await self._sessions.exchange_in(transaction, token)
             if opened.session.id != old.id:
@@ -220,7 +215,7 @@ class Ceremony:
                 `SESSION_DOCUMENTS`, `DOCUMENT_QUOTA`, `OVERLOADED`,
                 `SANDBOX_UNAVAILABLE`, `STORAGE_FULL`, `SESSION_TOKEN_EXPIRED`.
         """
-        if session.request is not None:
+        if session.request is not None or session.wanted is not None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         most = self._settings.per_session
         await self._progress.count_document(session, most, by_host=by_host)
@@ -320,7 +315,9 @@ class Ceremony:
                 await check_signer(transaction, session.person, self._clock)
         # Of the code and a document that come at once, whichever is recorded later
         # finds the other: both go by the session as their own step left it.
-        if session.document is not None:
+        if session.wanted is not None:
+            await self._frame_requests.give_wanted(session, session.wanted)
+        elif session.document is not None:
             await self._frame_requests.give(session)
         else:
             await self._frame_requests.take_up(session)
@@ -362,3 +359,10 @@ class Ceremony:
         """
         await self._frame_requests.choose(session, request)
         return await self._views.view(session)
+
+
+def _init_invalid(field: str) -> ApplianceError:
+    """What is said of an initial message with a field that cannot be."""
+    return ApplianceError(
+        ErrorCode.INIT_INVALID, params={"field": field}, extras={"field": field}
+    )

@@ -26,6 +26,7 @@ from appliance.identity import totp
 from appliance.identity.login import email_indexes
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 
 _CLAIM: Final = "frame-claim"
 _CODE: Final = "frame-code"
@@ -82,6 +83,8 @@ class EmbedSessionIdentity:
         attempt = await self._throttle.begin(AttemptKind.CLAIM, index, None, address)
         async with self._store.read() as transaction:
             person = await self._find(transaction, claim)
+            if not await _may_sign(transaction, session, person):
+                person = None
         right = person is not None and person.state is not PersonState.DISABLED
         async with self._store.write() as transaction:
             if right:
@@ -181,3 +184,13 @@ class EmbedSessionIdentity:
                     detail={"session": session.public_id, "person": person},
                 )
             )
+
+
+async def _may_sign(
+    transaction: Transaction, session: EmbedSession, person: Person | None
+) -> bool:
+    """Whether a session is for anybody, or for that person."""
+    if session.wanted is None or person is None:
+        return True
+    wanted = await RequestStore(transaction).get(session.wanted)
+    return wanted is not None and wanted.person == person.id

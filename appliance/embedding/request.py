@@ -123,6 +123,24 @@ class EmbedSessionRequests:
             ):
                 raise ApplianceError(ErrorCode.SESSION_IN_USE)
 
+    async def give_wanted(self, session: EmbedSession, wanted: RequestId) -> None:
+        """Have a proven session show the request that it was opened for.
+
+        Args:
+            session: of the person whose request it is.
+            wanted: that request, whatever has become of it.
+
+        Raises:
+            ApplianceError: `SESSION_IN_USE`, `SESSION_TOKEN_EXPIRED`.
+        """
+        async with self._store.write() as transaction:
+            await self._alone(transaction, session)
+            now = await SessionStore(transaction).get(session.id, lock=True)
+            if now is None or now.request == wanted:
+                return
+            await self._progress.set_request_in(transaction, session, wanted)
+            await self._bind(transaction, session, wanted)
+
     async def _alone(self, transaction: Transaction, session: EmbedSession) -> None:
         """Two tabs with one key: the second finds what the first made."""
         key = session.idem_key or session.id
@@ -241,11 +259,12 @@ class EmbedSessionRequests:
         if session.person is None or session.otp_at is None:
             raise ApplianceError(ErrorCode.IDENTITY_MISMATCH)
         async with self._store.read() as transaction:
-            return await RequestStore(transaction).of_person(
+            found = await RequestStore(transaction).of_person(
                 session.person,
                 {RequestState.PENDING},
                 integrator=session.integrator.id,
             )
+        return [view for view in found if session.wanted in {None, view.id}]
 
     async def choose(self, session: EmbedSession, request: RequestId) -> None:
         """Take one of those requests to be signed in this session.

@@ -16,13 +16,14 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DomainInvalidError, ErrorCode
-from appliance.domain.ids import IntegratorId, new_id
+from appliance.domain.ids import IntegratorId, RequestId, new_id
 from appliance.domain.integrators.integrators import (
     SESSION_S,
     Bearer,
     EmbedSession,
     FlagReason,
     FramePage,
+    IntegratorCaller,
     KeyRow,
     NewSession,
     NewSessionRow,
@@ -114,8 +115,37 @@ class Sessions:
             raise ApplianceError(ErrorCode.INTEGRATOR_DISABLED)
         return await self._open(row, self._keys.indexes(api_key)[0])
 
-    async def _open(self, row: KeyRow, key_index: str) -> NewSession:
+    async def open_for(
+        self, asking: IntegratorCaller, wanted: RequestId | None
+    ) -> NewSession:
+        """Open a session in which one request is signed and no other.
+
+        Args:
+            asking: whose backend, by a key that may.
+            wanted: a request of that integrator, which its signer alone sees; None:
+                any, as with `open`.
+
+        Returns:
+            The token, shown once.
+
+        Raises:
+            ApplianceError: `API_KEY_INVALID`, `INTEGRATOR_DISABLED`.
+        """
+        async with self._store.read() as transaction:
+            row = await IntegratorStore(transaction).key(asking.key)
+        if row is None:
+            raise ApplianceError(ErrorCode.API_KEY_INVALID)
+        return await self._open(row, None, wanted)
+
+    async def _open(
+        self, row: KeyRow, key_index: str | None, wanted: RequestId | None = None
+    ) -> NewSession:
         """Record a session of a good key.
+
+        Args:
+            row: the key.
+            key_index: that it is kept by from now on; None: as it is.
+            wanted: the request that it is for.
 
         Raises:
             ApplianceError: `API_KEY_INVALID`: the key was revoked meanwhile;
@@ -140,6 +170,7 @@ class Sessions:
                 api_key=row.key.id,
                 issued=now,
                 until=now + timedelta(seconds=SESSION_S),
+                wanted=wanted,
             )
             await SessionStore(transaction).add(new)
             await IntegratorStore(transaction).used_key(row.key.id, key_index, now)
@@ -148,10 +179,11 @@ class Sessions:
                     EventKind.SESSION_OPENED,
                     f"integrator:{row.integrator.id}",
                     integrator=row.integrator.id,
+                    request=wanted,
                     detail={"session": new.public_id, "key": row.key.id},
                 )
             )
-        return NewSession(token, new.until)
+        return NewSession(token, new.until, new.public_id)
 
     async def flag_in_url(self, values: list[str]) -> None:
         """Flag the keys among the values of an address.

@@ -28,6 +28,7 @@ from appliance.domain.vocab import EventKind, RequestState, VouchedBy
 from appliance.integrators.session_store import SessionStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
+from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.activations.activation_store import ActivationStore
 
@@ -207,7 +208,11 @@ async def _document(
     """The document that the signer is to see."""
     if request is not None:
         return EmbedSessionDocument(
-            request.document_name, request.sha256, request.inspection, request.followed
+            request.document_name,
+            request.sha256,
+            request.inspection,
+            request.followed,
+            await ProcessStore(transaction).message(request.process),
         )
     if session.document is None:
         return None

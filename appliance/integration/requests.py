@@ -22,7 +22,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.identity import Person
-from appliance.domain.ids import IntegratorId, PersonId, ProcessId
+from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import BlobStore, DocumentStream, LookupIndex
 from appliance.domain.requests.history import RequestEvent
@@ -57,6 +57,10 @@ from appliance.requests.recording import NewProcess, NewSigner, record
 from appliance.requests.request_store import RequestStore
 from appliance.signing.requests import cancel_in
 
+_SHOWN: Final = frozenset(
+    {RequestState.PENDING, RequestState.IN_PROGRESS, RequestState.SIGNED}
+)
+"""States of a request that a session may be opened for: its outcome can be told too."""
 _SIGNERS: Final = "firmantes"
 """The field of the signers, for errors."""
 
@@ -376,6 +380,32 @@ class BackendRequests:
                 raise ApplianceError(ErrorCode.IN_PROGRESS)
             await cancel_in(transaction, first.id, asking.actor, reason)
         return await self.get(asking.integrator.id, wanted)
+
+    async def to_sign(
+        self, whose: IntegratorId, wanted: ProcessId | RequestId
+    ) -> RequestId:
+        """The request that a session is to be opened for.
+
+        Args:
+            whose: that asks.
+            wanted: a process: the one whose turn it is, or the last one; or a
+                request of one.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`; `STATE` for one whose turn it is
+                not yet, or that is over without a signature.
+        """
+        async with self._store.read() as transaction:
+            if isinstance(wanted, str):
+                view = (await _process_of(transaction, whose, wanted)).deciding
+            else:
+                found = await RequestStore(transaction).get(wanted)
+                if found is None or found.integrator != whose:
+                    raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+                view = found
+        if view.state not in _SHOWN:
+            raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
+        return view.id
 
     async def original(
         self, asking: IntegratorCaller, wanted: ProcessId

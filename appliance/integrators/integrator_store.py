@@ -132,9 +132,10 @@ class IntegratorStore(Store):
         )
         return result.rowcount == 1
 
-    async def used_key(self, key_id: str, key_index: str, at: datetime) -> None:
-        """Say that a key opened a session."""
-        await self._set_key(key_id, last_used=at, key_index=key_index)
+    async def used_key(self, key_id: str, key_index: str | None, at: datetime) -> None:
+        """Say that a key opened a session; None: what it is kept by stays."""
+        kept = {} if key_index is None else {"key_index": key_index}
+        await self._set_key(key_id, last_used=at, **kept)
 
     async def flag_key(self, key_id: str, reason: FlagReason, at: datetime) -> None:
         """Say that a key was seen where it must never be."""

@@ -38,6 +38,7 @@ class SessionStore(Store):
                 state=SessionState.OPEN.value,
                 issued=new.issued,
                 until=new.until,
+                wanted=new.wanted,
             )
         )
 
@@ -215,6 +216,7 @@ class SessionStore(Store):
             document_name=old.document_name,
             host_document=old.host_document,
             request=old.request,
+            wanted=old.wanted,
             codes=select(_OLD.c.codes).where(_OLD.c.id == old.id).scalar_subquery(),
         )
         if taken:
@@ -304,4 +306,5 @@ def _session(row: Row[Any]) -> EmbedSession:
         init_sha256=row.init_sha256,
         host_document=row.host_document,
         successor=row.successor,
+        wanted=row.wanted and RequestId(row.wanted),
     )

@@ -60,6 +60,13 @@ class ProcessStore(Store):
         query = _HEADS.where(_FIRST.c.integrator == whose, *_conditions(asked))
         return await self._those(query.order_by(_FIRST.c.id.desc()).limit(asked.limit))
 
+    async def message(self, process: ProcessId) -> str | None:
+        """What the integrator wrote to the signers of a process."""
+        found = await self._connection.execute(
+            select(signing_process.c.message).where(signing_process.c.id == process)
+        )
+        return found.scalar_one_or_none()
+
     async def of_reference(
         self, whose: IntegratorId, reference: str
     ) -> ProcessId | None:

@@ -30,6 +30,7 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.people.person_store import PersonStore
 from appliance.requests.inspection import Inspections
+from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.signing_order import end_rest
 
@@ -77,6 +78,15 @@ class Requests:
         async with self._store.read() as transaction:
             view = await own_request(transaction, person, request)
         return await self._inspections.current(view)
+
+    async def message(self, view: RequestView) -> str | None:
+        """What the integrator wrote to the signers, if anything.
+
+        Args:
+            view: the request.
+        """
+        async with self._store.read() as transaction:
+            return await ProcessStore(transaction).message(view.process)
 
     async def versions(self, view: RequestView) -> list[SignedVersion]:
         """Every version of a request's signed document, oldest first.

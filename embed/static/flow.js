@@ -96,6 +96,8 @@ export class Flow extends Signature {
   pick() {
     this._machine.move("connected");
     if (this.#isHosts) return this.#awaited();
+    // Opened for one request: it shows once it is certain that its signer is here.
+    if (this.session?.forRequest) return this.identified(() => this.#wanted());
     this.step(() =>
       steps.pick({
         integrator: this._boot.integrator,
@@ -401,6 +403,12 @@ export class Flow extends Signature {
       this._machine.move("authorising");
       return next();
     }
+    return this.authorised();
+  }
+
+  /** The request that the session was opened for. */
+  async #wanted() {
+    await this.#reopen();
     return this.authorised();
   }
 

@@ -115,12 +115,23 @@ function warnings(session) {
   );
 }
 
+/** What whoever asks for the signature wrote to the signer. */
+function message({ integrator, document }) {
+  if (!document.message) return null;
+  return h(
+    "div",
+    { class: "message" },
+    h("h2", {}, t("Message from {integrator}", { integrator })),
+    h("p", {}, document.message),
+  );
+}
+
 /** The signer reads; `list` leads back to what else waits for them. */
 export function read({ session, go, change, list, reject, cancel }) {
   return {
     name: "read",
     title: session.document.name,
-    body: [warnings(session)],
+    body: [message(session), warnings(session)],
     primary: { label: t("Continue"), act: go },
     back: change ? { label: t("Change document"), act: change } : list && { label: t("Back to the list"), act: list },
     secondary: out({ cancel, reject }),

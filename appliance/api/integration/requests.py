@@ -43,7 +43,7 @@ async def create() -> Response:
     process = made.details.process
     request_log.note(proceso=process.id)
     history = await core().backend_requests.history(asking.integrator.id, process.id)
-    told = processes.whole(made.details, history, i18n.requested())
+    told = processes.detail(made.details, history, i18n.requested())
     response = json_response(told, HTTPStatus.CREATED)
     response.headers["Location"] = f"{core().settings.web.web_url}{PATH}/{process.id}"
     if made.is_repeated:
@@ -79,7 +79,7 @@ async def show(process: str) -> Response:
     wanted = _process_id(process)
     details = await core().backend_requests.get(asking.integrator.id, wanted)
     history = await core().backend_requests.history(asking.integrator.id, wanted)
-    return json_response(processes.whole(details, history, i18n.requested()))
+    return json_response(processes.detail(details, history, i18n.requested()))
 
 
 @blueprint.patch(f"{PATH}/<process>")
@@ -91,7 +91,7 @@ async def change(process: str) -> Response:
     asked = processes.change(await body.read_object())
     details = await core().backend_requests.change(asking, wanted, asked)
     history = await core().backend_requests.history(asking.integrator.id, wanted)
-    return json_response(processes.whole(details, history, i18n.requested()))
+    return json_response(processes.detail(details, history, i18n.requested()))
 
 
 @blueprint.post(f"{PATH}/<process>/cancel")
@@ -103,7 +103,7 @@ async def cancel(process: str) -> Response:
     given = processes.Cancellation.read(await body.read_object())
     details = await core().backend_requests.cancel(asking, wanted, given.motivo or "")
     history = await core().backend_requests.history(asking.integrator.id, wanted)
-    return json_response(processes.whole(details, history, i18n.requested()))
+    return json_response(processes.detail(details, history, i18n.requested()))
 
 
 @blueprint.get(f"{PATH}/<process>/original")

@@ -23,6 +23,7 @@ from appliance.api.wire.fields import (
     shown_lines,
     text,
     texts,
+    whole,
     word,
 )
 from appliance.api.wire.requests import REJECTION_LENGTH
@@ -33,7 +34,7 @@ from appliance.domain.errors import (
     FieldMissingError,
 )
 from appliance.domain.identity import format_cuil, parse_cuil
-from appliance.domain.ids import ProcessId
+from appliance.domain.ids import MAX_REQUEST_ID, ProcessId, RequestId
 from appliance.domain.requests.history import RequestEvent
 from appliance.domain.requests.process import (
     NamedBy,
@@ -160,6 +161,28 @@ class Cancellation(Body):
     """The body of a request's cancellation."""
 
     motivo: Annotated[str | None, text(REJECTION_LENGTH)] = None
+
+
+class _Session(Body):
+    process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
+    request: Annotated[int | None, whole(1, MAX_REQUEST_ID)] = Field(
+        None, alias="solicitudId"
+    )
+
+
+def session_for(body: Mapping[str, object]) -> ProcessId | RequestId | None:
+    """Read what a session is to be opened for; None: for whatever comes.
+
+    Raises:
+        FieldInvalidError: a value of another type, or both.
+        ApplianceError: `FIELD_UNKNOWN`, `SOLICITUD_NOT_FOUND`.
+    """
+    read = _Session.read(body)
+    if read.process is not None and read.request is not None:
+        raise FieldInvalidError("solicitudId", "one of procesoId, solicitudId")
+    if read.process is not None:
+        return process_id(read.process)
+    return None if read.request is None else RequestId(read.request)
 
 
 def order(
@@ -354,7 +377,7 @@ def element(details: ProcessDetails) -> dict[str, object]:
     }
 
 
-def whole(
+def detail(
     details: ProcessDetails, history: Sequence[RequestEvent], lang: str
 ) -> dict[str, object]:
     """All of one request: with its document, and what became of it.

@@ -263,7 +263,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "embed_session": {
         _API: "SELECT, INSERT",
         _EMBED: "SELECT, UPDATE (bearer_index, state, nonce, idem_key, init_sha256, "
-        "person, otp_at, document, document_name, request, completed, documents, "
+        "person, otp_at, document, document_name, request, completed, documents, wanted, "
         "host_document, successor, codes)",
         _ADMIN: "SELECT, UPDATE (state)",
         _CHORES: "SELECT, UPDATE (document), DELETE",

@@ -164,6 +164,8 @@ class NewSession:
 
     token: str = field(repr=False)
     valid_until: datetime
+    public_id: str = ""
+    """Stands in addresses and logs, opens nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,9 @@ class EmbedSession:
     signer brings none."""
     successor: str | None = None
     """Id of the session that goes on in its place, after a renewal."""
+    wanted: RequestId | None = None
+    """The request that its integrator's backend opened it for: its signer is that
+    of the request, and no document comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,3 +352,5 @@ class NewSessionRow:
     api_key: str
     issued: datetime
     until: datetime
+    wanted: RequestId | None = None
+    """See `EmbedSession`."""

@@ -162,6 +162,11 @@ class FakeRequests:
                 return view
         raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
 
+    async def message(self, view: RequestView) -> str | None:
+        """None was written."""
+        del view
+        return None
+
     async def versions(self, view: RequestView) -> list[SignedVersion]:
         """Two of each that is signed."""
         if view.state is not RequestState.SIGNED:

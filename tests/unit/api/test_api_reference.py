@@ -18,6 +18,7 @@ from appliance.api import (
     tsa,
 )
 from appliance.api.integration import requests as integration_requests
+from appliance.api.integration import sessions as integration_sessions
 from appliance.api.wire import fields, requests
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.signing_command import SignParameters
@@ -125,6 +126,7 @@ def test_integration_page_lists_every_address() -> None:
     """The table is what backends can call; each address has its curl line."""
     app = Quart("reference")
     app.register_blueprint(integration_requests.blueprint)
+    app.register_blueprint(integration_sessions.blueprint)
     served = {
         (method, re.sub(r"<[^>]+>", "{}", rule.rule))
         for rule in app.url_map.iter_rules()

@@ -46,6 +46,9 @@ embed_session = Table(
     # The session that a renewal went on with: no foreign key, for the older of two
     # is forgotten first.
     Column("successor", Id),
+    # The request that it was opened for: the signer picks none, and brings no
+    # document. No foreign key, which SQLite cannot add to a table that is there.
+    Column("wanted", Serial),
     # Codes that it has tried.
     Column("codes", Integer, nullable=False, server_default="0"),
     Index("ix_embed_session_api_key_state", "api_key", "state"),

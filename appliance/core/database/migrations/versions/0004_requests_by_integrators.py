@@ -28,6 +28,7 @@ _COLUMNS = {
         ("language", sa.String(8)),
         ("message", sa.Text),
     ),
+    "embed_session": (("wanted", _SERIAL),),
     "signature_request": (("preset", sa.Text), ("named_by", sa.String(8))),
 }
 _INDEXES = (

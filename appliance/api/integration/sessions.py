@@ -1,0 +1,42 @@
+"""Sessions of the iframe that a backend opens for one request."""
+
+from http import HTTPStatus
+from typing import Final
+
+from quart import Blueprint, Response
+
+from appliance.api.core import core
+from appliance.api.integration.caller import caller
+from appliance.api.wire import processes, representations
+from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.web import body, request_log
+from appliance.web.auth import public
+from appliance.web.responses import json_response
+
+blueprint = Blueprint("integration_sessions", __name__)
+
+PATH: Final = "/api/integration/sessions"
+
+
+@blueprint.post(PATH)
+@public
+async def open_session() -> Response:
+    """`POST /api/integration/sessions`: a token for one request, or for any."""
+    asking = await caller(ApiKeyScope.SESSIONS_WRITE)
+    asked = processes.session_for(await body.read_object())
+    wanted = (
+        None
+        if asked is None
+        else await core().backend_requests.to_sign(asking.integrator.id, asked)
+    )
+    opened = await core().sessions.open_for(asking, wanted)
+    request_log.note(session=opened.public_id)
+    return json_response(
+        {
+            "tokenSession": opened.token,
+            "validUntil": representations.instant(opened.valid_until),
+            "sesionId": opened.public_id,
+            "solicitudId": wanted,
+        },
+        HTTPStatus.CREATED,
+    )
