@@ -29,6 +29,7 @@ from appliance.core.database.tables import (
     integrator,
     person,
     signature_request,
+    signing_process,
 )
 from appliance.core.unit_of_work import Store
 from appliance.domain.audit import AuditRow
@@ -96,6 +97,16 @@ class ConsoleListStore(Store):
         query = _requests(wanted).where(signature_request.c.id == number)
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else _request(row)
+
+    async def referenced(self, wanted: RequestFilter, limit: int) -> list[RequestRow]:
+        """Requests that their integrator calls by that text, the newest first."""
+        called = select(signing_process.c.id).where(
+            signing_process.c.reference == wanted.text.strip()
+        )
+        request = signature_request.c
+        query = _requests(wanted).where(request.process.in_(called))
+        query = query.order_by(request.id.desc()).limit(limit)
+        return [_request(row) for row in await self._connection.execute(query)]
 
     async def holders(self, search: Search) -> tuple[PersonId, ...]:
         """Whose CUIL that is, or the serial number of a certificate."""

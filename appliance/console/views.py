@@ -42,11 +42,13 @@ from appliance.domain.ids import IntegratorId, PersonId, RequestId
 from appliance.domain.integrators.integrators import IntegratorView
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.requests.levels import Upkeep, UpkeepCount
+from appliance.domain.requests.process import ProcessNote
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, TaskKind
 from appliance.identity.login import email_indexes
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
+from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance import upkeep_overdue
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
@@ -73,6 +75,8 @@ class RequestHistory:
     story: AuditPage
     upkeep: Upkeep | None
     """What the signed document still needs, by itself and later."""
+    note: ProcessNote
+    """What its integrator says of it."""
 
 
 class ConsoleViews:
@@ -252,9 +256,12 @@ class ConsoleViews:
         search = read_search(wanted.text)
         async with self._store.read() as transaction:
             views = ConsoleViewStore(transaction)
-            exact = None
+            exact = []
+            if wanted.text and place is None:
+                exact = await views.referenced(wanted, PAGE)
             if search.number is not None and place is None:
-                exact = await views.numbered(wanted, RequestId(search.number))
+                numbered = await views.numbered(wanted, RequestId(search.number))
+                exact += [numbered] if numbered and numbered not in exact else []
             wanted = replace(wanted, among=await _among(views, search))
             looked = wanted.text and wanted.among is None
             floor = await views.requests_floor(wanted, place, SPAN) if looked else None
@@ -262,7 +269,8 @@ class ConsoleViews:
         page = _page(
             rows, lambda row: str(row.id), None if floor is None else str(floor)
         )
-        return page if exact is None else replace(page, rows=(exact, *page.rows))
+        others = tuple(row for row in page.rows if row not in exact)
+        return replace(page, rows=(*exact, *others))
 
     async def request(self, number: RequestId) -> RequestHistory:
         """A request in full: itself, its signed document, process and story.
@@ -281,12 +289,13 @@ class ConsoleViews:
             )
             rows = await transaction.audit.of_request(number)
             steps = tuple(await RequestStore(transaction).of_process(view.process))
+            note = await ProcessStore(transaction).note(view.process)
             signers = {step.person for step in steps}
             names = await _names(transaction, rows, signers)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         story = AuditPage(Page(_without_leaving(rows), None), names)
-        return RequestHistory(view, signed, signer.row, steps, story, upkeep)
+        return RequestHistory(view, signed, signer.row, steps, story, upkeep, note)
 
     async def audit(self, wanted: AuditFilter, cursor: str = "") -> AuditPage:
         """Audit rows, newest first.

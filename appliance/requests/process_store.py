@@ -60,6 +60,13 @@ class ProcessStore(Store):
         query = _HEADS.where(_FIRST.c.integrator == whose, *_conditions(asked))
         return await self._those(query.order_by(_FIRST.c.id.desc()).limit(asked.limit))
 
+    async def note(self, process: ProcessId) -> ProcessNote:
+        """What is said of a process that is there, whosever it is."""
+        query: Select[Any] = select(signing_process).where(
+            signing_process.c.id == process
+        )
+        return _note((await self._connection.execute(query)).one())
+
     async def message(self, process: ProcessId) -> str | None:
         """What the integrator wrote to the signers of a process."""
         found = await self._connection.execute(

@@ -17,7 +17,10 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.console import AuditFilter, PeopleFilter, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.requests.process import ProcessNote
 from appliance.domain.vocab import EventKind, PersonState, RequestState
+from appliance.requests.process_store import ProcessStore
+from appliance.requests.request_store import RequestStore
 from tests.support.faces.console import Console, open_console
 
 ANA, LUIS, EVA = "20055361682", "20267565393", "27301234568"
@@ -137,6 +140,30 @@ async def test_requests_are_filtered(console: Console) -> None:
     for wanted, numbers in cases.items():
         page = await views.requests(wanted)
         assert [row.id for row in page.rows] == numbers, wanted
+
+
+async def test_requests_are_found_by_their_integrators_reference(
+    console: Console,
+) -> None:
+    """Exactly, each once; their page shows it, with what was written to the signers."""
+    other, called = await console.request(ANA), await console.request(LUIS)
+    note = ProcessNote(reference="EXP/17", message="Vence\nel viernes")
+    async with console.services.store.write() as transaction:
+        view = await RequestStore(transaction).get(called)
+        assert view is not None
+        await ProcessStore(transaction).change(view.process, note)
+
+    async def listed(text: str) -> list[RequestId]:
+        page = await console.front.views.requests(RequestFilter(text=text))
+        return [row.id for row in page.rows]
+
+    assert await listed("EXP/17") == [called]
+    assert await listed("EXP/1") == []
+    assert await listed(str(other)) == [other]
+    await console.sign_in()
+    shown = await console.get(f"/admin/requests/{called}")
+    assert "EXP/17" in shown.text
+    assert "Vence\nel viernes" in shown.text
 
 
 async def test_audit_is_filtered(console: Console) -> None:

@@ -28,7 +28,7 @@ signing_process = Table(
     Column("metadata", JsonText),
     Column("language", String(8)),
     Column("message", Text),
-    Index("ix_signing_process_integrator_reference", "integrator", "reference"),
+    Index("ix_signing_process_reference", "reference"),
     Index(
         "ix_signing_process_integrator_unique_reference",
         "integrator",

@@ -32,7 +32,7 @@ _COLUMNS = {
     "signature_request": (("preset", sa.Text), ("named_by", sa.String(8))),
 }
 _INDEXES = (
-    ("signing_process", ("integrator", "reference"), False),
+    ("signing_process", ("reference",), False),
     ("signing_process", ("integrator", "unique_reference"), True),
 )
 
