@@ -32,6 +32,7 @@ from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.login import Login
 from appliance.integration.requests import BackendRequests
+from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.keys.change_password import PasswordChange
 from appliance.pki.credentials import Credentials
@@ -190,6 +191,11 @@ class ApiCore(Protocol):
     @property
     def backend_requests(self) -> BackendRequests:
         """Signature requests as their integrator sees them."""
+        ...
+
+    @property
+    def backend_signers(self) -> BackendSigners:
+        """People as an integrator's backend sees them."""
         ...
 
     @property

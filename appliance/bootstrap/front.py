@@ -40,6 +40,7 @@ from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login
 from appliance.identity.people import People
 from appliance.integration.requests import BackendRequests
+from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
@@ -101,6 +102,7 @@ class ServiceRegistry:
     integrators: Integrators
     api_keys: ApiKeyAuth
     backend_requests: BackendRequests
+    backend_signers: BackendSigners
     sessions: Sessions
     progress: SessionSteps
     """How a session of the frame goes on."""
@@ -175,6 +177,7 @@ async def open_front(
         intake = Intake(
             store, core.documents, core.inspector, clock, settings.documents
         )
+        invitations = Invitations(store, lookup, sealer, clock, settings)
         links = DownloadLinks(store, lookup, clock, settings.signing.link_ttl_s)
         views = EmbedSessionViews(
             store, clock, settings.verify_url, trial=settings.trial
@@ -238,6 +241,7 @@ async def open_front(
             timestamps=Timestamps(store, clock, tasks),
             integrators=Integrators(store, lookup, clock, settings.environment),
             api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
+            backend_signers=BackendSigners(store, invitations, clock),
             backend_requests=BackendRequests(
                 store, core.documents, intake, lookup, clock
             ),
@@ -250,7 +254,7 @@ async def open_front(
             console_users=ConsoleUsers(
                 store, lookup, sealer, clock, login_passwords, settings
             ),
-            invitations=Invitations(store, lookup, sealer, clock, settings),
+            invitations=invitations,
             enrolment=Enrolment(
                 store,
                 lookup,

@@ -9,7 +9,7 @@ Source: decisions "Iframe"; design §3.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, Never, TypeAlias
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
@@ -29,13 +29,13 @@ from appliance.embedding.request import EmbedSessionRequests
 from appliance.embedding.session import Sessions
 from appliance.embedding.session_steps import SessionSteps
 from appliance.embedding.session_views import EmbedSessionViews
-from appliance.embedding.signer_readiness import check_signer
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.intake import Intake, check_file_name
 from appliance.requests.request_store import RequestStore
 from appliance.settings import DocumentSettings
 from appliance.signing.requests import Requests
+from appliance.signing.signer_readiness import check_signer
 
 PAGE_DPI: Final = 96
 ReadDocument: TypeAlias = Callable[[], Awaitable[bytes]]
@@ -98,7 +98,7 @@ class Ceremony:
                 transaction, opened.session, order.nonce, order.idem_key, order.sha256
             )
             if order.brings_document and session.wanted is not None:
-                raise _init_invalid("document")
+                _refuse_init("document")
             if order.brings_document and not session.host_document:
                 await SessionStore(transaction).by_host(session.id, self._clock.now())
                 session = replace(session, host_document=True)
@@ -114,7 +114,7 @@ class Ceremony:
         session = await self._sessions.page(order.token, None)
         known = session.session_public_id != ""
         if known and session.integrator_code != page.integrator_code:
-            raise _init_invalid("sessionToken")
+            _refuse_init("sessionToken")
 
     async def renew(self, bearer: str, token: str) -> OpenedFrame:
         """Go on under a new token; what was done is carried over.
@@ -134,7 +134,7 @@ class Ceremony:
         old = await self._sessions.by_bearer(bearer, late=True)
         page = await self._sessions.page(token, None)
         if page.session_public_id and page.integrator_code != old.integrator.code:
-            raise _init_invalid("sessionToken")
+            _refuse_init("sessionToken")
         async with self._store.write() as transaction:
             opened = await self._sessions.exchange_in(transaction, token)
             if opened.session.id != old.id:
@@ -361,8 +361,12 @@ class Ceremony:
         return await self._views.view(session)
 
 
-def _init_invalid(field: str) -> ApplianceError:
-    """What is said of an initial message with a field that cannot be."""
-    return ApplianceError(
+def _refuse_init(field: str) -> Never:
+    """Refuse an initial message with a field that cannot be.
+
+    Raises:
+        ApplianceError: `INIT_INVALID`.
+    """
+    raise ApplianceError(
         ErrorCode.INIT_INVALID, params={"field": field}, extras={"field": field}
     )

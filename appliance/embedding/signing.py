@@ -51,13 +51,13 @@ from appliance.domain.requests.request import (
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_views import EmbedSessionViews
-from appliance.embedding.signer_readiness import check_signer
 from appliance.integrators.session_store import SessionStore
 from appliance.keys.signing_password import normalize
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.requests import Requests, reject_in
 from appliance.signing.sign import Signing
+from appliance.signing.signer_readiness import check_signer
 
 FACTORS: Final = ("otp",)
 """What a signer in a frame has proven before the signing password."""

@@ -86,6 +86,36 @@ class Invitations:
             ApplianceError: `ALREADY_EXISTS`; `NOT_A_TRIAL` for `demo` outside
                 a trial.
         """
+        async with self._store.write() as transaction:
+            return await self.invite_in(
+                transaction, actor, cuil, name, email, vouched_by, locale
+            )
+
+    async def invite_in(
+        self,
+        transaction: Transaction,
+        actor: str,
+        cuil: str,
+        name: str,
+        email: str,
+        vouched_by: VouchedBy,
+        locale: str = "es",
+    ) -> Invitation:
+        """Invite as one step of a larger change.
+
+        Args:
+            transaction: the caller's.
+            actor: as `invite`, and so are the others.
+            cuil: with or without dashes.
+            name: as the certificate will have it.
+            email: where notices go.
+            vouched_by: `officer`, `vouched`, or `demo` in a trial.
+            locale: `es` or `en`.
+
+        Raises:
+            FieldInvalidError: as `invite`.
+            ApplianceError: as `invite`.
+        """
         if vouched_by is VouchedBy.DEMO and not self._trial:
             raise ApplianceError(ErrorCode.NOT_A_TRIAL)
         person, email = checked_person(cuil, name, email, locale, PersonState.INVITED)
@@ -97,10 +127,9 @@ class Invitations:
             email_index=email_index(self._lookup, email),
             vouched_by=vouched_by,
         )
-        async with self._store.write() as transaction:
-            await refuse_known_email(transaction, self._lookup, email)
-            await PersonStore(transaction).invite(new)
-            return await self.link(transaction, actor, person.id, vouched_by)
+        await refuse_known_email(transaction, self._lookup, email)
+        await PersonStore(transaction).invite(new)
+        return await self.link(transaction, actor, person.id, vouched_by)
 
     async def renew(self, actor: str, cuil: str) -> Invitation:
         """Make a new link for somebody invited; the earlier one ends.

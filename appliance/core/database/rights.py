@@ -61,19 +61,21 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     # Nobody changes or deletes a row of the audit; the console alone reads them.
     "audit_event": dict.fromkeys(Role, "INSERT") | {_ADMIN: "SELECT, INSERT"},
     "audit_writer": dict.fromkeys(Role, "SELECT, INSERT, UPDATE (n, hash)"),
-    # People. The console alone records them, with who vouched for each: once.
+    # People. Who vouched for each is recorded with them, once.
     "person": {
-        # An enrolment makes an invited person active.
-        _API: "SELECT, UPDATE (state)",
+        # An enrolment makes an invited person active; an integrator's backend that may
+        # vouch invites.
+        _API: "SELECT, INSERT, UPDATE (state)",
         _EMBED: "SELECT",
         _ADMIN: "SELECT, INSERT, UPDATE (state, signed_out)",
         _SIGNING: "SELECT",
         _CHORES: "SELECT",
     },
     "enrolment": {
-        _API: "SELECT, UPDATE (used)",
+        _API: "SELECT, INSERT, UPDATE (used, until)",
         _ADMIN: "SELECT, INSERT, UPDATE (until)",
     },
+    "person_vouch": {_API: "SELECT, INSERT", _ADMIN: "SELECT"},
     "login_secret": {
         _API: "SELECT, INSERT, UPDATE (last_step)",
         _EMBED: "SELECT, UPDATE (last_step)",
@@ -263,8 +265,8 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "embed_session": {
         _API: "SELECT, INSERT",
         _EMBED: "SELECT, UPDATE (bearer_index, state, nonce, idem_key, init_sha256, "
-        "person, otp_at, document, document_name, request, completed, documents, wanted, "
-        "host_document, successor, codes)",
+        "person, otp_at, document, document_name, request, completed, documents, "
+        "wanted, host_document, successor, codes)",
         _ADMIN: "SELECT, UPDATE (state)",
         _CHORES: "SELECT, UPDATE (document), DELETE",
     },

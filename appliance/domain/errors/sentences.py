@@ -101,6 +101,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.NOT_LOCKED: "The signing password is not locked.",
     ErrorCode.PERSON_STATE: "The person's state ({state}) does not allow that.",
+    ErrorCode.VOUCH_REFUSED: (
+        "This integrator may not vouch for people; ask whoever runs this installation."
+    ),
     ErrorCode.REFERENCE_IN_USE: (
         "Another request of this integrator has that reference already."
     ),

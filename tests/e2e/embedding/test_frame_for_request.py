@@ -32,8 +32,10 @@ async def show(site: FrameSite, page: Page, token: str, person: TestPerson) -> N
 async def test_one_request_is_signed_and_told_again(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
-    """No list, no file to choose: the document with its message, once it is certain
-    who is there; a later session for it tells the same event."""
+    """No list, no file to choose: the document and its message, once proven who signs.
+
+    A later session for it tells the same event.
+    """
     site.new_request(person, PDF, "otro.pdf")
     with backend_of(site.appliance, code=site.code) as backend:
         made = backend.made(PDF, person, mensaje=_MESSAGE)
@@ -88,7 +90,7 @@ async def test_nobody_else_gets_further(
 async def test_no_document_comes_with_it(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
-    """An init that brings a document is refused: the backend has said what is signed."""
+    """An init that brings a document is refused: the backend said what is signed."""
     with backend_of(site.appliance, code=site.code) as backend:
         made = backend.made(PDF, person)
         told = opened(backend, procesoId=made["procesoId"]).json()

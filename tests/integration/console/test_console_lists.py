@@ -149,7 +149,7 @@ async def test_requests_are_found_by_their_integrators_reference(
     other, called = await console.request(ANA), await console.request(LUIS)
     note = ProcessNote(reference="EXP/17", message="Vence\nel viernes")
     async with console.services.store.write() as transaction:
-        view = await RequestStore(transaction).get(called)
+        view = await RequestStore(transaction).get(RequestId(called))
         assert view is not None
         await ProcessStore(transaction).change(view.process, note)
 

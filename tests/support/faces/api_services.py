@@ -28,6 +28,7 @@ from appliance.identity.enrolment import Enrolment
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login, email_index
 from appliance.integration.requests import BackendRequests
+from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.hsm_tasks import HsmTasks
@@ -107,6 +108,7 @@ class ApiServices:
     links: DownloadLinks
     api_keys: ApiKeyAuth
     backend_requests: BackendRequests
+    backend_signers: BackendSigners
     sessions: Sessions
     invitations: Invitations
     enrolment: Enrolment
@@ -221,6 +223,9 @@ async def open_api_services(
         login=Login(store, lookup, sealer, clock, passwords, tokens, settings.auth),
         links=DownloadLinks(store, lookup, clock, settings.signing.link_ttl_s),
         api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
+        backend_signers=BackendSigners(
+            store, Invitations(store, lookup, sealer, clock, settings), clock
+        ),
         backend_requests=BackendRequests(
             store,
             documents,

@@ -19,6 +19,7 @@ from appliance.api import (
 )
 from appliance.api.integration import requests as integration_requests
 from appliance.api.integration import sessions as integration_sessions
+from appliance.api.integration import signers as integration_signers
 from appliance.api.wire import fields, requests
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.signing_command import SignParameters
@@ -127,6 +128,7 @@ def test_integration_page_lists_every_address() -> None:
     app = Quart("reference")
     app.register_blueprint(integration_requests.blueprint)
     app.register_blueprint(integration_sessions.blueprint)
+    app.register_blueprint(integration_signers.blueprint)
     served = {
         (method, re.sub(r"<[^>]+>", "{}", rule.rule))
         for rule in app.url_map.iter_rules()

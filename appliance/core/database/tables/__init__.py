@@ -48,6 +48,7 @@ from appliance.core.database.tables.people import (
     login_attempt,
     login_secret,
     person,
+    person_vouch,
     revocation_pin,
     signing_secret,
 )
@@ -109,6 +110,7 @@ __all__ = [
     "ocsp_response",
     "outside_status",
     "person",
+    "person_vouch",
     "request_event",
     "revocation_pin",
     "signature_request",

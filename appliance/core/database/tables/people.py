@@ -46,6 +46,21 @@ enrolment = Table(
     Index("ix_enrolment_person", "person"),
 )
 
+# For whom an integrator's backend answered: how it knew who they are, and who checked.
+person_vouch = Table(
+    "person_vouch",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("person", Id, ForeignKey("person.id"), nullable=False),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("api_key", String(12), ForeignKey("api_key.id"), nullable=False),
+    Column("method", Text, nullable=False),
+    Column("vouched_by", Text, nullable=False),
+    Column("checked", Instant, nullable=False),
+    Column("created", Instant, nullable=False),
+    Index("ix_person_vouch_person_integrator", "person", "integrator"),
+)
+
 login_secret = Table(
     "login_secret",
     metadata,

@@ -1,4 +1,4 @@
-"""What integrators ask for by themselves: scopes of keys, requests, uploads, events.
+"""What integrators do by themselves: scopes, requests, uploads, events, vouches.
 
 On PostgreSQL the indexes of a table that has rows are left to `rubrica migrate`, as
 in 0003.
@@ -51,7 +51,7 @@ def _is_left(table: str) -> bool:
 
 
 def upgrade() -> None:
-    """Add columns that may be empty, and two tables."""
+    """Add columns that may be empty, and three tables."""
     for table, columns in _COLUMNS.items():
         for name, kind in columns:
             op.add_column(table, sa.Column(name, kind))
@@ -83,10 +83,23 @@ def upgrade() -> None:
         sa.Index("ix_request_event_integrator_id", "integrator", "id"),
         sqlite_autoincrement=True,
     )
+    op.create_table(
+        "person_vouch",
+        sa.Column("id", sa.String(36), primary_key=True),
+        _required("person", sa.String(36), sa.ForeignKey("person.id")),
+        _required("integrator", sa.String(36), sa.ForeignKey("integrator.id")),
+        _required("api_key", sa.String(12), sa.ForeignKey("api_key.id")),
+        _required("method", sa.Text),
+        _required("vouched_by", sa.Text),
+        _required("checked", _INSTANT),
+        _required("created", _INSTANT),
+        sa.Index("ix_person_vouch_person_integrator", "person", "integrator"),
+    )
 
 
 def downgrade() -> None:
     """Take them away."""
+    op.drop_table("person_vouch")
     op.drop_table("request_event")
     op.drop_table("uploaded_document")
     for table, names, _ in _INDEXES:

@@ -49,15 +49,24 @@ async def check_signer(
         ApplianceError: `CERTIFICATE_NOT_USABLE` or `SIGN_LOCKED`, with `obstacle` (see
             `Bar`) and, where it is known, `since` (ISO 8601).
     """
-    refusal = await _refusal_of(transaction, person_id, clock.now())
+    refusal = await refusal_of(transaction, person_id, clock.now())
     if refusal is not None:
         raise refusal
 
 
-async def _refusal_of(
+async def refusal_of(
     transaction: Transaction, person_id: PersonId, now: datetime
 ) -> ApplianceError | None:
-    """What keeps somebody from signing at a time, if anything does."""
+    """What keeps somebody from signing at a time, if anything does.
+
+    Args:
+        transaction: the caller's.
+        person_id: whoever they are.
+        now: the time.
+
+    Returns:
+        What `check_signer` would raise, or None.
+    """
     person = await PersonStore(transaction).get(person_id)
     if person is None or person.state is not PersonState.ACTIVE:
         return _refusal(Bar.DISABLED, None)

@@ -1,0 +1,39 @@
+"""People as an integrator's backend asks about them, and answers for them."""
+
+from http import HTTPStatus
+from typing import Final
+
+from quart import Blueprint, Response
+
+from appliance.api.core import core
+from appliance.api.integration.caller import caller
+from appliance.api.wire import signers
+from appliance.domain.identity import parse_cuil
+from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.web import body, i18n
+from appliance.web.auth import public
+from appliance.web.responses import json_response
+
+blueprint = Blueprint("integration_signers", __name__)
+
+PATH: Final = "/api/integration/signers/<cuil>"
+
+
+@blueprint.get(PATH)
+@public
+async def show(cuil: str) -> Response:
+    """`GET /api/integration/signers/{cuil}`: whether somebody can sign, and why not."""
+    await caller(ApiKeyScope.PEOPLE_READ)
+    found = await core().backend_signers.state(parse_cuil(cuil))
+    return json_response(signers.state(found, i18n.requested()))
+
+
+@blueprint.put(PATH)
+@public
+async def vouch(cuil: str) -> Response:
+    """`PUT /api/integration/signers/{cuil}`: answer for somebody, and invite them."""
+    asking = await caller(ApiKeyScope.PEOPLE_WRITE)
+    order = signers.vouch(parse_cuil(cuil), await body.read_object())
+    made = await core().backend_signers.vouch(asking, order)
+    status = HTTPStatus.CREATED if made.is_new else HTTPStatus.OK
+    return json_response(signers.vouched(made, i18n.requested()), status)

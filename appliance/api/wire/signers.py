@@ -1,0 +1,115 @@
+"""The words of people as an integrator's backend asks about them, in and out.
+
+Source: docs/integration.md "Signers".
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from appliance.api.wire import representations
+from appliance.api.wire.fields import Body, an_object, boolean, moment, text, word
+from appliance.api.wire.processes import Language
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import format_cuil
+from appliance.domain.vocab import PersonState
+from appliance.integration.signers import SignerState, Vouched, VouchOrder
+from appliance.web import problems
+
+_UNKNOWN: Final = "desconocida"
+_STATES: Final = {
+    PersonState.INVITED: "invitada",
+    PersonState.ACTIVE: "activa",
+    PersonState.DISABLED: "deshabilitada",
+}
+
+
+class _Identity(Body):
+    method: Annotated[str, text(200)] = Field(alias="metodo")
+    by: Annotated[str, text(120)] = Field(alias="responsable")
+    checked: Annotated[datetime, moment()] = Field(alias="cuando")
+
+
+class _Vouch(Body):
+    name: Annotated[str, text(120)] = Field(alias="nombre")
+    email: Annotated[str, text(320)]
+    identity: Annotated[dict[str, Any], an_object()] = Field(alias="identidad")
+    language: Annotated[Language, word(Language)] = Field(Language.ES, alias="idioma")
+    wants_link: Annotated[bool, boolean()] = Field(default=False, alias="nuevoEnlace")
+
+
+def vouch(cuil: str, body: Mapping[str, object]) -> VouchOrder:
+    """Read for whom an integrator answers.
+
+    Args:
+        cuil: of the address, eleven digits.
+        body: the JSON object.
+
+    Raises:
+        FieldMissingError: a field is not there.
+        FieldInvalidError: a value of another type or out of its range.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    read = _Vouch.read(body)
+    identity = _Identity.read(read.identity, under="identidad.")
+    return VouchOrder(
+        cuil=cuil,
+        name=read.name,
+        email=read.email,
+        method=identity.method,
+        by=identity.by,
+        checked=identity.checked,
+        locale=read.language.value,
+        wants_link=read.wants_link,
+    )
+
+
+def state(of: SignerState, lang: str) -> dict[str, object]:
+    """Whether somebody can sign, and why not.
+
+    Args:
+        of: the person.
+        lang: of what is told.
+    """
+    return {
+        "cuil": format_cuil(of.cuil),
+        "estado": _UNKNOWN if of.state is None else _STATES[of.state],
+        "puedeFirmar": of.may_sign,
+        "motivo": None if of.may_sign else _why(of, lang),
+    }
+
+
+def _why(of: SignerState, lang: str) -> dict[str, object]:
+    codes = {
+        None: ErrorCode.PERSON_NOT_FOUND,
+        PersonState.INVITED: ErrorCode.SIGNER_PENDING_APPROVAL,
+    }
+    refusal = of.refusal or ApplianceError(
+        codes.get(of.state, ErrorCode.CERTIFICATE_NOT_USABLE)
+    )
+    told = problems.members(refusal, lang)
+    named = (("obstacle", "obstaculo"), ("since", "desde"))
+    return {
+        "codigo": told["code"],
+        "texto": told["detail"],
+        **{wire: told[name] for name, wire in named if name in told},
+    }
+
+
+def vouched(made: Vouched, lang: str) -> dict[str, object]:
+    """What a vouch came to.
+
+    Args:
+        made: it.
+        lang: of what is told.
+    """
+    invitation = made.invitation
+    return {
+        **state(made.state, lang),
+        "enlace": None if invitation is None else invitation.url,
+        "enlaceVence": (
+            None if invitation is None else representations.instant(invitation.until)
+        ),
+    }
