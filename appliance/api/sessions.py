@@ -22,6 +22,7 @@ from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE
 from appliance.web import body
 from appliance.web.auth import public
 from appliance.web.responses import json_response
+from appliance.web.server.client_address import full_address
 
 blueprint = Blueprint("sessions", __name__)
 
@@ -55,7 +56,9 @@ async def new_session() -> Response:
     api_key = request.headers.get("X-Api-Key", "")
     if not api_key and LOOKS_LIKE_ONE.search(request.headers.get("Authorization", "")):
         raise ApplianceError(ErrorCode.API_KEY_MISSING, sentence=API_KEY_ELSEWHERE)
-    opened = await core().sessions.open(ids[0], api_key, from_browser=is_browser())
+    opened = await core().sessions.open(
+        ids[0], api_key, full_address(), from_browser=is_browser()
+    )
     return json_response(
         {
             "tokenSession": opened.token,

@@ -13,12 +13,14 @@ from appliance.cli import arguments, console_users
 from appliance.cli.fronts import handle
 from appliance.cli.signature_options import add_profile, wishes_of
 from appliance.cli.terminal import say, show_totp, table
+from appliance.domain.integrators.api_keys import FIRST_SCOPES, ApiKeyScope
 from appliance.domain.integrators.integrators import KeyView, NewKey
 
 if TYPE_CHECKING:
     from appliance.bootstrap import ServiceRegistry
 
 _ACTOR = "operator"
+_ALL = "all"
 _Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
 
 
@@ -79,6 +81,20 @@ def _register_keys(parts: "_Subparsers[argparse.ArgumentParser]") -> None:
         "--days",
         type=arguments.days,
         help="days until it expires, 1 to 3650 (default: it does not)",
+    )
+    create.add_argument(
+        "--scope",
+        action="append",
+        choices=[*map(str, ApiKeyScope), _ALL],
+        help="what it may be used for; again for more (default: "
+        f"{', '.join(FIRST_SCOPES)})",
+    )
+    create.add_argument(
+        "--network",
+        action="append",
+        default=[],
+        help="address or network from which it may be used, such as 192.0.2.0/24; "
+        "again for more, up to 20 (default: from anywhere)",
     )
     handle(create, _create_key)
     rotate = actions.add_parser(
@@ -167,8 +183,20 @@ async def _create_key(front: "ServiceRegistry", args: argparse.Namespace) -> int
     expires = None
     if args.days is not None:
         expires = front.clock.now() + timedelta(days=args.days)
-    _show(await front.integrators.create_key(_ACTOR, args.code, args.label, expires))
+    made = await front.integrators.create_key(
+        _ACTOR,
+        args.code,
+        args.label,
+        expires,
+        scopes=_scopes(args.scope or [*FIRST_SCOPES]),
+        networks=args.network,
+    )
+    _show(made)
     return 0
+
+
+def _scopes(named: list[str]) -> list[ApiKeyScope]:
+    return [scope for scope in ApiKeyScope if scope in named or _ALL in named]
 
 
 async def _rotate_key(front: "ServiceRegistry", args: argparse.Namespace) -> int:
@@ -200,10 +228,13 @@ async def _list_keys(front: "ServiceRegistry", args: argparse.Namespace) -> int:
             _minute(key.ends),
             _minute(key.last_used),
             _flag(key),
+            _ALL if len(key.scopes) == len(ApiKeyScope) else ", ".join(key.scopes),
+            ", ".join(key.networks) or "anywhere",
         )
         for key in await front.integrators.keys(args.code)
     ]
-    head = ("id", "key", "label", "state", "expires", "ends", "last used", "flagged")
+    times = ("expires", "ends", "last used", "flagged")
+    head = ("id", "key", "label", "state", *times, "scopes", "networks")
     say(table(head, rows))
     return 0
 

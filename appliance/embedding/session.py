@@ -17,11 +17,11 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DomainInvalidError, ErrorCode
 from appliance.domain.ids import IntegratorId, RequestId, new_id
+from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import (
     SESSION_S,
     Bearer,
     EmbedSession,
-    FlagReason,
     FramePage,
     IntegratorCaller,
     KeyRow,
@@ -30,6 +30,7 @@ from appliance.domain.integrators.integrators import (
     PageKind,
     SessionState,
 )
+from appliance.domain.integrators.key_networks import LOCAL
 from appliance.domain.integrators.origins import LONGEST, parse_origin
 from appliance.domain.ports import LookupIndex
 from appliance.domain.vocab import EventKind, RequestState
@@ -79,13 +80,19 @@ class Sessions:
         self._factor_age = timedelta(seconds=settings.auth.factor_age_s)
 
     async def open(
-        self, integrator_id: str, api_key: str, *, from_browser: bool = False
+        self,
+        integrator_id: str,
+        api_key: str,
+        address: str = LOCAL,
+        *,
+        from_browser: bool = False,
     ) -> NewSession:
         """Open a session for an integrator's backend.
 
         Args:
             integrator_id: the integrator's code, or its UUID.
             api_key: as it came.
+            address: where the call came from: an IP address, or `LOCAL`.
             from_browser: the call shows marks of a browser: it is refused,
                 and the key flagged.
 
@@ -95,25 +102,19 @@ class Sessions:
         Raises:
             ApplianceError: `API_KEY_INVALID`, whichever of the two is not
                 right; `API_KEY_MISSING`, `API_KEY_ENVIRONMENT`;
-                `API_KEY_IN_BROWSER`; `INTEGRATOR_DISABLED`.
+                `API_KEY_IN_BROWSER`; `API_KEY_ADDRESS`; `INTEGRATOR_DISABLED`;
+                `API_KEY_SCOPE`.
 
         Source: spec "POST {web_url}/api/integration/session/new".
         """
-        row = await self._keys.find(api_key)
-        if from_browser:
-            await self._keys.flag(row, FlagReason.BROWSER)
-            raise ApplianceError(ErrorCode.API_KEY_IN_BROWSER)
-        self._keys.check_form(api_key)
-        if (
-            row is None
-            or integrator_id not in {row.integrator.code, row.integrator.id}
-            or not row.key.usable(self._clock.now())
-        ):
-            raise ApplianceError(ErrorCode.API_KEY_INVALID)
-        if row.integrator.disabled is not None:
-            # Only for who showed a good key of theirs.
-            raise ApplianceError(ErrorCode.INTEGRATOR_DISABLED)
-        return await self._open(row, self._keys.indexes(api_key)[0])
+        row = await self._keys.demand(
+            api_key,
+            ApiKeyScope.SESSIONS_WRITE,
+            address,
+            integrator=integrator_id,
+            from_browser=from_browser,
+        )
+        return await self._open(row)
 
     async def open_for(
         self, asking: IntegratorCaller, wanted: RequestId | None
@@ -135,16 +136,13 @@ class Sessions:
             row = await IntegratorStore(transaction).key(asking.key)
         if row is None:
             raise ApplianceError(ErrorCode.API_KEY_INVALID)
-        return await self._open(row, None, wanted)
+        return await self._open(row, wanted)
 
-    async def _open(
-        self, row: KeyRow, key_index: str | None, wanted: RequestId | None = None
-    ) -> NewSession:
+    async def _open(self, row: KeyRow, wanted: RequestId | None = None) -> NewSession:
         """Record a session of a good key.
 
         Args:
             row: the key.
-            key_index: that it is kept by from now on; None: as it is.
             wanted: the request that it is for.
 
         Raises:
@@ -173,7 +171,6 @@ class Sessions:
                 wanted=wanted,
             )
             await SessionStore(transaction).add(new)
-            await IntegratorStore(transaction).used_key(row.key.id, key_index, now)
             transaction.audit.add(
                 AuditEvent(
                     EventKind.SESSION_OPENED,
@@ -184,14 +181,6 @@ class Sessions:
                 )
             )
         return NewSession(token, new.until, new.public_id)
-
-    async def flag_in_url(self, values: list[str]) -> None:
-        """Flag the keys among the values of an address.
-
-        Args:
-            values: of the query string, as they came.
-        """
-        await self._keys.flag_in_url(values)
 
     async def page(self, token: str | None, public_id: str | None) -> FramePage:
         """What the frame's page is served with.

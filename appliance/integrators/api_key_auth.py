@@ -3,7 +3,10 @@
 Source: decisions "API keys".
 """
 
+from datetime import timedelta
 from typing import Final
+
+import structlog
 
 from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
@@ -16,11 +19,15 @@ from appliance.domain.integrators.api_keys import (
     read_api_key,
 )
 from appliance.domain.integrators.integrators import FlagReason, KeyRow
+from appliance.domain.integrators.key_networks import is_within
 from appliance.domain.ports import LookupIndex
 from appliance.domain.vocab import Environment, EventKind
 from appliance.integrators.api_keys import key_purpose
 from appliance.integrators.integrator_store import IntegratorStore
 
+_log = structlog.get_logger(__name__)
+_USE_TOLD: Final = timedelta(minutes=1)
+"""A key in steady use has its last use written so often."""
 _LONGEST: Final = 256
 """Most characters of a key that are looked at."""
 _VALUES: Final = 8
@@ -56,34 +63,58 @@ class ApiKeyAuth:
             return await IntegratorStore(transaction).key_by_index(indexes)
 
     async def demand(
-        self, api_key: str, scope: ApiKeyScope, *, from_browser: bool = False
+        self,
+        api_key: str,
+        scope: ApiKeyScope,
+        address: str,
+        *,
+        integrator: str | None = None,
+        from_browser: bool = False,
     ) -> KeyRow:
-        """The key that a call shows, if it may be used for something.
+        """The key that a call shows, if it may be used for something; it is used then.
 
         Args:
             api_key: as it came.
             scope: what for.
+            address: where the call came from: an IP address, or `LOCAL`.
+            integrator: code or UUID of whose key it must be; None: anybody's.
             from_browser: the call shows marks of a browser: it is refused,
                 and the key flagged.
 
         Raises:
             ApplianceError: `API_KEY_IN_BROWSER`, `API_KEY_MISSING`,
-                `API_KEY_ENVIRONMENT`, `API_KEY_INVALID`, `INTEGRATOR_DISABLED`,
-                `API_KEY_SCOPE`.
+                `API_KEY_ENVIRONMENT`, `API_KEY_INVALID`, `API_KEY_ADDRESS`,
+                `INTEGRATOR_DISABLED`, `API_KEY_SCOPE`.
         """
         row = await self.find(api_key)
         if from_browser:
             await self.flag(row, FlagReason.BROWSER)
             raise ApplianceError(ErrorCode.API_KEY_IN_BROWSER)
         self.check_form(api_key)
-        if row is None or not row.key.usable(self._clock.now()):
+        if (
+            row is None
+            or integrator not in {None, row.integrator.code, row.integrator.id}
+            or not row.key.usable(self._clock.now())
+        ):
             raise ApplianceError(ErrorCode.API_KEY_INVALID)
+        # From here on for who showed a good key of theirs, and from where it may be.
+        _check_address(row, address)
         if row.integrator.disabled is not None:
-            # Only for who showed a good key of theirs.
             raise ApplianceError(ErrorCode.INTEGRATOR_DISABLED)
         if scope not in row.key.scopes:
             raise ApplianceError(ErrorCode.API_KEY_SCOPE, params={"scope": scope.value})
+        await self._note_use(row, self.indexes(api_key)[0])
         return row
+
+    async def _note_use(self, row: KeyRow, key_index: str) -> None:
+        """Write that a key was used, once a minute, and under its newest index."""
+        now = self._clock.now()
+        before, last = now - _USE_TOLD, row.key.last_used
+        if last is None or last <= before or row.key_index != key_index:
+            async with self._store.write() as transaction:
+                await IntegratorStore(transaction).used_key(
+                    row.key.id, key_index, now, before
+                )
 
     def check_form(self, api_key: str) -> None:
         """Refuse what can be no key here by what everybody may read of it.
@@ -138,3 +169,19 @@ class ApiKeyAuth:
                         },
                     )
                 )
+
+
+def _check_address(row: KeyRow, address: str) -> None:
+    """Refuse a good key from where it may not be used.
+
+    Raises:
+        ApplianceError: `API_KEY_ADDRESS`.
+    """
+    if not is_within(address, row.key.networks):
+        _log.warning(
+            "api_key.elsewhere",
+            id=row.key.id,
+            integrator=row.integrator.code,
+            address=address,
+        )
+        raise ApplianceError(ErrorCode.API_KEY_ADDRESS, params={"address": address})

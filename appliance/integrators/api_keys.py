@@ -6,6 +6,7 @@ was before and what is after.
 Source: decisions "API keys".
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,13 +15,18 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.integrators.api_keys import new_api_key
+from appliance.domain.integrators.api_keys import (
+    FIRST_SCOPES,
+    ApiKeyScope,
+    new_api_key,
+)
 from appliance.domain.integrators.integrators import (
     IntegratorView,
     KeyRow,
     KeyView,
     NewKey,
 )
+from appliance.domain.integrators.key_networks import read_networks
 from appliance.domain.ports import LookupIndex
 from appliance.domain.text.unicode_nfc import is_line, nfc
 from appliance.domain.vocab import Environment, EventKind
@@ -74,7 +80,14 @@ class ApiKeys:
             return await IntegratorStore(transaction).keys(integrator.id)
 
     async def create_key(
-        self, actor: str, code: str, label: str, expires: datetime | None = None
+        self,
+        actor: str,
+        code: str,
+        label: str,
+        expires: datetime | None = None,
+        *,
+        scopes: Collection[ApiKeyScope] = FIRST_SCOPES,
+        networks: Collection[str] = (),
     ) -> NewKey:
         """Make an API key; it is shown this once.
 
@@ -83,14 +96,19 @@ class ApiKeys:
             code: of the integrator.
             label: what tells it from others.
             expires: in the future, or None for never.
+            scopes: what it may be used for, one at least.
+            networks: addresses and networks from where it may be used, as
+                `read_networks` takes them; none: from anywhere.
 
         Raises:
-            FieldInvalidError: `label` or `expires`.
+            FieldInvalidError: `label`, `expires`, `scopes` or `networks`.
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
         async with self._store.write() as transaction:
             integrator = await integrator_of(transaction, code)
-            made = await self._add_key(transaction, integrator, label, expires)
+            made = await self._add_key(
+                transaction, integrator, label, expires, scopes, networks
+            )
             audit(
                 transaction,
                 EventKind.API_KEY_CREATED,
@@ -103,8 +121,8 @@ class ApiKeys:
     async def rotate_key(self, actor: str, key_id: str, overlap_s: int) -> NewKey:
         """Make a key's successor; the old one works on for a while.
 
-        Sessions of the old key go on. The successor has its label and, counted
-        from now, as long a life.
+        Sessions of the old key go on. The successor has its label, scopes and
+        networks and, counted from now, as long a life.
 
         Args:
             actor: for the audit.
@@ -130,7 +148,9 @@ class ApiKeys:
                 if at is not None
             )
             life = None if old.expires is None else now + (old.expires - old.created)
-            made = await self._add_key(transaction, row.integrator, old.label, life)
+            made = await self._add_key(
+                transaction, row.integrator, old.label, life, old.scopes, old.networks
+            )
             await IntegratorStore(transaction).end_key(old.id, ends)
             audit(
                 transaction,
@@ -193,13 +213,18 @@ class ApiKeys:
         integrator: IntegratorView,
         label: str,
         expires: datetime | None,
+        scopes: Collection[ApiKeyScope],
+        networks: Collection[str],
     ) -> NewKey:
         """Make and record a key.
 
         Raises:
-            FieldInvalidError: `label`, or `expires` in the past.
+            FieldInvalidError: `label`, `expires` in the past, no `scopes`, or
+                `networks`.
         """
         now = self._clock.now()
+        if not scopes:
+            raise FieldInvalidError("scopes", [*ApiKeyScope])
         if expires is not None and expires <= now:
             raise FieldInvalidError("expires", "a time to come")
         text = new_api_key(self._environment)
@@ -213,6 +238,8 @@ class ApiKeys:
             revoked=None,
             flagged=None,
             ends=None,
+            scopes=tuple(scope for scope in ApiKeyScope if scope in scopes),
+            networks=read_networks(networks),
         )
         index = self._lookup.index(key_purpose(self._environment), text.text)
         await IntegratorStore(transaction).add_key(integrator.id, key, index)
@@ -293,6 +320,8 @@ def _key_json(key: KeyView) -> dict[str, object]:
         "expires": _instant(key.expires),
         "ends": _instant(key.ends),
         "revoked": _instant(key.revoked),
+        "scopes": [*key.scopes],
+        "networks": [*key.networks],
     }
 
 

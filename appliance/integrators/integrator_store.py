@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, delete, insert, select, update
+from sqlalchemy import Row, Select, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from appliance.core.database.tables import (
@@ -132,10 +132,22 @@ class IntegratorStore(Store):
         )
         return result.rowcount == 1
 
-    async def used_key(self, key_id: str, key_index: str | None, at: datetime) -> None:
-        """Say that a key opened a session; None: what it is kept by stays."""
-        kept = {} if key_index is None else {"key_index": key_index}
-        await self._set_key(key_id, last_used=at, **kept)
+    async def used_key(
+        self, key_id: str, key_index: str, at: datetime, before: datetime
+    ) -> None:
+        """Say that a key was used, unless that was said after `before` already.
+
+        From then on it stands under that HMAC.
+        """
+        column = api_key.c
+        was_not_said = or_(column.last_used.is_(None), column.last_used <= before)
+        await self._connection.execute(
+            update(api_key)
+            .where(
+                column.id == key_id, or_(was_not_said, column.key_index != key_index)
+            )
+            .values(last_used=at, key_index=key_index)
+        )
 
     async def flag_key(self, key_id: str, reason: FlagReason, at: datetime) -> None:
         """Say that a key was seen where it must never be."""
@@ -299,7 +311,11 @@ def integrator_view(row: Row[Any]) -> IntegratorView:
 
 
 def _key_row(row: Row[Any] | None) -> KeyRow | None:
-    return None if row is None else KeyRow(integrator_view(row), _key_view(row))
+    return (
+        None
+        if row is None
+        else KeyRow(integrator_view(row), _key_view(row), row.key_index)
+    )
 
 
 def _key_view(row: Row[Any]) -> KeyView:
@@ -317,7 +333,8 @@ def _key_view(row: Row[Any]) -> KeyView:
         scopes=(
             FIRST_SCOPES
             if row.scopes is None
-            else tuple(ApiKeyScope(scope) for scope in row.scopes)
+            # A later version's own are nothing that this one could let somebody do.
+            else tuple(scope for scope in ApiKeyScope if scope in row.scopes)
         ),
         networks=tuple(row.networks or ()),
     )

@@ -75,6 +75,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.API_KEY_ENVIRONMENT: Answer(_S.UNAUTHORIZED, _FIX),
     ErrorCode.API_KEY_IN_URL: Answer(_S.BAD_REQUEST, _FIX),
     ErrorCode.API_KEY_IN_BROWSER: Answer(_S.FORBIDDEN, _FIX),
+    ErrorCode.API_KEY_ADDRESS: Answer(_S.FORBIDDEN, _FIX),
     ErrorCode.API_KEY_SCOPE: Answer(_S.FORBIDDEN, _FIX),
     ErrorCode.API_KEY_NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
     ErrorCode.INTEGRATOR_DISABLED: Answer(_S.FORBIDDEN, _TERMINAL),

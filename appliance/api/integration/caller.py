@@ -14,6 +14,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE, ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.web import body, request_log
+from appliance.web.server.client_address import full_address
 
 _KEY_NAMES: Final = frozenset({"apikey", "xapikey", "key"})
 
@@ -29,12 +30,12 @@ async def caller(scope: ApiKeyScope) -> IntegratorCaller:
 
     Raises:
         ApplianceError: `API_KEY_MISSING`, `API_KEY_INVALID`, `API_KEY_ENVIRONMENT`,
-            `API_KEY_IN_URL`, `API_KEY_IN_BROWSER`, `API_KEY_SCOPE`,
-            `INTEGRATOR_DISABLED`.
+            `API_KEY_IN_URL`, `API_KEY_IN_BROWSER`, `API_KEY_ADDRESS`,
+            `INTEGRATOR_DISABLED`, `API_KEY_SCOPE`.
     """
     await refuse_key_in_url()
     row = await core().api_keys.demand(
-        presented_key(), scope, from_browser=is_browser()
+        presented_key(), scope, full_address(), from_browser=is_browser()
     )
     asking = IntegratorCaller(row.integrator, row.key.id)
     WORK_OWNER.set(WorkOwner(row.integrator.id, asking.actor))

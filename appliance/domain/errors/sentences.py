@@ -46,6 +46,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "The API key came from a browser; call from the integrator's backend and "
         "replace this one."
     ),
+    ErrorCode.API_KEY_ADDRESS: (
+        "This API key may not be used from {address}; call from an address that it "
+        "allows, or make a key that allows this one."
+    ),
     ErrorCode.API_KEY_SCOPE: (
         "This API key lacks the scope {scope}; make one that has it."
     ),
@@ -321,6 +325,16 @@ API_KEY_ELSEWHERE: Final = (
     "The API key goes in the header X-Api-Key, not in Authorization."
 )
 """Of `API_KEY_MISSING`, where one came as a bearer."""
+NETWORK_MALFORMED: Final = (
+    "{network} is neither an IP address nor a network; write one such as 192.0.2.7, "
+    "192.0.2.0/24 or 2001:db8::/32."
+)
+NETWORK_HOST_BITS: Final = (
+    "{network} is an address within a network; write {whole} for the whole network, "
+    "or {one} for the address alone."
+)
+NETWORKS_TOO_MANY: Final = "There are {count} networks; a key takes at most {most}."
+
 POSITION_OF_BOTH: Final = (
     "The stamp would not fit entirely on the page: x must be within {x}, and y within "
     "{y}."

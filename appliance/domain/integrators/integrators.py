@@ -107,7 +107,7 @@ class KeyView:
     """From where it may be used, in CIDR form; empty: from anywhere."""
 
     def usable(self, at: datetime) -> bool:
-        """Whether it opens sessions at a time."""
+        """Whether it works at a time."""
         return (
             self.revoked is None
             and (self.expires is None or at < self.expires)
@@ -331,6 +331,8 @@ class KeyRow:
 
     integrator: IntegratorView
     key: KeyView
+    key_index: str = field(repr=False)
+    """The HMAC of the whole key that it stands under."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from typing import Final, TypeAlias
 
 from quart import current_app, g, request
 
+from appliance.domain.integrators.key_networks import LOCAL
+
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 UNIX: Final = "unix"
 """In `web.trusted_proxies`: whoever may connect to a Unix socket of ours."""
-LOCAL: Final = "local"
-"""The address of who has none: it came through a Unix socket."""
 _HOPS_AT_MOST: Final = 32
 _SUBSCRIBER_BITS: Final = 64
 _FOR: Final = re.compile(

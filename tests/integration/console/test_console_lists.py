@@ -282,7 +282,7 @@ async def test_numbers_are_those_of_their_lists(console: Console) -> None:
     await console.sign_in()
     await console.request(ANA)
     made = await console.front.integrators.create_key("operator", "acme", "a")
-    await console.services.sessions.flag_in_url([made.secret])
+    await console.services.api_keys.flag_in_url([made.secret])
     await console.services.sessions.note_blocked("acme", "https://otro.example")
     text = (await console.get("/admin/")).text
     links = re.findall(r'class="number" href="([^"]+)"[^>]*>\s*<b>(\d+)</b>', text)

@@ -196,7 +196,7 @@ async def test_key_from_a_browser_or_an_address_is_flagged(
     for _ in range(2):
         opening = integrator_services.sessions.open("acme", key, from_browser=True)
         assert await refused(opening) is ErrorCode.API_KEY_IN_BROWSER
-    await integrator_services.sessions.flag_in_url(["acme", key])
+    await integrator_services.api_keys.flag_in_url(["acme", key])
 
     (view,) = await integrator_services.integrators.keys("acme")
     assert view.flag_reason is FlagReason.URL

@@ -23,6 +23,7 @@ from appliance.identity.console_login import ConsoleLogin
 from appliance.identity.console_users import ConsoleUsers
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.invitations import Invitations
+from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.integrators import Integrators
 from appliance.keys.signing_password import SigningPasswords
 from appliance.pki.revocation_pins import RevocationPins
@@ -43,6 +44,7 @@ class IntegratorServices:
     sealer: SecretBox
     lookup: LookupKey
     integrators: Integrators
+    api_keys: ApiKeyAuth
     sessions: Sessions
     progress: SessionSteps
     console: ConsoleLogin
@@ -106,6 +108,7 @@ async def open_integrator_services(
             sealer,
             lookup,
             Integrators(store, lookup, clock, settings.environment),
+            ApiKeyAuth(store, lookup, clock, settings.environment),
             Sessions(store, lookup, clock, settings),
             SessionSteps(store, clock),
             ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
