@@ -73,9 +73,14 @@ def host_address(folder: Path) -> str:
         return f"127.0.0.1:{_free_port()}"
 
 
-def has_key(folder: Path) -> bool:
-    """Whether the site has an API key already: it is shown once alone."""
-    return (folder / KEY_FILE).exists()
+def kept_key(folder: Path) -> str:
+    """The site's API key, which was shown once alone; empty before `keep_key`.
+
+    Args:
+        folder: the installation's data folder.
+    """
+    path = folder / KEY_FILE
+    return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
 def keep_key(folder: Path, secret: str) -> None:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 from appliance.cli.demo.host_files import (
     DemoHostFiles,
-    has_key,
     host_address,
     keep_key,
+    kept_key,
 )
 from appliance.cli.demo.people import ensure_person, keep, load, new_person
 from appliance.cli.demo.sample import sample_pdf
 from appliance.cli.fronts import operators_front
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import format_cuil
+from appliance.domain.integrators.api_keys import ApiKeyScope, read_api_key
 from appliance.domain.vocab import VouchedBy
 from appliance.settings import Settings
 from appliance.settings.web import origin_of
@@ -77,7 +78,10 @@ async def _ensure_console_user(front: "ServiceRegistry", settings: Settings) -> 
 
 
 async def _ensure_site(front: "ServiceRegistry", settings: Settings) -> None:
-    """Register the demo site as an integrator's page, with a key of its own."""
+    """Register the demo site as an integrator's page, with a key of its own.
+
+    The key may do everything, so that the whole API can be tried with it.
+    """
     folder = settings.data_dir
     listen = host_address(folder)
     origin = f"http://{listen}"
@@ -85,9 +89,9 @@ async def _ensure_site(front: "ServiceRegistry", settings: Settings) -> None:
     domains = await front.integrators.domains(INTEGRATOR)
     if all(domain.origin != origin for domain in domains):
         await front.integrators.add_domain("operator", INTEGRATOR, origin)
-    if not has_key(folder):
+    if not await _has_key(front, settings):
         made = await front.integrators.create_key(
-            "operator", INTEGRATOR, "demo site", None
+            "operator", INTEGRATOR, "demo site", scopes=tuple(ApiKeyScope)
         )
         keep_key(folder, made.secret)
     cuil, name, email = PEOPLE[0]
@@ -102,14 +106,25 @@ async def _ensure_site(front: "ServiceRegistry", settings: Settings) -> None:
     ).write(folder)
 
 
+async def _has_key(front: "ServiceRegistry", settings: Settings) -> bool:
+    """Whether the site has a key of all scopes; an earlier version's has fewer."""
+    kept = read_api_key(kept_key(settings.data_dir), settings.environment)
+    return kept is not None and any(
+        key.id == kept.id and len(key.scopes) == len(ApiKeyScope)
+        for key in await front.integrators.keys(INTEGRATOR)
+    )
+
+
 def _write_env(settings: Settings, people: dict[str, dict[str, str]]) -> None:
-    """Keep the first person's access as shell variables, for a try with curl."""
+    """Keep what a try with curl needs as shell variables: a person's, and a key."""
     cuil = PEOPLE[0][0]
     values = {
         "BASE_URL": settings.web.base_url,
         "USUARIO": format_cuil(cuil),
         "PASSWORD": people[cuil]["clave"],
         "SIGN_PASSWORD": people[cuil]["claveDeFirma"],
+        "WEB_URL": settings.web.web_url,
+        "API_KEY": kept_key(settings.data_dir),
     }
     path = settings.data_dir / "demo.env"
     path.touch(mode=0o600)

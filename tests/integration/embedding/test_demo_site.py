@@ -13,9 +13,9 @@ import pytest
 
 from appliance.cli.demo.host_files import (
     DemoHostFiles,
-    has_key,
     host_address,
     keep_key,
+    kept_key,
 )
 from appliance.settings import SettingsError
 from embed.demo.config import read_config
@@ -164,7 +164,7 @@ def test_configuration_that_is_wrong_is_refused(
 def test_files_of_setup_are_what_the_site_reads(tmp_path: Path) -> None:
     """What `demo setup` writes is a configuration, and is for its owner alone."""
     listen = host_address(tmp_path)
-    assert not has_key(tmp_path)
+    assert kept_key(tmp_path) == ""
     keep_key(tmp_path, API_KEY)
     DemoHostFiles(
         listen=listen,
@@ -180,7 +180,7 @@ def test_files_of_setup_are_what_the_site_reads(tmp_path: Path) -> None:
 
     assert config.api_key_file.read_text().strip() == API_KEY
     assert config.sample == tmp_path / "demo.pdf"
-    assert has_key(tmp_path)
+    assert kept_key(tmp_path) == API_KEY
     assert host_address(tmp_path) == listen
     assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
 
