@@ -80,11 +80,17 @@ def test_integrator_with_key_domain_and_session(shell: OperatorShell) -> None:
     """From nothing to a session, and a person who is to sign there."""
     told = run_lines("integrators.md", "API keys", 0, shell.run)
     (key,) = re.findall(r"rbk_test_\w+", "".join(told.values()))
+    bound = run_lines("integrators.md", "API keys", 1, shell.run)
     domains = run_lines("integrators.md", "Domains", 0, shell.run)
     shell.variables["API_KEY"] = key
     session = run_block("integrators.md", "A session", 0, shell.run)
     invited = run_block("integrators.md", "Signers", 0, shell.run)
 
+    listed = bound["rubrica integrator key list acme"]
+    assert re.search(
+        r" billing .* 192\.0\.2\.7/32, 2001:db8::/32$", listed, re.MULTILINE
+    )
+    assert re.search(r" back office .* all +10\.0\.0\.0/8$", listed, re.MULTILINE)
     assert "https://app.example" in list(domains.values())[1]
     assert '"tokenSession"' in session
     assert f"{shell.appliance.base_url}/alta/" in invited
