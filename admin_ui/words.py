@@ -12,6 +12,9 @@ from quart import g, request
 from admin_ui import times
 from appliance.domain.documents import FindingKind
 from appliance.domain.errors import (
+    NETWORK_HOST_BITS,
+    NETWORK_MALFORMED,
+    NETWORKS_TOO_MANY,
     ApplianceError,
     CheckDigitError,
     DomainInvalidError,
@@ -20,6 +23,7 @@ from appliance.domain.errors import (
     SignersInvalidError,
 )
 from appliance.domain.errors.sentences import CHAIN_IN_USE, SENTENCES
+from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.trust_store import AnchorPurpose, ExpiringKind
@@ -115,7 +119,7 @@ def error(exc: ApplianceError) -> str:
         return say(_CHECK_DIGIT if is_digit else FIELDS[exc.field])
     if exc.code is ErrorCode.ALREADY_EXISTS:
         return say(EXISTING.get(str(exc.params.get("field", "")), _EXISTS))
-    if exc.code in _PLAIN and not together:
+    if exc.code in _PLAIN and not (together or exc.sentence in _FOR_PEOPLE):
         return say(_PLAIN[exc.code])
     if exc.code is ErrorCode.PDF_NOT_ALLOWED:
         kinds = str(exc.params.get("kinds", "")).split(", ")
@@ -185,6 +189,11 @@ _PLAIN: Final = {
 }
 """Sentences in the place of those that name members of the interface."""
 
+_FOR_PEOPLE: Final = frozenset(
+    {NETWORK_HOST_BITS, NETWORK_MALFORMED, NETWORKS_TOO_MANY}
+)
+"""Sentences of codes in `_PLAIN` that name none."""
+
 _OTHER: Final = N_("It was refused; the log of that moment says why.")
 WHY: Final[dict[str, str]] = {
     "PROCESS_ENDED": N_("Another signer of the same document rejected or missed it."),
@@ -236,6 +245,7 @@ FIELDS: Final = {
     "fingerprint": N_("Write the fingerprint: 64 hex digits (SHA-256) or 40 (SHA-1)."),
     "label": N_("Write a label of up to 60 characters."),
     "locale": N_("Choose an option from the list."),
+    "scopes": N_("Choose at least one permission."),
     "password": N_("Write a password of 12 characters or more."),
     "name": N_(
         "Write a name with letters, in one line and without invisible characters, of up"
@@ -297,6 +307,41 @@ KEY_STATES: Final[dict[str, tuple[str, str]]] = {
     "expired": (N_("Expired"), "quiet"),
     "revoked": (N_("Revoked"), "bad"),
 }
+
+SCOPES: Final[dict[ApiKeyScope, tuple[str, str, str]]] = {
+    ApiKeyScope.REQUESTS_READ: (
+        N_("Signature requests"),
+        N_("See their state and download the documents"),
+        N_("Requests: see"),
+    ),
+    ApiKeyScope.REQUESTS_WRITE: (
+        N_("Signature requests"),
+        N_("Upload documents, request signatures and cancel requests"),
+        N_("Requests: make"),
+    ),
+    ApiKeyScope.PEOPLE_READ: (
+        N_("People"),
+        N_("See people and whether they have enrolled"),
+        N_("People: see"),
+    ),
+    ApiKeyScope.PEOPLE_WRITE: (N_("People"), N_("Invite people"), N_("People: invite")),
+    ApiKeyScope.SESSIONS_WRITE: (
+        N_("Sessions"),
+        N_("Open sessions of the signing frame"),
+        N_("Sessions: open"),
+    ),
+    ApiKeyScope.WEBHOOKS_READ: (
+        N_("Webhooks"),
+        N_("See webhooks and what was sent"),
+        N_("Webhooks: see"),
+    ),
+    ApiKeyScope.WEBHOOKS_WRITE: (
+        N_("Webhooks"),
+        N_("Set up webhooks"),
+        N_("Webhooks: set up"),
+    ),
+}
+"""Subject, sentence and a short form of what an API key may be used for."""
 
 VOUCHED: Final[dict[VouchedBy, str]] = {
     VouchedBy.VOUCHED: N_("an integrator"),

@@ -1,6 +1,9 @@
 """API keys of an integrator: made, rotated, revoked; shown once."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any, Final
 
 from quart import Blueprint, Response
@@ -9,6 +12,7 @@ from admin_ui import session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.integrators.api_keys import FIRST_SCOPES, ApiKeyScope
 from appliance.domain.integrators.integrators import KeyView, NewKey
 
 blueprint = Blueprint("keys", __name__, url_prefix="/admin/integrators/<code>/keys")
@@ -26,7 +30,29 @@ OVERLAPS: Final = {
 }
 _ORDER: Final = ("active", "ending", "ended", "expired", "revoked")
 """Keys that work come first."""
-_FIELDS: Final = {"label": "label", "expires": "life", "overlap_s": "overlap"}
+_FIELDS: Final = {
+    "label": "label",
+    "expires": "life",
+    "scopes": "scopes",
+    "networks": "networks",
+    "overlap_s": "overlap",
+}
+SUBJECTS: Final = [
+    (subject, [*scopes])
+    for subject, scopes in groupby(ApiKeyScope, lambda scope: words.SCOPES[scope][0])
+]
+"""Scopes by their subject, as the form has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _NewKeyForm:
+    """What stands in the form of a new key."""
+
+    label: str = ""
+    life: str = "365"
+    scopes: Collection[ApiKeyScope] = FIRST_SCOPES
+    networks: str = ""
+    """One in each line; spaces and commas part them too."""
 
 
 def state_of(key: KeyView, now: datetime) -> str:
@@ -56,6 +82,7 @@ async def _listed(code: str) -> dict[str, Any]:
             key=lambda row: _ORDER.index(row[1]),
         ),
         "lives": LIVES,
+        "subjects": SUBJECTS,
     }
 
 
@@ -63,7 +90,7 @@ async def _listed(code: str) -> dict[str, Any]:
 async def show(code: str) -> Response:
     """`GET …/keys`."""
     return await page(
-        "keys.html", faults=NONE, label="", life="365", **await _listed(code)
+        "keys.html", faults=NONE, typed=_NewKeyForm(), **await _listed(code)
     )
 
 
@@ -71,37 +98,41 @@ async def show(code: str) -> Response:
 async def create(code: str) -> Response:
     """`POST …/keys`: make one and show it, this once."""
     sent = session.form()
-    label, life = sent.text("label"), sent.text("life")
+    typed = _NewKeyForm(
+        sent.text("label"),
+        sent.text("life"),
+        [scope for scope in ApiKeyScope if sent.text(f"scope-{scope}")],
+        sent.text("networks"),
+    )
     try:
-        made = await _create(code, label, life)
+        made = await _create(code, typed)
     except ApplianceError as exc:
-        return await again(
-            "keys.html",
-            faults_of(exc, _FIELDS),
-            label=label,
-            life=life,
-            **await _listed(code),
-        )
+        made = faults_of(exc, _FIELDS)
     if isinstance(made, Faults):
-        return await again(
-            "keys.html", made, label=label, life=life, **await _listed(code)
-        )
+        return await again("keys.html", made, typed=typed, **await _listed(code))
     return await _show_once(code, made, None)
 
 
-async def _create(code: str, label: str, life: str) -> NewKey | Faults:
+async def _create(code: str, typed: _NewKeyForm) -> NewKey | Faults:
     """Make a key; refuse a second one of the same label.
 
     A page that is sent again by the browser would otherwise make another key.
     """
-    if life not in LIVES:
+    if typed.life not in LIVES:
         return Faults({"life": words.say("Choose an option from the list.")})
     now = core().clock.now()
     for key in await core().integrators.keys(code):
-        if key.label.casefold() == label.casefold() and key.usable(now):
+        if key.label.casefold() == typed.label.casefold() and key.usable(now):
             return Faults({"label": words.say("A key in use already has this label.")})
-    expires = None if life == "never" else now + timedelta(days=int(life))
-    return await core().integrators.create_key(session.actor(), code, label, expires)
+    never = typed.life == "never"
+    return await core().integrators.create_key(
+        session.actor(),
+        code,
+        typed.label,
+        None if never else now + timedelta(days=int(typed.life)),
+        scopes=typed.scopes,
+        networks=typed.networks.replace(",", " ").split(),
+    )
 
 
 async def _show_once(code: str, made: NewKey, old: KeyView | None) -> Response:

@@ -16,6 +16,7 @@ from tests.support.faces.console_forms import (
     enter,
     from_page,
     invitation,
+    key_form,
     key_id,
     lock,
     new_pin,
@@ -63,7 +64,7 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
     same = {"password": PASSWORD, "again": PASSWORD}
     steps = {
         "integrators.create": console.post("/admin/integrators", code="b", name="B"),
-        "keys.create": console.post(f"{HERE}/keys", label="c", life="30"),
+        "keys.create": console.post(f"{HERE}/keys", **key_form(label="c")),
         "keys.rotate": console.post(f"{HERE}/keys/{key}/rotate", overlap="0"),
         "keys.revoke": console.post(f"{HERE}/keys/{spare}/revoke"),
         "domains.add": console.post(f"{HERE}/domains", origin=origin),

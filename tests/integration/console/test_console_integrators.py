@@ -1,19 +1,22 @@
 """Integrators, keys and domains in the console: changes, refusals, audit rows."""
 
+import re
 from collections.abc import AsyncIterator
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 
 import pytest
 
 from appliance.cli.demo.setup import PEOPLE
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import EventKind
 from tests.support.faces.console import Console
 from tests.support.faces.console_forms import (
     HERE,
     KEY,
     audited,
+    key_form,
     key_id,
     open_acme_console,
     shown_once,
@@ -116,7 +119,7 @@ async def test_snippet_is_of_this_integrator(console: Console) -> None:
 
 async def test_key_is_shown_once(console: Console) -> None:
     """The key stands on one page, works, and is nowhere after it."""
-    answer = await console.post(f"{HERE}/keys", label="backend", life="365")
+    answer = await console.post(f"{HERE}/keys", **key_form())
 
     secret = shown_once(answer)
     await console.services.sessions.open("acme", secret)
@@ -128,9 +131,9 @@ async def test_key_is_shown_once(console: Console) -> None:
 
 async def test_key_page_sent_again_makes_no_second_key(console: Console) -> None:
     """Reloading the page that shows a key is refused by its label."""
-    await console.post(f"{HERE}/keys", label="backend", life="365")
+    await console.post(f"{HERE}/keys", **key_form())
 
-    answer = await console.post(f"{HERE}/keys", label="Backend", life="365")
+    answer = await console.post(f"{HERE}/keys", **key_form(label="Backend"))
 
     assert answer.status == 422
     assert answer.fault_of("label")
@@ -145,15 +148,83 @@ async def test_key_refused(
     console: Console, fields: dict[str, str], field: str
 ) -> None:
     """A key needs a label and a life of the list."""
-    answer = await console.post(f"{HERE}/keys", **fields)
+    answer = await console.post(f"{HERE}/keys", **key_form(**fields))
 
     assert answer.status == 422
     assert f'href="#f-{field}"' in answer.text
 
 
+async def test_key_may_do_what_is_checked(console: Console) -> None:
+    """From the networks that are typed; list, rotation and audit say so."""
+    form = {"label": "x", "life": "never", "scope-requests:read": "yes"}
+
+    made = await console.post(
+        f"{HERE}/keys",
+        **form,
+        **{"scope-people:write": "yes"},
+        networks=" 192.0.2.7\r\n2001:db8::/32, 10.0.0.0/8\r\n\r\n",
+    )
+
+    shown_once(made)
+    # What is to be tried opens a session, which this key may not.
+    assert "session/new" not in made.text
+    (key,) = await console.front.integrators.keys("acme")
+    assert key.scopes == (ApiKeyScope.REQUESTS_READ, ApiKeyScope.PEOPLE_WRITE)
+    assert key.networks == ("192.0.2.7/32", "2001:db8::/32", "10.0.0.0/8")
+    listed = await console.get(f"{HERE}/keys")
+    rotating = await console.get(f"{HERE}/keys/{key.id}/rotate")
+    for answer in (made, listed, rotating):
+        shown = answer.text.replace("<wbr>", "")
+        for text in ("Solicitudes: ver", "Personas: invitar", *key.networks):
+            assert text in shown
+        assert "Solicitudes: pedir" not in shown
+    assert "Solicitudes: ver" in (await console.get("/admin/audit")).text
+
+
+async def test_form_of_a_new_key_opens_sessions_from_anywhere(console: Console) -> None:
+    """That alone is checked; each scope has its box."""
+    text = (await console.get(f"{HERE}/keys")).text
+
+    boxes = re.findall(r'name="scope-([a-z]+:[a-z]+)" value="yes"( checked)?', text)
+    assert [name for name, _ in boxes] == [*ApiKeyScope]
+    assert [name for name, checked in boxes if checked] == ["sessions:write"]
+    assert re.search(r'<textarea id="f-networks"[^>]*>\s*</textarea>', text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "told"),
+    [
+        ({"scope-sessions:write": ""}, "scopes", "Elegí al menos un permiso."),
+        ({"networks": "10.0.0"}, "networks", "10.0.0 no es una dirección IP ni una"),
+        ({"networks": "<b>"}, "networks", "&lt;b&gt; no es una dirección IP"),
+        ({"networks": "10.0.0.1/8"}, "networks", "10.0.0.0/8 para toda la red"),
+        ({"networks": "10.0.0.1 " * 21}, "networks", "Hay 21 redes; una clave admite"),
+    ],
+)
+async def test_key_refused_by_what_it_may_do(
+    console: Console, fields: dict[str, str], field: str, told: str
+) -> None:
+    """The sentence stands at its field; what was checked and typed stays."""
+    fields = key_form(**{"scope-requests:read": "yes", **fields})
+    if field == "scopes":
+        del fields["scope-requests:read"]
+
+    answer = await console.post(f"{HERE}/keys", **fields)
+
+    assert answer.status == 422
+    assert told in answer.fault_of(field)
+    assert f'href="#f-{field}"' in answer.text
+    checked = re.findall(r'name="scope-([a-z:]+)" value="yes" checked', answer.text)
+    usual = ["requests:read", "sessions:write"]
+    assert checked == ([] if field == "scopes" else usual)
+    typed = fields.get("networks", "").strip()
+    assert f"{escape(typed)}</textarea>" in answer.text
+    assert await console.front.integrators.keys("acme") == []
+
+
 async def test_rotated_key_works_beside_its_successor(console: Console) -> None:
     """Both open sessions within the overlap; the old one then no longer."""
-    first = shown_once(await console.post(f"{HERE}/keys", label="b", life="never"))
+    first = shown_once(await console.post(f"{HERE}/keys", **key_form(life="never")))
     (old,) = await console.front.integrators.keys("acme")
 
     answer = await console.post(f"{HERE}/keys/{old.id}/rotate", overlap="3600")
@@ -195,7 +266,7 @@ async def test_key_is_rotated_once(console: Console) -> None:
 
 async def test_revocation_tells_what_ends(console: Console) -> None:
     """The page before counts the open sessions; after it they are over."""
-    secret = shown_once(await console.post(f"{HERE}/keys", label="b", life="never"))
+    secret = shown_once(await console.post(f"{HERE}/keys", **key_form(life="never")))
     (key,) = await console.front.integrators.keys("acme")
     for _ in range(2):
         await console.services.sessions.open("acme", secret)

@@ -19,6 +19,7 @@ from sqlalchemy import update
 from appliance.bootstrap import ServiceRegistry
 from appliance.core.database.tables import console_user
 from appliance.domain.ids import PersonId
+from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import VouchedBy
@@ -161,9 +162,18 @@ def build_town(appliance: Appliance) -> Town:
     async def integrators(front: ServiceRegistry) -> tuple[tuple[str, str], str]:
         services = front.integrators
         await services.create(ACTOR, code, "Estudio Contable Sur")
-        used = await services.create_key(ACTOR, code, "Backend de facturación", None)
+        used = await services.create_key(
+            ACTOR, code, "Backend de facturación", scopes=tuple(ApiKeyScope)
+        )
         until = front.clock.now() + timedelta(days=90)
-        old = await services.create_key(ACTOR, code, "Portal de clientes", until)
+        old = await services.create_key(
+            ACTOR,
+            code,
+            "Portal de clientes",
+            until,
+            scopes=(ApiKeyScope.REQUESTS_READ, ApiKeyScope.SESSIONS_WRITE),
+            networks=("192.0.2.0/24", "2001:db8:5678:9abc:def0:1234:5678:9abc"),
+        )
         await services.rotate_key(ACTOR, old.key.id, 86_400)
         gone = await services.create_key(ACTOR, code, "Prueba", None)
         await front.sessions.open(code, used.secret)

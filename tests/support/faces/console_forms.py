@@ -114,6 +114,11 @@ async def change_telephone(console: Console) -> Answer:
     return await proven(console, f"{here}/confirm", offer=offer)
 
 
+def key_form(**fields: str) -> dict[str, str]:
+    """The form of a key that opens sessions, as it is but for what is given."""
+    return {"label": "backend", "life": "365", "scope-sessions:write": "yes", **fields}
+
+
 async def key_id(console: Console, label: str = "backend") -> str:
     """A new key's id."""
     made = await console.front.integrators.create_key("operator", "acme", label)
