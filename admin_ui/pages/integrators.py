@@ -139,6 +139,21 @@ async def rename(code: str) -> Response:
     return go("integrators.summary", code=code, done="saved")
 
 
+@blueprint.get("/<code>/vouch")
+async def ask_vouch(code: str) -> Response:
+    """`GET /admin/integrators/{code}/vouch`: what its word would count for."""
+    view = await core().integrators.get(code)
+    return await page("integrator_vouch.html", view=view)
+
+
+@blueprint.post("/<code>/vouch")
+async def set_vouch(code: str) -> Response:
+    """`POST /admin/integrators/{code}/vouch`: whether it may vouch for people."""
+    allow = session.form().text("allow") == "yes"
+    await core().integrators.change(session.actor(), code, may_vouch=allow)
+    return go("integrators.summary", code=code, done="saved")
+
+
 @blueprint.get("/<code>/disable")
 async def ask_disable(code: str) -> Response:
     """`GET /admin/integrators/{code}/disable`: what it means."""

@@ -52,6 +52,14 @@ def register(commands: "_Subparsers[argparse.ArgumentParser]") -> None:
         "--default", action="store_true", help="that of the setting event_prefix"
     )
     handle(prefix, _set_prefix)
+    vouch = parts.add_parser(
+        "vouch", help="whether its backend may say who people are, and invite them"
+    )
+    vouch.add_argument("code")
+    choice = vouch.add_mutually_exclusive_group(required=True)
+    choice.add_argument("--allow", action="store_true")
+    choice.add_argument("--refuse", action="store_true")
+    handle(vouch, _set_vouch)
     listing = parts.add_parser("list", help="every integrator")
     handle(listing, _list)
     _register_keys(parts)
@@ -148,6 +156,12 @@ async def _set_profile(front: "ServiceRegistry", args: argparse.Namespace) -> in
     say(f"timestamp policy {view.timestamp_policy or inherited}")
     say(f"digest {view.digest or inherited}")
     say(f"tsa {', '.join(view.tsa) if view.tsa else inherited}")
+    return 0
+
+
+async def _set_vouch(front: "ServiceRegistry", args: argparse.Namespace) -> int:
+    view = await front.integrators.change(_ACTOR, args.code, may_vouch=args.allow)
+    say(f"{view.code} may vouch: {'yes' if view.may_vouch else 'no'}")
     return 0
 
 

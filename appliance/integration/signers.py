@@ -18,7 +18,6 @@ from appliance.people.person_store import PersonStore
 from appliance.people.vouch_store import Vouch, VouchStore
 from appliance.signing.signer_readiness import refusal_of
 
-
 _NAME: Final = "1 to 64 printable bytes, of which a letter"
 """Of a name that a certificate can have."""
 

@@ -8,8 +8,9 @@ import httpx
 import pytest
 
 from appliance.bootstrap import ServiceRegistry
+from appliance.identity.registration_officers import RegistrationOfficers
 from tests.support.appliance.appliance import Appliance
-from tests.support.appliance.backends import TestBackend, backend_of
+from tests.support.appliance.backends import TestBackend, backend_of, let_vouch
 
 SIGNERS = "/api/integration/signers"
 IDENTITY = {
@@ -17,16 +18,6 @@ IDENTITY = {
     "responsable": "Marta Gil, legajo 12",
     "cuando": "2026-05-20T14:00:00-03:00",
 }
-
-
-def let_vouch(backend: TestBackend) -> TestBackend:
-    """Give an integrator the right."""
-
-    async def change(front: ServiceRegistry) -> None:
-        await front.integrators.change("operator", backend.code, may_vouch=True)
-
-    backend.appliance.do(change)
-    return backend
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +78,8 @@ def test_who_can_sign_is_told_so(appliance: Appliance, backend: TestBackend) -> 
     }
 
     async def disable(front: ServiceRegistry) -> None:
-        await front.people.disable("operator", person.id)
+        officers = RegistrationOfficers(front.core.store, front.clock)
+        await officers.disable("operator", person.id)
 
     appliance.do(disable)
     told = backend.client.get(f"{SIGNERS}/{person.cuil}").json()
@@ -97,7 +89,7 @@ def test_who_can_sign_is_told_so(appliance: Appliance, backend: TestBackend) -> 
 def test_link_is_for_who_invited_alone(
     appliance: Appliance, backend: TestBackend
 ) -> None:
-    """Another integrator learns the state and gets no link, whatever it says of them."""
+    """Another integrator learns the state and gets no link, whatever it says."""
     cuil = appliance.next_cuil()
     first = answered(backend, cuil).json()
     with backend_of(appliance) as made:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.appliance.appliance import Appliance
-from tests.support.appliance.backends import backend_of
+from tests.support.appliance.backends import backend_of, let_vouch
 from tests.support.appliance.manual import run_block
 from tests.support.documents import pdfs
 from tests.support.processes.operator_shell import OperatorShell
@@ -22,6 +22,7 @@ def test_a_request_from_asking_to_cancelling(
     shell = OperatorShell.of(appliance, tmp_path)
     (shell.folder / "contrato.pdf").write_bytes(pdf)
     with backend_of(appliance) as backend:
+        let_vouch(backend)
         shell.variables["API_KEY"] = backend.key.secret
         run_block(
             "integration.md",
@@ -34,7 +35,12 @@ def test_a_request_from_asking_to_cancelling(
         made = json.loads(
             run_block("integration.md", "Ask for signatures", 0, shell.run)
         )
-        shell.run(f"PROCESO={made['procesoId']}")
+        shell.run(f"PROCESO={made['procesoId']} NUEVO={appliance.next_cuil()}")
+        opened = json.loads(
+            run_block("integration.md", "A session for one request", 0, shell.run)
+        )
+        can_sign = json.loads(run_block("integration.md", "Signers", 0, shell.run))
+        invited = json.loads(run_block("integration.md", "Signers", 1, shell.run))
         (found,) = json.loads(run_block("integration.md", "List", 0, shell.run))
         changed = json.loads(run_block("integration.md", "Change", 0, shell.run))
         with appliance.client(person) as client:
@@ -55,6 +61,9 @@ def test_a_request_from_asking_to_cancelling(
         shell.run(f"PROCESO={again['procesoId']}")
         ended = json.loads(run_block("integration.md", "Cancel", 0, shell.run))
 
+    assert opened["solicitudId"] == made["firmantes"][0]["solicitudId"]
+    assert can_sign["puedeFirmar"] is True
+    assert invited["estado"] == "invitada"
     assert found["procesoId"] == made["procesoId"]
     assert changed["mensaje"] == "Vence el viernes"
     assert told["estado"] == "firmada"

@@ -82,6 +82,7 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
         "requests.create": console.upload("/admin/requests", PDF, "a.pdf", **file),
         "integrators.set_prefix": console.post(f"{HERE}/prefix", event_prefix="acme"),
         "integrators.rename": console.post(f"{HERE}/name", name="ACME"),
+        "integrators.set_vouch": console.post(f"{HERE}/vouch", allow="yes"),
         "integrators.disable": console.post(f"{HERE}/disable"),
         "integrators.enable": console.post(f"{HERE}/enable"),
         "requests.cancel": console.post("/admin/requests/1/cancel"),

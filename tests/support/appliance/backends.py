@@ -1,5 +1,6 @@
 """An integrator's backend in tests: its key, and calls with it."""
 
+import json
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +36,9 @@ class TestBackend:
                 "file": ("contrato.pdf", pdf, "application/pdf"),
                 "options": (
                     None,
-                    _json({"firmantes": [{"cuil": p.cuil} for p in people], **fields}),
+                    json.dumps(
+                        {"firmantes": [{"cuil": p.cuil} for p in people], **fields}
+                    ),
                     "application/json",
                 ),
             },
@@ -56,12 +59,6 @@ class TestBackend:
         return told
 
 
-def _json(value: object) -> bytes:
-    import json  # noqa: PLC0415 (one use)
-
-    return json.dumps(value).encode()
-
-
 @contextmanager
 def backend_of(
     appliance: Appliance, *scopes: ApiKeyScope, code: str | None = None
@@ -79,18 +76,9 @@ def backend_of(
     async def make(front: ServiceRegistry) -> NewKey:
         if code is None:
             await front.integrators.create("operator", name, f"Integrador {name}")
-        made = await front.integrators.create_key("operator", name, "backend")
-        from sqlalchemy import update
-
-        from appliance.core.database.tables import api_key
-
-        async with front.core.store.write() as t:
-            await t.connection.execute(
-                update(api_key)
-                .where(api_key.c.id == made.key.id)
-                .values(scopes=[str(x.value) for x in wanted])
-            )
-        return made
+        return await front.integrators.create_key(
+            "operator", name, "backend", scopes=wanted
+        )
 
     key = appliance.do(make)
     with httpx.Client(
@@ -99,3 +87,13 @@ def backend_of(
         timeout=60,
     ) as client:
         yield TestBackend(appliance, name, key, client)
+
+
+def let_vouch(backend: TestBackend) -> TestBackend:
+    """Give an integrator the right."""
+
+    async def change(front: ServiceRegistry) -> None:
+        await front.integrators.change("operator", backend.code, may_vouch=True)
+
+    backend.appliance.do(change)
+    return backend
