@@ -158,7 +158,7 @@ async def test_undeclared_table_is_nobodys(
         (Role.API, "ALTER TABLE person ADD COLUMN x int"),
         (Role.API, "CREATE TABLE mine (id int)"),
         (Role.API, "CREATE TEMPORARY TABLE mine (id int)"),
-        (Role.API, "INSERT INTO person (id) VALUES ('x')"),
+        (Role.API, "UPDATE person SET cuil = 'x'"),
         (Role.API, "SELECT phc FROM console_user"),
         (Role.API, "SELECT * FROM audit_event"),
         (Role.EMBED, "SELECT phc FROM revocation_pin"),
