@@ -321,10 +321,14 @@ SCOPES: Final[dict[ApiKeyScope, tuple[str, str, str]]] = {
     ),
     ApiKeyScope.PEOPLE_READ: (
         N_("People"),
-        N_("See people and whether they have enrolled"),
+        N_("See whether somebody can sign"),
         N_("People: see"),
     ),
-    ApiKeyScope.PEOPLE_WRITE: (N_("People"), N_("Invite people"), N_("People: invite")),
+    ApiKeyScope.PEOPLE_WRITE: (
+        N_("People"),
+        N_("Vouch for people and invite them"),
+        N_("People: invite"),
+    ),
     ApiKeyScope.SESSIONS_WRITE: (
         N_("Sessions"),
         N_("Open sessions of the signing frame"),

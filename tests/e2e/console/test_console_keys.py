@@ -65,7 +65,7 @@ async def test_permissions_are_chosen_by_keyboard(
     networks = page.get_by_label("Direcciones desde las que se puede usar")
     for label in (
         "Subir documentos, pedir firmas y cancelar solicitudes",
-        "Ver a las personas y si ya se dieron de alta",
+        "Ver si alguien puede firmar",
         "Abrir sesiones del iframe de firma",
     ):
         await press_on(page, page.get_by_label(label, exact=True), "Space")
