@@ -15,6 +15,7 @@ from tests.support.faces.api_caller import code
 from tests.support.faces.api_services import ApiServices
 
 BASE = "/api/integration/"
+NEW = ("POST", f"{BASE}session/new")
 BROWSER = {"Origin": "https://app.example", "Sec-Fetch-Site": "same-origin"}
 
 
@@ -78,13 +79,15 @@ async def backend(api_services: ApiServices) -> Backend:
 
 
 async def test_key_that_a_browser_sends_is_flagged_everywhere(backend: Backend) -> None:
-    """As X-Api-Key or as a bearer, wherever it may be one; and nothing is done."""
+    """As X-Api-Key, and as a bearer wherever it may be one."""
     routes = backend.routes()
-    assert ("POST", f"{BASE}session/new") in routes
+    assert NEW in routes
 
-    for route in routes:
+    ways = [(route, "X-Api-Key", "") for route in routes]
+    ways += [(route, "Authorization", "Bearer ") for route in routes if route != NEW]
+    for route, header, before in ways:
         secret = await backend.key()
-        answer = await backend.call(route, {"X-Api-Key": secret, **BROWSER})
+        answer = await backend.call(route, {header: before + secret, **BROWSER})
 
         assert (await code(answer, 403))["code"] == "API_KEY_IN_BROWSER", route
         assert await backend.flagged(secret) == "browser", route
