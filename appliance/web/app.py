@@ -9,7 +9,7 @@ is authenticated, logged, hardened and strict without doing anything for it.
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
 from quart import Quart, Response, g, request
+from quart.globals import request_ctx
 from quart.typing import ResponseReturnValue
 from structlog.contextvars import bind_contextvars
 from werkzeug.exceptions import MethodNotAllowed
@@ -194,7 +195,8 @@ def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
         if request.routing_exception is not None:
             return None
         if request.method == "OPTIONS" and request.url_rule is not None:
-            return cors.options(request.url_rule.methods or ())
+            # An address may have a rule for each of its methods.
+            return cors.options(_methods_here())
         return await face.admit(
             auth.is_public(app.view_functions.get(request.endpoint or ""))
         )
@@ -227,6 +229,12 @@ def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
     app.register_error_handler(Exception, refuse)
     app.after_request(finish)
     app.teardown_request(end)
+
+
+def _methods_here() -> Collection[str]:
+    """What the present address answers."""
+    adapter = request_ctx.url_adapter
+    return () if adapter is None else list(adapter.allowed_methods())
 
 
 def _check_headers() -> None:

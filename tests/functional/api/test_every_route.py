@@ -57,10 +57,11 @@ def routes(appliance: Appliance) -> list[Route]:
     """Every address of the URL map with its methods, numbers filled in."""
 
     async def walk(front: ServiceRegistry) -> list[Route]:
-        return [
-            (re.sub(r"<[^>]+>", "7", rule.rule), frozenset(rule.methods or ()))
-            for rule in create_api(front).url_map.iter_rules()
-        ]
+        found: dict[str, set[str]] = {}
+        for rule in create_api(front).url_map.iter_rules():
+            path = re.sub(r"<[^>]+>", "7", rule.rule)
+            found.setdefault(path, set()).update(rule.methods or ())
+        return [(path, frozenset(methods)) for path, methods in found.items()]
 
     return appliance.do(walk)
 
