@@ -54,6 +54,7 @@ _TRACES: Final = ("trace", "exception", "exc_info", "stack", "stack_info")
 # A request's event; see `appliance.web.request_log.FIELDS`.
 _OF_REQUESTS: Final = (
     *("method", "route", "bytes", "integrator", "session", "person", "solicitudId"),
+    *("proceso", "documentoId"),
     *("lote", "firmadas", "fallidas", "pageError", "pageReference"),
 )
 FIELDS: Final = frozenset(

@@ -29,6 +29,7 @@ FIELDS: Final = frozenset(
         "user",
         "solicitudId",
         "proceso",
+        "documentoId",
         "lote",
         "firmadas",
         "fallidas",
