@@ -79,6 +79,8 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.DOCUMENT_KEY_CREATED: N_("Integrator's document key created"),
     EventKind.DOCUMENT_KEY_DESTROYED: N_("Integrator's document key destroyed"),
     EventKind.DOCUMENT_REMOVED: N_("Unused document removed"),
+    EventKind.DOCUMENT_UPLOADED: N_("Document uploaded by the integrator's backend"),
+    EventKind.DOCUMENT_UPLOAD_REMOVED: N_("Uploaded document removed"),
     EventKind.REQUEST_CREATED: N_("Request created"),
     EventKind.REQUEST_TURN: N_("Signer's turn"),
     EventKind.REQUEST_VIEWED: N_("Document seen by the signer"),
@@ -219,6 +221,7 @@ FACTS: Final = {
     "timestampPolicy": N_("while there is no timestamp"),
     "tsa": N_("timestamping authority"),
     "layer": N_("where it failed"),
+    "upload": N_("upload"),
 }
 """Words for members of an event's detail; others are shown as they are."""
 

@@ -63,6 +63,7 @@ from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.requests.intake import Intake
+from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
 from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
@@ -81,6 +82,7 @@ class ServiceRegistry:
     lookup: LookupIndex
     requests: Requests
     intake: Intake
+    uploads: UploadedDocuments
     people: People
     signing: Signing
     batch_signing: BatchSigning
@@ -194,6 +196,9 @@ async def open_front(
             lookup=lookup,
             requests=requests,
             intake=intake,
+            uploads=UploadedDocuments(
+                store, core.documents, intake, clock, settings.documents
+            ),
             people=People(
                 store,
                 sealer,

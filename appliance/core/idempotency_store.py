@@ -30,13 +30,19 @@ class IdempotencyStore(Store):
         Raises:
             ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
         """
+        if await self.bind(scope, key, fingerprint, at) != fingerprint:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+
+    async def bind(
+        self, scope: str, key: str, fingerprint: str, at: datetime
+    ) -> str | None:
+        """Bind a key, unless it is bound; the fingerprint that it stands for."""
         await self._connection.execute(
             insert_into(self._connection, idempotency)
             .values(scope=scope, key=key, fingerprint=fingerprint, created=at)
             .on_conflict_do_nothing()
         )
-        if await self.remembered(scope, key) != fingerprint:
-            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+        return await self.remembered(scope, key)
 
     async def rebind(
         self, scope: str, key: str, fingerprint: str, at: datetime

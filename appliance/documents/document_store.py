@@ -60,9 +60,10 @@ REPAIR: Final = (
     document_repair.c.damage,
 )
 """What `repair_of` reads, of a document outer-joined to its repair."""
-_DOCUMENTS: Final[Select[Any]] = select(document, *REPAIR).outerjoin(
+DOCUMENTS: Final[Select[Any]] = select(document, *REPAIR).outerjoin(
     document_repair, document_repair.c.document == document.c.id
 )
+"""Documents, each with the repair that it comes from."""
 _SIGNED: Final[Select[Any]] = select(signed_document, signature_request.c.name).join(
     signature_request, signature_request.c.id == signed_document.c.request
 )
@@ -108,18 +109,28 @@ class DocumentStore(Store):
             )
         return kept
 
+    async def renew(self, wanted: DocumentId, at: datetime) -> bool:
+        """Have a document count as new, so that it is not removed before it is used.
+
+        Until the transaction ends nobody else removes it; False: somebody has.
+        """
+        result = await self._connection.execute(
+            update(document).where(document.c.id == wanted).values(created=at)
+        )
+        return result.rowcount == 1
+
     async def get(self, wanted: DocumentId) -> StoredDocument | None:
         """A document by id."""
-        query = _DOCUMENTS.where(document.c.id == wanted)
+        query = DOCUMENTS.where(document.c.id == wanted)
         row = (await self._connection.execute(query)).one_or_none()
-        return None if row is None else _stored(row)
+        return None if row is None else stored_document(row)
 
     async def repaired(
         self, owner: IntegratorId, original_sha256: str
     ) -> StoredDocument | None:
         """The first repaired copy that was made of a damaged file."""
         query = (
-            _DOCUMENTS.where(
+            DOCUMENTS.where(
                 document_repair.c.integrator == owner,
                 document_repair.c.sha256 == original_sha256,
             )
@@ -127,7 +138,7 @@ class DocumentStore(Store):
             .limit(1)
         )
         row = (await self._connection.execute(query)).one_or_none()
-        return None if row is None else _stored(row)
+        return None if row is None else stored_document(row)
 
     async def publish(
         self, views: Collection[SignedDocumentView], at: datetime
@@ -320,7 +331,12 @@ def _signed_view(row: Row[Any]) -> SignedDocumentView:
     )
 
 
-def _stored(row: Row[Any]) -> StoredDocument:
+def stored_document(row: Row[Any]) -> StoredDocument:
+    """A document of a row of `DOCUMENTS`.
+
+    Args:
+        row: with more columns, if need be.
+    """
     return StoredDocument(
         DocumentId(row.id),
         IntegratorId(row.integrator),

@@ -3,8 +3,9 @@
 What a session of the frame brought and did not sign is removed within minutes when
 it was replaced, else an hour after the session's end. Whatever else came in and nothing
 refers to (a call ended between file and record) is removed after some days; so is what
-a killed writer left. What comes in again meanwhile counts as new: its row and its
-file say when that was, and both are looked at once more when they are removed.
+a killed writer left. What an integrator's backend uploaded is kept while it can be
+named. What comes in again meanwhile counts as new: its row and its file say when that
+was, and both are looked at once more when they are removed.
 """
 
 from datetime import datetime, timedelta
@@ -14,6 +15,7 @@ import structlog
 
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentStore
+from appliance.documents.uploaded_document_store import UploadedDocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import IntegratorId
@@ -63,6 +65,7 @@ class GarbageCollection:
         now = self._clock.now()
         left = await self._documents.clear(now - _LEFT_BEHIND)
         before = now - self._kept
+        await self._forget_uploads(now)
         await self._forget(before)
         unused = 0
         async for integrator, names in self._documents.older(before):
@@ -96,6 +99,23 @@ class GarbageCollection:
                 removed += await self._remove(integrator, names, before)
             if len(idle) < _BATCH:
                 return removed
+
+    async def _forget_uploads(self, now: datetime) -> None:
+        """Remove the rows of uploads whose time is over."""
+        while True:
+            async with self._store.write() as transaction:
+                over = await UploadedDocumentStore(transaction).remove_over(now, _BATCH)
+                for each in over:
+                    transaction.audit.add(
+                        AuditEvent(
+                            EventKind.DOCUMENT_UPLOAD_REMOVED,
+                            "system",
+                            integrator=each.document.integrator,
+                            detail=each.facts(),
+                        )
+                    )
+            if len(over) < _BATCH:
+                return
 
     async def _forget(self, before: datetime) -> None:
         """Forget rows first: a file is removed only when no row names it."""

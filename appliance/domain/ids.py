@@ -14,6 +14,8 @@ RequestId = NewType("RequestId", int)
 ActivationId = NewType("ActivationId", str)
 BatchId = NewType("BatchId", str)
 TaskId = NewType("TaskId", str)
+UploadId = NewType("UploadId", str)
+"""`documentoId`: of what an integrator's backend uploaded."""
 
 MAX_REQUEST_ID = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly (RFC 8259, 6)."""

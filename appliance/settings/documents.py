@@ -59,6 +59,9 @@ class DocumentSettings(Section):
     it as large as all the documents that are signed at a time; 0: none."""
     unused_days: int = Field(default=7, ge=1, le=3650)
     """Days after which a document that nothing refers to is removed."""
+    upload_days: int = Field(default=30, ge=1, le=365)
+    """Days that a document which an integrator's backend uploaded can be named in
+    requests and sessions; what was made of it by then stays."""
     pictures_bytes: int = Field(default=33_554_432, ge=0, le=1_073_741_824)
     """Memory of each `embed` process for pictures of pages, in bytes. They are kept
     in memory alone, as nothing of a document lies on a disk unencrypted."""
@@ -69,7 +72,8 @@ class DocumentSettings(Section):
     `limit_bytes` always passes. What it replaced goes within minutes."""
     integrator_bytes: int = Field(default=5_368_709_120, ge=1024, le=1_099_511_627_776)
     """Bytes that all sessions of one integrator's frame may have brought at a time
-    and nobody has been asked to sign. They go at the sessions' ends."""
+    and nobody has been asked to sign. They go at the sessions' ends. As many may its
+    backend have uploaded that nobody has been asked to sign."""
     intake_room_bytes: int = Field(default=536_870_912, ge=0, le=1_099_511_627_776)
     """Room on the documents' disk, in bytes, that documents which come in leave: with
     less of it they are refused (`STORAGE_FULL`), and what came in before is signed."""

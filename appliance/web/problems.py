@@ -108,6 +108,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.REFERENCE_IN_USE: Answer(_S.CONFLICT, _FIX),
     ErrorCode.SOLICITUD_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
     ErrorCode.LOTE_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
+    ErrorCode.DOCUMENT_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
     ErrorCode.ALREADY_SIGNED: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.IN_PROGRESS: Answer(_S.CONFLICT, _RETRY, 2),
     ErrorCode.STILL_SIGNING: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 2),

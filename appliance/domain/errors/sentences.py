@@ -113,6 +113,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.SOLICITUD_NOT_FOUND: "There is no such signature request.",
     ErrorCode.LOTE_NOT_FOUND: "There is no such batch, or it is too old.",
+    ErrorCode.DOCUMENT_NOT_FOUND: (
+        "There is no such document: its id is wrong, it was deleted, or its time is "
+        "over."
+    ),
     ErrorCode.ALREADY_SIGNED: "It is already signed with other parameters.",
     ErrorCode.IN_PROGRESS: (
         "Another signature or change is in progress; try again in a moment."

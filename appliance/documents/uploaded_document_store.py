@@ -1,0 +1,119 @@
+"""What integrators' backends have uploaded, in SQL."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Row, Select, delete, exists, func, insert, not_, select, tuple_
+
+from appliance.core.database.tables import (
+    document,
+    signature_request,
+    uploaded_document,
+)
+from appliance.core.unit_of_work import Store
+from appliance.documents.document_store import DOCUMENTS, stored_document
+from appliance.domain.ids import IntegratorId, UploadId
+from appliance.domain.requests.uploads import UploadedDocument
+
+_C: Final = uploaded_document.c
+_UPLOADS: Final[Select[Any]] = DOCUMENTS.add_columns(
+    _C.id.label("upload"),
+    _C.name,
+    _C.created.label("uploaded"),
+    _C.until,
+).join(uploaded_document, _C.document == document.c.id)
+
+
+class UploadedDocumentStore(Store):
+    """Documents under the ids that integrators know."""
+
+    async def add(self, new: UploadedDocument, api_key: str) -> None:
+        """Record one.
+
+        Args:
+            new: it; its document is recorded.
+            api_key: id of the key that it came with.
+        """
+        await self._connection.execute(
+            insert(uploaded_document).values(
+                id=new.id,
+                integrator=new.document.integrator,
+                document=new.document.id,
+                name=new.name,
+                api_key=api_key,
+                created=new.created,
+                until=new.until,
+            )
+        )
+
+    async def get(
+        self, integrator: IntegratorId, wanted: UploadId
+    ) -> UploadedDocument | None:
+        """One of an integrator's, whether its time is over or not."""
+        query = _UPLOADS.where(_C.id == wanted, _C.integrator == integrator)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _uploaded(row)
+
+    async def page(
+        self,
+        integrator: IntegratorId,
+        now: datetime,
+        before: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[UploadedDocument]:
+        """Those of an integrator's whose time is not over, newest first.
+
+        Args:
+            integrator: whose.
+            now: the time.
+            before: time and id of the one that the page begins after; None: the first.
+            limit: how many.
+        """
+        query = _UPLOADS.where(_C.integrator == integrator, _C.until > now)
+        if before is not None:
+            query = query.where(tuple_(_C.created, _C.id) < before)
+        query = query.order_by(_C.created.desc(), _C.id.desc()).limit(limit)
+        return [_uploaded(row) for row in await self._connection.execute(query)]
+
+    async def remove(self, integrator: IntegratorId, wanted: UploadId) -> bool:
+        """Remove one; False where it is gone. The document itself stays."""
+        result = await self._connection.execute(
+            delete(uploaded_document).where(
+                _C.id == wanted, _C.integrator == integrator
+            )
+        )
+        return result.rowcount == 1
+
+    async def remove_over(
+        self, now: datetime, limit: int
+    ) -> Sequence[UploadedDocument]:
+        """Remove some whose time is over, and give them: each to one caller alone."""
+        query = _UPLOADS.where(_C.until <= now).order_by(_C.until).limit(limit)
+        over = [_uploaded(row) for row in await self._connection.execute(query)]
+        return [each for each in over if await self._remove_one(each)]
+
+    async def _remove_one(self, each: UploadedDocument) -> bool:
+        return await self.remove(each.document.integrator, each.id)
+
+    async def waiting_bytes(self, integrator: IntegratorId, but: str) -> int:
+        """Sizes of what nobody is asked to sign, each document once, in bytes.
+
+        Args:
+            integrator: whose.
+            but: SHA-256 (hex) of a document that is not counted.
+        """
+        query = select(func.coalesce(func.sum(document.c.size_bytes), 0)).where(
+            document.c.integrator == integrator,
+            document.c.sha256 != but,
+            exists().where(_C.document == document.c.id),
+            not_(exists().where(signature_request.c.document == document.c.id)),
+        )
+        # PostgreSQL's sum of whole numbers is a decimal.
+        return int((await self._connection.execute(query)).scalar_one())
+
+
+def _uploaded(row: Row[Any]) -> UploadedDocument:
+    return UploadedDocument(
+        UploadId(row.upload), stored_document(row), row.name, row.uploaded, row.until
+    )

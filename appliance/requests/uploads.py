@@ -1,0 +1,265 @@
+"""Documents that an integrator's backend uploads once, and names later.
+
+What can be named is a row of its own over a document of the store: it goes when its
+integrator deletes it or its time is over, and the document goes with everything else
+that nothing refers to. A request that was made of it keeps the document.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from appliance.core.idempotency_store import IdempotencyStore
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentStore
+from appliance.documents.uploaded_document_store import UploadedDocumentStore
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId, UploadId, new_id
+from appliance.domain.ports import BlobStore, DocumentStream
+from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.uploads import UploadedDocument, UploadOrder, upload_id
+from appliance.domain.vocab import EventKind
+from appliance.requests.intake import Intake, check_file_name
+from appliance.settings import DocumentSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """What an upload came to."""
+
+    upload: UploadedDocument
+    is_repeated: bool
+    """It was there by the same idempotency key."""
+
+
+class UploadedDocuments:
+    """The use cases of documents that backends upload.
+
+    Args:
+        store: the record.
+        documents: the files.
+        intake: examines and keeps them.
+        clock: the time.
+        settings: how many, how large, and for how long.
+    """
+
+    def __init__(
+        self,
+        store: Database,
+        documents: BlobStore,
+        intake: Intake,
+        clock: Clock,
+        settings: DocumentSettings,
+    ) -> None:
+        self._store = store
+        self._documents = documents
+        self._intake = intake
+        self._clock = clock
+        self._kept = timedelta(days=settings.upload_days)
+        self._most = max(settings.integrator_bytes, settings.limit_bytes)
+
+    async def take(self, order: UploadOrder, pdf: bytes) -> Uploaded:
+        """Examine a document and keep it under an id.
+
+        Args:
+            order: whose it is, and how it is called.
+            pdf: its bytes.
+
+        Raises:
+            DocumentRefusedError: it cannot be signed.
+            ApplianceError: `FILENAME`, `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
+                `DOCUMENT_QUOTA`, `OVERLOADED`, `SANDBOX_UNAVAILABLE`,
+                `STORAGE_FULL`, `STORE_UNAVAILABLE`; `IDEMKEY_CONFLICT` where the
+                idempotency key stands for another file, `DOCUMENT_NOT_FOUND` where
+                what it stands for is gone.
+        """
+        name = check_file_name(order.name)
+        # A large one would hold up everybody else.
+        sha256 = (await asyncio.to_thread(hashlib.sha256, pdf)).hexdigest()
+        async with self._store.read() as transaction:
+            earlier = await self._earlier(transaction, order, name, sha256)
+            if earlier is not None:
+                return Uploaded(earlier, is_repeated=True)
+            await self._demand_room(transaction, order.integrator, sha256, len(pdf))
+        kept = await self._intake.keep(order.integrator, pdf)
+        return await self._record(order, name, sha256, kept)
+
+    async def _demand_room(
+        self, transaction: Transaction, integrator: IntegratorId, sha256: str, size: int
+    ) -> None:
+        """Refuse a document that is too much with what waits already.
+
+        Nothing is locked: as many uploads as run at once may pass it by their size.
+
+        Raises:
+            ApplianceError: `DOCUMENT_QUOTA`.
+        """
+        uploads = UploadedDocumentStore(transaction)
+        if await uploads.waiting_bytes(integrator, sha256) + size > self._most:
+            raise ApplianceError(ErrorCode.DOCUMENT_QUOTA)
+
+    async def _record(
+        self, order: UploadOrder, name: str, sha256: str, kept: StoredDocument
+    ) -> Uploaded:
+        now = self._clock.now()
+        ident = UploadId(new_id())
+        async with self._store.write() as transaction:
+            if order.idempotency_key is not None:
+                # Whoever comes second waits here until the first one is recorded.
+                stands = await IdempotencyStore(transaction).bind(
+                    _scope(order.integrator), order.idempotency_key, ident, now
+                )
+                if stands != ident:
+                    there = await self._same(
+                        transaction, order.integrator, stands or "", name, sha256
+                    )
+                    return Uploaded(there, is_repeated=True)
+            document = await DocumentStore(transaction).add(kept, now)
+            new = UploadedDocument(ident, document, name, now, now + self._kept)
+            await UploadedDocumentStore(transaction).add(new, order.api_key)
+            transaction.audit.add(
+                AuditEvent(
+                    EventKind.DOCUMENT_UPLOADED,
+                    order.actor,
+                    integrator=order.integrator,
+                    detail={**document.facts(), **new.facts()},
+                )
+            )
+        return Uploaded(new, is_repeated=False)
+
+    async def _earlier(
+        self, transaction: Transaction, order: UploadOrder, name: str, sha256: str
+    ) -> UploadedDocument | None:
+        """What the idempotency key of an upload stands for already.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`, `DOCUMENT_NOT_FOUND`.
+        """
+        if order.idempotency_key is None:
+            return None
+        stands = await IdempotencyStore(transaction).remembered(
+            _scope(order.integrator), order.idempotency_key
+        )
+        if stands is None:
+            return None
+        return await self._same(transaction, order.integrator, stands, name, sha256)
+
+    async def _same(
+        self,
+        transaction: Transaction,
+        integrator: IntegratorId,
+        stands: str,
+        name: str,
+        sha256: str,
+    ) -> UploadedDocument:
+        """What an idempotency key stands for, which must be this file.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`, `DOCUMENT_NOT_FOUND`.
+        """
+        found = await self._alive(transaction, integrator, stands)
+        if not found.is_of(name, sha256):
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+        return found
+
+    async def get(
+        self, integrator: IntegratorId, documento_id: str
+    ) -> UploadedDocument:
+        """One of an integrator's.
+
+        Raises:
+            ApplianceError: `DOCUMENT_NOT_FOUND`: unknown, another integrator's,
+                deleted, or its time is over.
+        """
+        async with self._store.read() as transaction:
+            return await self._alive(transaction, integrator, documento_id)
+
+    async def content(
+        self, integrator: IntegratorId, documento_id: str
+    ) -> tuple[UploadedDocument, DocumentStream]:
+        """The same, and its bytes; of a damaged file those of the repaired copy.
+
+        Raises:
+            ApplianceError: `DOCUMENT_NOT_FOUND`, `STORE_UNAVAILABLE`.
+        """
+        found = await self.get(integrator, documento_id)
+        return found, await self._documents.stream(integrator, found.document.sha256)
+
+    async def page(
+        self,
+        integrator: IntegratorId,
+        before: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[UploadedDocument]:
+        """Those of an integrator's, newest first.
+
+        Args:
+            integrator: whose.
+            before: time and id of the one that the page begins after; None: the first.
+            limit: how many.
+        """
+        async with self._store.read() as transaction:
+            return await UploadedDocumentStore(transaction).page(
+                integrator, self._clock.now(), before, limit
+            )
+
+    async def remove(
+        self, integrator: IntegratorId, actor: str, documento_id: str
+    ) -> None:
+        """Have one be named no more; requests that were made of it stay.
+
+        Raises:
+            ApplianceError: `DOCUMENT_NOT_FOUND`.
+        """
+        async with self._store.write() as transaction:
+            found = await self._alive(transaction, integrator, documento_id)
+            if not await UploadedDocumentStore(transaction).remove(
+                integrator, found.id
+            ):
+                raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND)
+            transaction.audit.add(
+                AuditEvent(
+                    EventKind.DOCUMENT_UPLOAD_REMOVED,
+                    actor,
+                    integrator=integrator,
+                    detail=found.facts(),
+                )
+            )
+
+    async def of(
+        self, transaction: Transaction, integrator: IntegratorId, documento_id: str
+    ) -> UploadedDocument:
+        """One that something is made of: its document is there when the caller ends.
+
+        Args:
+            transaction: the caller's, which writes what refers to the document.
+            integrator: whose.
+            documento_id: as the caller was given it, any text.
+
+        Raises:
+            ApplianceError: `DOCUMENT_NOT_FOUND`, as `get`.
+        """
+        found = await self._alive(transaction, integrator, documento_id)
+        # Somebody may have deleted it by now, and its document with it.
+        now = self._clock.now()
+        if not await DocumentStore(transaction).renew(found.document.id, now):
+            raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND)
+        return found
+
+    async def _alive(
+        self, transaction: Transaction, integrator: IntegratorId, documento_id: str
+    ) -> UploadedDocument:
+        found = await UploadedDocumentStore(transaction).get(
+            integrator, upload_id(documento_id)
+        )
+        if found is None or found.until <= self._clock.now():
+            raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND)
+        return found
+
+
+def _scope(integrator: IntegratorId) -> str:
+    return f"integration-upload:{integrator}"

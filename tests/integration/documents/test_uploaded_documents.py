@@ -1,0 +1,340 @@
+"""What backends upload: kept for its time, named, counted; on both databases."""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Awaitable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from appliance.documents.garbage_collection import GarbageCollection
+from appliance.documents.local.blob_store import LocalBlobStore
+from appliance.domain.documents import Inspection
+from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.identity import Integrator
+from appliance.domain.ids import IntegratorId, new_id
+from appliance.domain.integrators.integrators import KeyView
+from appliance.domain.requests.new_request import NewRequest
+from appliance.domain.requests.uploads import UploadOrder
+from appliance.domain.vocab import EventKind
+from appliance.integrators.integrator_store import IntegratorStore
+from appliance.people.person_store import PersonStore
+from appliance.requests.intake import Intake
+from appliance.requests.request_store import RequestStore
+from appliance.requests.uploads import Uploaded, UploadedDocuments
+from appliance.settings import DocumentSettings
+from tests.support.factories.core import CoreFixture
+from tests.support.factories.fake_sandbox import DAMAGED_PDF, FakeInspector
+from tests.support.factories.fakes import FixedDocumentKeys
+
+DAY = 86_400
+KIB = 1_024
+KEY = "abcdefghijkl"
+OTHER = IntegratorId("0197d3c0-0000-7000-8000-000000000001")
+
+
+class AwayInspector(FakeInspector):
+    """A sandbox that is away."""
+
+    async def inspect(self, pdf: bytes) -> Inspection:
+        """It is away."""
+        del pdf
+        raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
+
+
+class Uploads:
+    """The use case over a record, and what tests ask of it."""
+
+    def __init__(self, core: CoreFixture, mine: IntegratorId) -> None:
+        self.core, self.mine = core, mine
+        self.files = LocalBlobStore(core.settings.documents_dir, FixedDocumentKeys())
+        self.service = self.with_(DocumentSettings())
+
+    def with_(
+        self, settings: DocumentSettings, inspector: FakeInspector | None = None
+    ) -> UploadedDocuments:
+        """The service by other settings, or with another sandbox."""
+        core = self.core
+        sandbox = inspector or FakeInspector(pages=2)
+        intake = Intake(core.store, self.files, sandbox, core.clock, settings)
+        return UploadedDocuments(core.store, self.files, intake, core.clock, settings)
+
+    def order(self, **changes: Any) -> UploadOrder:
+        """What a backend asks for."""
+        usual = UploadOrder(self.mine, KEY, f"integrator:{self.mine}", "año.pdf")
+        return replace(usual, **changes)
+
+    async def take(self, pdf: bytes, **changes: Any) -> Uploaded:
+        """Have a document be uploaded."""
+        return await self.service.take(self.order(**changes), pdf)
+
+    async def sweep(self) -> int:
+        """Do the chore; the files are as old as the record's time says."""
+        at = self.core.now.timestamp() - 2 * DAY
+        for path in self.core.settings.documents_dir.rglob("*.pdf"):
+            os.utime(path, (at, at))
+        settings = DocumentSettings(unused_days=1)
+        return await GarbageCollection(
+            self.core.store, self.files, self.core.clock, settings
+        ).run()
+
+    def kept(self) -> set[str]:
+        """SHA-256 of every file that is there."""
+        folder = self.core.settings.documents_dir
+        return {path.stem for path in folder.rglob("*.pdf")}
+
+    async def ids(self, integrator: IntegratorId | None = None) -> list[str]:
+        """Ids of what can be named, newest first."""
+        page = await self.service.page(integrator or self.mine, None, 100)
+        return [each.id for each in page]
+
+    async def request_of(self, documento_id: str) -> None:
+        """Make a request of an uploaded document, in one transaction."""
+        signer = await self.core.add_signer()
+        async with self.core.store.write() as transaction:
+            found = await self.service.of(transaction, self.mine, documento_id)
+            await RequestStore(transaction).add(
+                NewRequest(
+                    signer.person,
+                    self.mine,
+                    found.document.id,
+                    found.name,
+                    "api",
+                    self.core.now,
+                    None,
+                )
+            )
+
+    async def events(self, kind: EventKind) -> list[dict[str, object]]:
+        """Details of that kind of audit rows."""
+        return [
+            row.event.detail
+            for row in await self.core.audit()
+            if row.event.event is kind
+        ]
+
+
+@pytest.fixture
+async def uploads(core: CoreFixture) -> Uploads:
+    """Of two integrators, with a key of the first one's."""
+    mine = await core.integrator()
+    key = KeyView(KEY, "prueba", "x", core.now, *(None,) * 5)
+    async with core.store.write() as transaction:
+        await PersonStore(transaction).add_integrator(Integrator(OTHER, "beta", "B"))
+        await IntegratorStore(transaction).add_key(mine, key, "i" * 64)
+    return Uploads(core, mine)
+
+
+def pdf(name: str, size: int = 100) -> bytes:
+    """A document of that size."""
+    return f"%PDF {name}".encode().ljust(size, b".")
+
+
+async def refused(call: Awaitable[object], code: ErrorCode) -> None:
+    """It must be refused so."""
+    with pytest.raises(ApplianceError) as caught:
+        await call
+    assert caught.value.code is code
+
+
+async def test_what_came_is_there_for_its_integrator_alone(uploads: Uploads) -> None:
+    """By its id, with its bytes; to another it is as absent as one that never was."""
+    taken = (await uploads.take(pdf("1"))).upload
+    found, stream = await uploads.service.content(uploads.mine, taken.id)
+
+    assert found == taken
+    assert b"".join([piece async for piece in stream.pieces]) == pdf("1")
+    assert (taken.name, taken.document.sha256) == (
+        "año.pdf",
+        hashlib.sha256(pdf("1")).hexdigest(),
+    )
+    assert taken.until - taken.created == timedelta(days=30)
+    for whose, wanted in (
+        (OTHER, taken.id),
+        (uploads.mine, new_id()),
+        (uploads.mine, "\0"),
+        (uploads.mine, taken.id.upper()),
+    ):
+        await refused(uploads.service.get(whose, wanted), ErrorCode.DOCUMENT_NOT_FOUND)
+        await refused(
+            uploads.service.remove(whose, "integrator:x", wanted),
+            ErrorCode.DOCUMENT_NOT_FOUND,
+        )
+    assert await uploads.ids() == [taken.id]
+    assert await uploads.ids(OTHER) == []
+
+
+async def test_pages_go_on_where_the_last_one_ended(uploads: Uploads) -> None:
+    """Newest first, also of the same moment."""
+    taken = []
+    for number in range(5):
+        taken.append((await uploads.take(pdf(str(number)))).upload.id)
+        uploads.core.clock.forward(number % 2)
+
+    seen, before = [], None
+    while page := await uploads.service.page(uploads.mine, before, 2):
+        seen += [each.id for each in page]
+        before = page[-1].created, page[-1].id
+
+    assert seen == taken[::-1]
+
+
+async def test_time_ends_it_and_the_document_goes(uploads: Uploads) -> None:
+    """Not an instant before; then row, document and file go, and it is told."""
+    taken = (await uploads.take(pdf("1"))).upload
+    uploads.core.clock.forward(30 * DAY - 1)
+    assert await uploads.sweep() == 0
+    assert await uploads.ids() == [taken.id]
+    assert uploads.kept() == {taken.document.sha256}
+
+    uploads.core.clock.forward(1)
+
+    await refused(
+        uploads.service.get(uploads.mine, taken.id), ErrorCode.DOCUMENT_NOT_FOUND
+    )
+    assert await uploads.ids() == []
+    assert await uploads.sweep() == 1
+    assert uploads.kept() == set()
+    facts = {"upload": taken.id, "documentSha256": taken.document.sha256}
+    assert await uploads.events(EventKind.DOCUMENT_UPLOAD_REMOVED) == [facts]
+
+
+async def test_many_hosts_remove_it_once(uploads: Uploads) -> None:
+    """And tell of it once."""
+    for number in range(6):
+        await uploads.take(pdf(str(number)))
+    uploads.core.clock.forward(31 * DAY)
+
+    await asyncio.gather(*(uploads.sweep() for _ in range(3)))
+
+    told = await uploads.events(EventKind.DOCUMENT_UPLOAD_REMOVED)
+    assert len(told) == len({str(each["upload"]) for each in told}) == 6
+    assert uploads.kept() == set()
+
+
+async def test_deleted_it_goes_unless_something_needs_it(uploads: Uploads) -> None:
+    """Another upload of the same bytes, or a request, keeps the document."""
+    first = (await uploads.take(pdf("1"))).upload
+    second = (await uploads.take(pdf("1"), name="otro.pdf")).upload
+    third = (await uploads.take(pdf("3"))).upload
+    await uploads.request_of(third.id)
+    assert first.document.id == second.document.id
+    for each in (first, third):
+        await uploads.service.remove(uploads.mine, "integrator:x", each.id)
+    uploads.core.clock.forward(2 * DAY)
+
+    assert await uploads.sweep() == 0
+    assert uploads.kept() == {first.document.sha256, third.document.sha256}
+
+    await uploads.service.remove(uploads.mine, "integrator:x", second.id)
+    assert await uploads.sweep() == 1
+    assert uploads.kept() == {third.document.sha256}
+    assert len(await uploads.events(EventKind.DOCUMENT_UPLOAD_REMOVED)) == 3
+
+
+async def test_use_prolongs_nothing_and_keeps_the_document(uploads: Uploads) -> None:
+    """Who makes something of it has it, whatever becomes of the upload meanwhile."""
+    taken = (await uploads.take(pdf("1"))).upload
+    uploads.core.clock.forward(29 * DAY)
+    async with uploads.core.store.write() as transaction:
+        found = await uploads.service.of(transaction, uploads.mine, taken.id)
+        await refused(
+            uploads.service.of(transaction, OTHER, taken.id),
+            ErrorCode.DOCUMENT_NOT_FOUND,
+        )
+
+    assert found == taken
+    assert await uploads.service.get(uploads.mine, taken.id) == taken
+    await uploads.service.remove(uploads.mine, "integrator:x", taken.id)
+    # It was needed just now: whoever found it may still be about to refer to it.
+    assert await uploads.sweep() == 0
+    assert uploads.kept() == {taken.document.sha256}
+
+
+async def test_damaged_file_is_kept_as_its_copy(uploads: Uploads) -> None:
+    """Both files stay, and both go; the same damaged file is the same upload."""
+    taken = await uploads.take(DAMAGED_PDF, idempotency_key="k")
+    again = await uploads.take(DAMAGED_PDF, idempotency_key="k")
+
+    repair = taken.upload.document.repair
+    assert repair is not None
+    assert repair.original_sha256 == hashlib.sha256(DAMAGED_PDF).hexdigest()
+    assert (again.upload, again.is_repeated) == (taken.upload, True)
+    assert uploads.kept() == {taken.upload.document.sha256, repair.original_sha256}
+    uploads.core.clock.forward(31 * DAY)
+    await uploads.sweep()
+    assert uploads.kept() == set()
+
+
+async def test_key_stands_for_one_upload(uploads: Uploads) -> None:
+    """The same again gives the same; something else is a conflict; gone is gone."""
+    taken = await uploads.take(pdf("1"), idempotency_key="k")
+    again = await uploads.take(pdf("1"), idempotency_key="k")
+
+    assert (taken.is_repeated, again.is_repeated) == (False, True)
+    assert again.upload == taken.upload
+    for content, name in ((pdf("2"), "año.pdf"), (pdf("1"), "otro.pdf")):
+        await refused(
+            uploads.take(content, name=name, idempotency_key="k"),
+            ErrorCode.IDEMKEY_CONFLICT,
+        )
+    assert (await uploads.take(pdf("1"), idempotency_key="K")).upload != taken.upload
+    await uploads.service.remove(uploads.mine, "integrator:x", taken.upload.id)
+    await refused(
+        uploads.take(pdf("1"), idempotency_key="k"), ErrorCode.DOCUMENT_NOT_FOUND
+    )
+    assert len(await uploads.events(EventKind.DOCUMENT_UPLOADED)) == 2
+
+
+async def test_key_used_at_once_makes_one(uploads: Uploads) -> None:
+    """All are told of the same one; one of them made it."""
+    taken = await asyncio.gather(
+        *(uploads.take(pdf("1"), idempotency_key="k") for _ in range(10))
+    )
+
+    assert len({each.upload.id for each in taken}) == 1
+    assert [each.is_repeated for each in taken].count(False) == 1
+    assert await uploads.ids() == [taken[0].upload.id]
+    assert len(await uploads.events(EventKind.DOCUMENT_UPLOADED)) == 1
+
+
+async def test_backend_uploads_so_many_bytes_and_no_more(uploads: Uploads) -> None:
+    """What nobody is asked to sign counts, each document once; what is refused not."""
+    limits = DocumentSettings(limit_bytes=10 * KIB, integrator_bytes=25 * KIB)
+    uploads.service = uploads.with_(limits)
+    for _ in range(3):
+        with pytest.raises(DocumentRefusedError):
+            await uploads.take(b"no PDF".ljust(10 * KIB))
+    taken = [(await uploads.take(pdf(n, 10 * KIB))).upload for n in "12"]
+    await uploads.take(pdf("2", 10 * KIB))
+
+    await refused(uploads.take(pdf("3", 10 * KIB)), ErrorCode.DOCUMENT_QUOTA)
+    assert uploads.kept() == {each.document.sha256 for each in taken}
+    await uploads.take(pdf("3", 10 * KIB), integrator=OTHER)
+
+    await uploads.request_of(taken[0].id)
+    await uploads.take(pdf("3", 10 * KIB))
+    await refused(uploads.take(pdf("4", 10 * KIB)), ErrorCode.DOCUMENT_QUOTA)
+    await uploads.service.remove(uploads.mine, "integrator:x", taken[1].id)
+    await refused(uploads.take(pdf("4", 10 * KIB)), ErrorCode.DOCUMENT_QUOTA)
+
+
+async def test_nothing_is_left_of_what_was_refused(uploads: Uploads) -> None:
+    """No row and no file: of a bad one, a bad name, or where the sandbox is away."""
+    away = uploads.with_(DocumentSettings(), AwayInspector(pages=1))
+    await refused(
+        away.take(uploads.order(idempotency_key="k"), pdf("1")),
+        ErrorCode.SANDBOX_UNAVAILABLE,
+    )
+    await refused(uploads.take(pdf("1"), name="../a.pdf"), ErrorCode.FILENAME)
+    await refused(uploads.take(b""), ErrorCode.DOCUMENT_EMPTY)
+
+    assert uploads.kept() == set()
+    assert await uploads.ids() == []
+    assert await uploads.events(EventKind.DOCUMENT_UPLOADED) == []
+    # The key stands for nothing yet.
+    taken = await uploads.take(pdf("2"), idempotency_key="k")
+    assert not taken.is_repeated
