@@ -41,6 +41,7 @@ from appliance.pki.ocsp_responder import OcspResponder
 from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
+from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
 
@@ -231,6 +232,11 @@ class ApiCore(Protocol):
     @property
     def api_keys(self) -> ApiKeyAuth:
         """API keys as they are presented."""
+        ...
+
+    @property
+    def uploads(self) -> UploadedDocuments:
+        """Documents that integrators' backends upload."""
         ...
 
     @property

@@ -8,6 +8,8 @@ from the connection only while a view reads it, which is after who asks was let 
 from appliance.web.body.multipart import (
     DocumentForm,
     Part,
+    SentFile,
+    read_file,
     read_form,
     read_parts,
 )
@@ -29,6 +31,7 @@ from appliance.web.body.reading import (
     json_limit,
     read_bytes,
     read_document,
+    read_document_object,
     read_object,
     release,
 )
@@ -43,6 +46,7 @@ __all__ = [
     "Held",
     "Limits",
     "Part",
+    "SentFile",
     "brings_document",
     "check_type",
     "chunks",
@@ -53,6 +57,8 @@ __all__ = [
     "json_limit",
     "read_bytes",
     "read_document",
+    "read_document_object",
+    "read_file",
     "read_form",
     "read_object",
     "read_parts",

@@ -45,6 +45,35 @@ class DocumentForm:
     file: bytes = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A multipart body that is one file."""
+
+    name: str | None
+    """As its part has it; None for a part without a name of a file."""
+    content: bytes = field(repr=False)
+
+
+async def read_file() -> SentFile:
+    """Read the present request's body, which must be one part `file`.
+
+    Raises:
+        FieldMissingError: it is not there.
+        FieldInvalidError: it is there twice, or the body is not what its boundary
+            says.
+        ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`,
+            `FIELD_UNKNOWN`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_EMPTY`.
+
+    Source: RFC 7578.
+    """
+    parts = _Parts({"file": face_limits().document})
+    await read_parts(parts.take, _PARTS_AT_MOST)
+    content = parts.pick("file")
+    if not content:
+        raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
+    return SentFile(parts.file_name, content)
+
+
 async def read_form() -> DocumentForm:
     """Read the present request's body, which must be parts `file` and `options`.
 
@@ -122,6 +151,7 @@ class _Parts:
         # A BytesIO grows in place and gives its buffer away uncopied.
         self._content: dict[str, io.BytesIO] = {}
         self._name = ""
+        self.file_name: str | None = None
 
     def take(self, part: Part) -> None:
         """Take what came.
@@ -135,6 +165,8 @@ class _Parts:
             self._add(part.data)
         else:
             self._begin(part.name)
+            if isinstance(part, File):
+                self.file_name = part.filename
 
     def pick(self, name: str) -> bytes:
         """The whole of one part.

@@ -34,6 +34,7 @@ from tests.support.appliance.administrators import (
     new_administrator,
 )
 from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.backends import backend_of
 from tests.support.appliance.http_calls import (
     code_of,
     log_in,
@@ -192,6 +193,28 @@ def test_signing_in_with_every_look(
     assert {*requests} <= {one["solicitudId"] for one in listed}
     assert credentials.status_code == 200
     assert pyhanko_valid(pdf, appliance.roots)
+
+
+def test_backend_uploads_documents(appliance: AppliancePerUser) -> None:
+    """One twice under a key, one that is repaired; shown, fetched, deleted."""
+    path, headers = "/api/integration/documents", {"Content-Type": "application/pdf"}
+    keyed = {**headers, "Idempotency-Key": "k"}
+    with backend_of(appliance) as backend:
+        answers = [
+            backend.client.post(path, content=pdfs.one_page(), headers=keyed),
+            backend.client.post(path, content=pdfs.one_page(), headers=keyed),
+            backend.client.post(path, content=pdfs.wrong_startxref(), headers=headers),
+        ]
+        made = [each.json()["documentoId"] for each in answers]
+        listed = backend.client.get(path).json()
+        content = backend.client.get(f"{path}/{made[0]}/content").content
+        gone = [backend.client.delete(f"{path}/{one}") for one in {*made}]
+
+    assert [each.status_code for each in answers] == [201] * 3
+    assert made[0] == made[1]
+    assert {each["documentoId"] for each in listed} == {*made}
+    assert content == pdfs.one_page()
+    assert {each.status_code for each in gone} == {204}
 
 
 def test_no_address_fails(appliance: AppliancePerUser, signer: TestPerson) -> None:

@@ -6,7 +6,7 @@ Source: decisions "Limits".
 import pytest
 
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.large_documents import Walk, download, walk_through
+from tests.support.appliance.large_documents import Walk, download, upload, walk_through
 from tests.support.documents import pdfs
 from tests.support.processes.scratch import short_folder
 
@@ -44,6 +44,17 @@ def test_document_is_held_less_than_three_times(
     assert faults(walk) == []
     # It was looked at: the worker did hold the document.
     assert walk.most("signing") > 0.5 * QUICK
+
+
+def test_document_that_a_backend_uploads_is_held_less_than_three_times(
+    appliance: Appliance,
+) -> None:
+    """By no role, and fetched by none; another one takes what it takes for good."""
+    upload(appliance, pdfs.one_page())
+
+    walk = upload(appliance, pdfs.heavy(20, QUICK))
+
+    assert faults(walk) == []
 
 
 def test_document_that_is_fetched_is_held_by_nobody(

@@ -69,3 +69,25 @@ def test_a_request_from_asking_to_cancelling(
     assert told["estado"] == "firmada"
     assert {len(each) > len(pdf) for each in files} == {True, False}
     assert ended["estado"] == "cancelada"
+
+
+def test_documents_from_uploading_to_deleting(
+    appliance: Appliance, tmp_path: Path
+) -> None:
+    """Two are uploaded; the first one is shown, fetched and deleted."""
+    shell = OperatorShell.of(appliance, tmp_path)
+    pdf = pdfs.pages(2)
+    (shell.folder / "contrato.pdf").write_bytes(pdf)
+    with backend_of(appliance) as backend:
+        shell.variables["API_KEY"] = backend.key.secret
+        made = json.loads(
+            run_block("integration.md", "Documents of a backend", 0, shell.run)
+        )
+        shell.run(f"DOCUMENTO={made['documentoId']}")
+        run_block("integration.md", "Documents of a backend", 1, shell.run)
+        left = backend.client.get("/api/integration/documents").json()
+
+    assert (made["nombre"], made["paginas"]) == ("contrato.pdf", 2)
+    assert (shell.folder / "copia.pdf").read_bytes() == pdf
+    assert [each["nombre"] for each in left] == ["contrato.pdf"]
+    assert left[0]["documentoId"] != made["documentoId"]

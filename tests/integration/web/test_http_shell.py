@@ -44,6 +44,8 @@ PUBLIC = {
     "tsa.stamp",
     "verificar.verify",
 }
+BACKENDS = "integration_"
+"""How the names of routes for integrators' backends begin."""
 PAGES = ("/alta/", "/revocar", "/static/", "/verificar/")
 JSON = {"Content-Type": "application/json"}
 LOGIN = {"usuario": CUIL, "password": "no es"}
@@ -74,7 +76,22 @@ def test_public_routes_are_exactly_these(app: Quart) -> None:
         if auth.is_public(app.view_functions[rule.endpoint])
     }
 
-    assert marked == PUBLIC
+    assert {name for name in marked if not name.startswith(BACKENDS)} == PUBLIC
+
+
+async def test_routes_of_backends_demand_a_key(app: Quart, client: Client) -> None:
+    """They have another credential than a bearer: without it 401 all the same."""
+    seen = set()
+    for rule in app.url_map.iter_rules():
+        if rule.endpoint.startswith(BACKENDS):
+            assert auth.is_public(app.view_functions[rule.endpoint])
+            for method in (rule.methods or set()) - {"OPTIONS", "HEAD"}:
+                answer = await client.open(
+                    address(rule.rule), method=method, json=sentinel
+                )
+                seen.add((answer.status_code, (await answer.get_json())["code"]))
+
+    assert seen == {(401, "API_KEY_MISSING")}
 
 
 async def test_every_other_route_demands_bearer(app: Quart, client: Client) -> None:

@@ -24,6 +24,7 @@ import psutil
 
 from appliance.bootstrap import ServiceRegistry
 from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.backends import backend_of
 from tests.support.processes.plain_http import NO_TLS
 
 ROLES: Final = ("api", "embed", "signing", "chores", "sandbox")
@@ -106,6 +107,25 @@ def download(appliance: Appliance, person: TestPerson, pdf: bytes) -> Walk:
     request = appliance.new_request(person, pdf)
     with appliance.client(person) as client, walk.step(appliance, "fetch"):
         fetched = _fetched(client, f"/solicitudes/{request}/original")
+    assert fetched == hashlib.sha256(pdf).hexdigest()
+    return walk
+
+
+def upload(appliance: Appliance, pdf: bytes) -> Walk:
+    """Have a backend upload a document by both forms of any size, and fetch it."""
+    walk = Walk(len(pdf))
+    path, headers = "/api/integration/documents", {"Content-Type": "application/pdf"}
+    with backend_of(appliance) as backend:
+        backend.client.timeout = httpx.Timeout(_PATIENCE_S)
+        with walk.step(appliance, "backend: upload"):
+            as_it_is = backend.client.post(path, content=pdf, headers=headers)
+        files = {"file": ("grande.pdf", pdf, "application/pdf")}
+        with walk.step(appliance, "backend: upload a part"):
+            in_a_part = backend.client.post(path, files=files)
+        assert [as_it_is.status_code, in_a_part.status_code] == [201, 201]
+        with walk.step(appliance, "fetch"):
+            ident = as_it_is.json()["documentoId"]
+            fetched = _fetched(backend.client, f"{path}/{ident}/content")
     assert fetched == hashlib.sha256(pdf).hexdigest()
     return walk
 

@@ -46,6 +46,7 @@ from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.requests.intake import Intake
 from appliance.requests.request_store import RequestStore
+from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
 from tests.support.factories.cached_hashes import CachedHashes
@@ -109,6 +110,7 @@ class ApiServices:
     api_keys: ApiKeyAuth
     backend_requests: BackendRequests
     backend_signers: BackendSigners
+    uploads: UploadedDocuments
     sessions: Sessions
     invitations: Invitations
     enrolment: Enrolment
@@ -202,6 +204,8 @@ async def open_api_services(
     store = Database(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(KeyRing.of(b"d" * 32)), LookupKey(KeyRing.of(b"l" * 32))
     documents = LocalBlobStore(folder / "documents", FixedDocumentKeys())
+    inspector = FakeInspector(pages=1)
+    intake = Intake(store, documents, inspector, clock, settings.documents)
     slots = HashSlots()
     passwords = Passwords(slots)
     tokens = AccessTokens(store, sealer, clock, settings)
@@ -229,9 +233,16 @@ async def open_api_services(
         backend_requests=BackendRequests(
             store,
             documents,
-            Intake(store, documents, FakeInspector(pages=1), clock, settings.documents),
+            intake,
             lookup,
             clock,
+        ),
+        uploads=UploadedDocuments(
+            store,
+            documents,
+            intake,
+            clock,
+            settings.documents,
         ),
         sessions=Sessions(store, lookup, clock, settings),
         invitations=Invitations(store, lookup, sealer, clock, settings),

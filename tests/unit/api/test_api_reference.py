@@ -17,6 +17,7 @@ from appliance.api import (
     solicitudes,
     tsa,
 )
+from appliance.api.integration import documents as integration_documents
 from appliance.api.integration import requests as integration_requests
 from appliance.api.integration import sessions as integration_sessions
 from appliance.api.integration import signers as integration_signers
@@ -126,9 +127,13 @@ def test_reference_lists_every_address() -> None:
 def test_integration_page_lists_every_address() -> None:
     """The table is what backends can call; each address has its curl line."""
     app = Quart("reference")
-    app.register_blueprint(integration_requests.blueprint)
-    app.register_blueprint(integration_sessions.blueprint)
-    app.register_blueprint(integration_signers.blueprint)
+    for face in (
+        integration_requests,
+        integration_sessions,
+        integration_signers,
+        integration_documents,
+    ):
+        app.register_blueprint(face.blueprint)
     served = {
         (method, re.sub(r"<[^>]+>", "{}", rule.rule))
         for rule in app.url_map.iter_rules()

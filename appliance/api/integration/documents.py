@@ -1,0 +1,124 @@
+"""Documents that an integrator's backend uploads once, to be named later."""
+
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlencode
+
+from quart import Blueprint, Response, request
+
+from appliance.api.core import core
+from appliance.api.integration.caller import caller
+from appliance.api.wire import documents, query
+from appliance.api.wire.documents import NamedDocument
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.domain.requests.uploads import UploadOrder
+from appliance.web import body, i18n, request_log
+from appliance.web.auth import public
+from appliance.web.responses import JSON, PDF, file_response, json_response
+
+blueprint = Blueprint("integration_documents", __name__)
+
+_PATH: Final = "/api/integration/documents"
+_REPEATED: Final = "Idempotent-Replayed"
+
+
+@blueprint.post(_PATH)
+@public
+@body.brings_document
+async def upload_document() -> Response:
+    """`POST …/documents`: a PDF, which is examined and kept for a time."""
+    asking = await caller(ApiKeyScope.REQUESTS_WRITE)
+    idempotency_key = query.conditions(one_document=False).idempotency_key
+    document = await _document()
+    order = UploadOrder(
+        asking.integrator.id, asking.key, asking.actor, document.name, idempotency_key
+    )
+    taken = await core().uploads.take(order, document.content)
+    request_log.note(documentoId=taken.upload.id)
+    response = json_response(
+        documents.uploaded(taken.upload, i18n.requested()), HTTPStatus.CREATED
+    )
+    response.headers["Location"] = _address(f"/{taken.upload.id}")
+    if taken.is_repeated:
+        response.headers[_REPEATED] = "true"
+    return response
+
+
+async def _document() -> NamedDocument:
+    """The document of the present body, in whichever form it came.
+
+    Raises:
+        ApplianceError: those of the body's readers, `CONTENT_TYPE`, `FILENAME`,
+            `FIELD_INVALID`.
+    """
+    # What the address says is looked at before the body is taken.
+    documents.name_of_query()
+    if body.is_multipart():
+        return documents.sent_document(await body.read_file())
+    match request.mimetype:
+        case "application/json":
+            return documents.document_in_json(await body.read_document_object())
+        case "application/pdf":
+            name = documents.name_beside(documents.name_of_disposition())
+            return NamedDocument(name, await body.read_document())
+        case _:
+            raise ApplianceError(
+                ErrorCode.CONTENT_TYPE, extras={"allowed": [PDF, body.MULTIPART, JSON]}
+            )
+
+
+def _address(rest: str) -> str:
+    """Where the documents are in public, and what follows that."""
+    return f"{core().settings.web.web_url}{_PATH}{rest}"
+
+
+@blueprint.get(_PATH)
+@public
+async def list_documents() -> Response:
+    """`GET …/documents`: a bare JSON array, newest first."""
+    asking = await caller(ApiKeyScope.REQUESTS_READ)
+    asked = documents.uploads_query()
+    # One more than a page shows whether there is a next one.
+    found = await core().uploads.page(
+        asking.integrator.id, asked.before, asked.limit + 1
+    )
+    page = found[: asked.limit]
+    response = json_response([documents.element(each) for each in page])
+    if len(page) < len(found):
+        cursor = documents.cursor_after(page[-1])
+        url = _address("?" + urlencode({"limite": asked.limit, "cursor": cursor}))
+        response.headers["Link"] = f'<{url}>; rel="next"'
+    return response
+
+
+@blueprint.get(f"{_PATH}/<documento>")
+@public
+async def show_document(documento: str) -> Response:
+    """`GET …/documents/{documentoId}`: what is known of one."""
+    asking = await caller(ApiKeyScope.REQUESTS_READ)
+    upload = await core().uploads.get(asking.integrator.id, documento)
+    request_log.note(documentoId=upload.id)
+    return json_response(documents.uploaded(upload, i18n.requested()))
+
+
+@blueprint.get(f"{_PATH}/<documento>/content")
+@public
+async def download_document(documento: str) -> Response:
+    """`GET …/documents/{documentoId}/content`: its bytes."""
+    asking = await caller(ApiKeyScope.REQUESTS_READ)
+    upload, pdf = await core().uploads.content(asking.integrator.id, documento)
+    request_log.note(documentoId=upload.id)
+    response = file_response(pdf, PDF, upload.name)
+    response.headers["ETag"] = f'"{upload.document.sha256}"'
+    return response
+
+
+@blueprint.delete(f"{_PATH}/<documento>")
+@public
+async def delete_document(documento: str) -> Response:
+    """`DELETE …/documents/{documentoId}`: it can be named no more."""
+    asking = await caller(ApiKeyScope.REQUESTS_WRITE)
+    await core().uploads.remove(asking.integrator.id, asking.actor, documento)
+    request_log.note(documentoId=documento)
+    return Response(b"", status=HTTPStatus.NO_CONTENT)
