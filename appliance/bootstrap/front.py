@@ -180,6 +180,9 @@ async def open_front(
             store, core.documents, core.inspector, clock, settings.documents
         )
         invitations = Invitations(store, lookup, sealer, clock, settings)
+        uploads = UploadedDocuments(
+            store, core.documents, intake, clock, settings.documents
+        )
         links = DownloadLinks(store, lookup, clock, settings.signing.link_ttl_s)
         views = EmbedSessionViews(
             store, clock, settings.verify_url, trial=settings.trial
@@ -196,9 +199,7 @@ async def open_front(
             lookup=lookup,
             requests=requests,
             intake=intake,
-            uploads=UploadedDocuments(
-                store, core.documents, intake, clock, settings.documents
-            ),
+            uploads=uploads,
             people=People(
                 store,
                 sealer,
@@ -248,7 +249,7 @@ async def open_front(
             api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
             backend_signers=BackendSigners(store, invitations, clock),
             backend_requests=BackendRequests(
-                store, core.documents, intake, lookup, clock
+                store, core.documents, intake, uploads, lookup, clock
             ),
             sessions=sessions,
             progress=progress,

@@ -25,9 +25,10 @@ class NamedSigner:
 class ProcessOrder:
     """A process that is asked for."""
 
-    name: str
-    """File name of the document."""
-    pdf: bytes = field(repr=False)
+    name: str | None
+    """File name of the document; None: as it was uploaded, or `DEFAULT_NAME`."""
+    document: bytes | str = field(repr=False)
+    """Its bytes, or the id of one that was uploaded."""
     signers: tuple[NamedSigner, ...]
     """In the order in which they sign."""
     note: ProcessNote
@@ -38,10 +39,13 @@ class ProcessOrder:
 
     async def fingerprint(self) -> str:
         """What tells a repeated order from another one, SHA-256 in hex."""
-        # A large one would hold up everybody else.
-        digest = await asyncio.to_thread(hashlib.sha256, self.pdf)
+        document = self.document
+        if not isinstance(document, str):
+            # A large one would hold up everybody else.
+            digest = await asyncio.to_thread(hashlib.sha256, document)
+            document = digest.hexdigest()
         told = {
-            "documentSha256": digest.hexdigest(),
+            "document": document,
             "name": self.name,
             "signers": [[signer.by.value, signer.value] for signer in self.signers],
             "reference": self.note.reference,

@@ -42,6 +42,7 @@ from appliance.domain.requests.request import (
     SignedDocumentView,
     refuse_unsigned,
 )
+from appliance.domain.requests.uploads import DEFAULT_NAME
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.identity.login import email_indexes
 from appliance.integration.orders import (
@@ -55,6 +56,7 @@ from appliance.requests.intake import Intake, check_file_name
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.recording import NewProcess, NewSigner, record
 from appliance.requests.request_store import RequestStore
+from appliance.requests.uploads import UploadedDocuments
 from appliance.signing.requests import cancel_in
 
 _SHOWN: Final = frozenset(
@@ -81,6 +83,7 @@ class BackendRequests:
         store: the record.
         documents: the files.
         intake: examines and keeps what comes in.
+        uploads: what came before.
         lookup: finds people by e-mail.
         clock: the time.
     """
@@ -90,12 +93,14 @@ class BackendRequests:
         store: Database,
         documents: BlobStore,
         intake: Intake,
+        uploads: UploadedDocuments,
         lookup: LookupIndex,
         clock: Clock,
     ) -> None:
         self._store = store
         self._documents = documents
         self._intake = intake
+        self._uploads = uploads
         self._lookup = lookup
         self._clock = clock
 
@@ -110,28 +115,56 @@ class BackendRequests:
             DocumentRefusedError: the PDF cannot be signed.
             FieldInvalidError: `vence` is over, or somebody is named twice.
             ApplianceError: `PERSON_NOT_FOUND`, `REFERENCE_IN_USE`,
-                `IDEMKEY_CONFLICT`, `FILENAME`, `DOCUMENT_EMPTY`,
+                `IDEMKEY_CONFLICT`, `DOCUMENT_NOT_FOUND`, `FILENAME`, `DOCUMENT_EMPTY`,
                 `DOCUMENT_TOO_LARGE`, `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
         """
-        name = check_file_name(order.name)
         if order.expires is not None and order.expires <= self._clock.now():
             raise FieldInvalidError("vence", "a time to come")
         fingerprint = await order.fingerprint()
         async with self._store.read() as transaction:
             earlier = await self._earlier(transaction, asking, order, fingerprint)
             people = [] if earlier else await self._people(transaction, order)
-        if earlier is None:
-            kept = await self._intake.keep(asking.integrator.id, order.pdf)
-            async with (
-                self._naming(asking, order.note),
-                self._store.write() as transaction,
-            ):
-                earlier = await self._bound(transaction, asking, order, fingerprint)
-                new = self._process(asking, order, name, kept, people)
-                made = earlier or await self._record(transaction, asking, order, new)
-        else:
-            made = earlier
-        return Made(await self.get(asking.integrator.id, made), earlier is not None)
+        if earlier is not None:
+            return Made(await self.get(asking.integrator.id, earlier), is_repeated=True)
+        brought = await self._brought(asking, order)
+        async with (
+            self._naming(asking, order.note),
+            self._store.write() as transaction,
+        ):
+            earlier = await self._bound(transaction, asking, order, fingerprint)
+            if earlier is None:
+                document = brought or await self._uploaded(transaction, asking, order)
+                new = self._process(asking, order, document, people)
+                made = await self._record(transaction, asking, order, new)
+        found = await self.get(asking.integrator.id, earlier or made)
+        return Made(found, earlier is not None)
+
+    async def _brought(
+        self, asking: IntegratorCaller, order: ProcessOrder
+    ) -> tuple[str, StoredDocument] | None:
+        """The document that came with an order, examined and kept, and its name.
+
+        Raises:
+            DocumentRefusedError: the PDF cannot be signed.
+            ApplianceError: `FILENAME`, and those of `Intake.keep`.
+        """
+        name = None if order.name is None else check_file_name(order.name)
+        if isinstance(order.document, str):
+            return None
+        kept = await self._intake.keep(asking.integrator.id, order.document)
+        return name or DEFAULT_NAME, kept
+
+    async def _uploaded(
+        self, transaction: Transaction, asking: IntegratorCaller, order: ProcessOrder
+    ) -> tuple[str, StoredDocument]:
+        """The same of a document that was uploaded before.
+
+        Raises:
+            ApplianceError: `DOCUMENT_NOT_FOUND`.
+        """
+        whose = asking.integrator.id
+        found = await self._uploads.of(transaction, whose, str(order.document))
+        return order.name or found.name, found.document
 
     async def _earlier(
         self,
@@ -210,10 +243,10 @@ class BackendRequests:
         self,
         asking: IntegratorCaller,
         order: ProcessOrder,
-        name: str,
-        kept: StoredDocument,
+        document: tuple[str, StoredDocument],
         people: list[Person],
     ) -> NewProcess:
+        name, kept = document
         return NewProcess(
             document=kept,
             name=name,

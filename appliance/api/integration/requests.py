@@ -37,7 +37,7 @@ async def create() -> Response:
         form = await body.read_form()
         order = processes.order(form.options, asking.key, key, form.file)
     else:
-        given = await body.read_object(processes.INLINE_BYTES)
+        given = await body.read_document_object()
         order = processes.order(given, asking.key, key)
     made = await core().backend_requests.create(asking, order)
     process = made.details.process

@@ -48,11 +48,8 @@ from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from appliance.integration.orders import NamedSigner, ProcessChange, ProcessOrder
 from appliance.requests.intake import MAX_SIGNERS
 
-INLINE_BYTES: Final = 12_000_000
-"""Largest body with a document in Base64; larger documents come as they are."""
 PAGE: Final = 50
 """Processes of a page, where nothing else is asked for."""
-_UNNAMED: Final = "documento.pdf"
 REFERENCE_LENGTH: Final = 128
 _PROCESS_ID: Final = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII
@@ -109,6 +106,7 @@ class Language(StrEnum):
 
 
 class _Document(Body):
+    upload: Annotated[str | None, text(36)] = Field(None, alias="documentoId")
     name: Annotated[str | None, text(255)] = Field(None, alias="nombre")
     content: Annotated[bytes | None, base64_bytes()] = Field(None, alias="contenido")
 
@@ -206,14 +204,10 @@ def order(
     """
     read = _Order.read(body)
     document = _Document.read(read.document or {}, under="documento.")
-    if (document.content is None) is (file is None):
-        if file is not None:
-            raise FieldInvalidError("documento.contenido", "the part file alone")
-        raise FieldMissingError("documento.contenido", "Base64", "string")
     _demand_named(read)
     return ProcessOrder(
-        name=document.name or _UNNAMED,
-        pdf=file or document.content or b"",
+        name=document.name,
+        document=_only(document, file),
         signers=tuple(
             _named(signer, f"firmantes[{place}].")
             for place, signer in enumerate(read.signers)
@@ -223,6 +217,25 @@ def order(
         level=read.level,
         idempotency_key=idempotency_key,
     )
+
+
+def _only(document: _Document, file: bytes | None) -> bytes | str:
+    """The bytes of the document, or the id of its upload: one of the three is there.
+
+    Raises:
+        FieldMissingError: none is.
+        FieldInvalidError: several are.
+    """
+    given = [
+        each for each in (document.upload, document.content, file) if each is not None
+    ]
+    if not given:
+        allowed = ("documentoId", "contenido", "file")
+        raise FieldMissingError("documento.contenido", allowed, "string")
+    if len(given) > 1:
+        field = "contenido" if document.content is not None else "documentoId"
+        raise FieldInvalidError(f"documento.{field}", "one document")
+    return given[0]
 
 
 def _demand_named(read: _Note) -> None:

@@ -163,11 +163,8 @@ def is_multipart() -> bool:
     return request.mimetype == MULTIPART
 
 
-async def read_object(limit: int | None = None) -> dict[str, object]:
+async def read_object() -> dict[str, object]:
     """Read the present request's body, which must be one JSON object.
-
-    Args:
-        limit: most that is taken, in bytes; None: what the view takes by itself.
 
     Raises:
         ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`,
@@ -176,8 +173,7 @@ async def read_object(limit: int | None = None) -> dict[str, object]:
     Source: decisions "errors", "Limits".
     """
     check_type(_JSON)
-    most = json_limit() if limit is None else limit
-    raw = b"".join([chunk async for chunk in chunks(most)])
+    raw = b"".join([chunk async for chunk in chunks(json_limit())])
     return strict_json.parse_object(raw)
 
 

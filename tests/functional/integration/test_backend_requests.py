@@ -121,6 +121,39 @@ def test_document_in_base64(backend: TestBackend, people: list[TestPerson]) -> N
         assert told["firmantes"][0]["nombre"] is None
 
 
+def test_document_that_was_uploaded(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """Its id names it, in several requests, with its name or another; not elsewhere."""
+    uploaded = backend.client.post(
+        "/api/integration/documents",
+        params={"nombre": "Señal.pdf"},
+        content=PDF,
+        headers={"Content-Type": "application/pdf"},
+    ).json()["documentoId"]
+    body = {"firmantes": [{"cuil": people[0].cuil}]}
+    document = {"documentoId": uploaded}
+
+    first = backend.client.post(REQUESTS, json={**body, "documento": document})
+    named = {**document, "nombre": "Otra.pdf"}
+    second = backend.client.post(REQUESTS, json={**body, "documento": named})
+    _sign(appliance, people[0], first.json()["firmantes"][0]["solicitudId"])
+
+    assert first.json()["documento"]["nombre"] == "Señal.pdf"
+    assert second.json()["documento"]["nombre"] == "Otra.pdf"
+    signed = backend.client.get(f"{REQUESTS}/{first.json()['procesoId']}/document")
+    assert signed.content.startswith(PDF)
+    both = {**document, "contenido": base64.b64encode(PDF).decode()}
+    wrong = backend.client.post(REQUESTS, json={**body, "documento": both})
+    assert wrong.json()["field"] == "documento.contenido"
+    with backend_of(appliance) as other:
+        absent = other.client.post(REQUESTS, json={**body, "documento": document})
+    assert absent.json()["code"] == "DOCUMENT_NOT_FOUND"
+    backend.client.delete(f"/api/integration/documents/{uploaded}")
+    gone = backend.client.post(REQUESTS, json={**body, "documento": document})
+    assert gone.json()["code"] == "DOCUMENT_NOT_FOUND"
+
+
 def test_several_sign_in_turn(
     appliance: Appliance, backend: TestBackend, people: list[TestPerson]
 ) -> None:

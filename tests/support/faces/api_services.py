@@ -216,6 +216,7 @@ async def open_api_services(
     host = SigningHost(folder)
     await host.beat(store, clock.now())
     asks = issuing(store, clock, host.hosts(store, clock), signing_passwords, passwords)
+    uploads = UploadedDocuments(store, documents, intake, clock, settings.documents)
     parts = ApiServices(
         settings=settings,
         clock=clock,
@@ -234,16 +235,11 @@ async def open_api_services(
             store,
             documents,
             intake,
+            uploads,
             lookup,
             clock,
         ),
-        uploads=UploadedDocuments(
-            store,
-            documents,
-            intake,
-            clock,
-            settings.documents,
-        ),
+        uploads=uploads,
         sessions=Sessions(store, lookup, clock, settings),
         invitations=Invitations(store, lookup, sealer, clock, settings),
         enrolment=Enrolment(
