@@ -41,6 +41,7 @@ from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import (
     Inspection,
     RepairedCopy,
+    TextSearch,
     VerificationReport,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -172,6 +173,28 @@ class SandboxClient:
             return _logo_picture(_result(reply), reply.binary)
         except MessageInvalidError as exc:
             raise _unavailable("a picture of another shape") from exc
+
+    async def find_text(
+        self, pdf: bytes, text: str, occurrence: int, page: int | None = None
+    ) -> TextSearch:
+        """Look for a text of a PDF's pages, as far as that is bounded.
+
+        Args:
+            pdf: the whole file.
+            text: in NFC; any run of white space is as any other. Case counts.
+            occurrence: which of several, from 1, in the order of the pages.
+            page: the only one that is searched, 1-based; None: all of them.
+
+        Raises:
+            DocumentRefusedError: it cannot be read, by a `PDF_*` code.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        wanted = sandbox.wanted_to_json(text, occurrence, page)
+        reply = await self._ask(Operation.FIND_TEXT, wanted, pdf)
+        try:
+            return sandbox.search_from_json(_result(reply))
+        except MessageInvalidError as exc:
+            raise _unavailable("a search of another shape") from exc
 
     async def ping(self) -> None:
         """Make sure that the sandbox answers.

@@ -143,6 +143,26 @@ class SignatureMark:
     """x0, y0, x1, y1 in unrotated user space; not empty."""
 
 
+@dataclass(frozen=True, slots=True)
+class FoundText:
+    """Where a text stands on its page."""
+
+    page: int
+    """1-based."""
+    rect: Rect
+    """Around all of its characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearch:
+    """What came of looking for a text."""
+
+    found: FoundText | None
+    """None: it is not there, or not in the part that was searched."""
+    whole: bool = True
+    """Whether all that was to be searched was, or it was found before."""
+
+
 def signed_name(file_name: str) -> str:
     """How a signed document is called where it is saved.
 

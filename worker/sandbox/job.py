@@ -29,6 +29,8 @@ from appliance.domain.sandbox import (
     picture_from_json,
     report_to_json,
     revoked_from_json,
+    search_to_json,
+    wanted_from_json,
 )
 from worker.pades.appearance.fonts import StampFonts
 from worker.sandbox import confinement
@@ -38,6 +40,7 @@ from worker.sandbox.limits import SandboxLimits
 from worker.sandbox.logo_pixels import logo_rows
 from worker.sandbox.render import render
 from worker.sandbox.repair import repair
+from worker.sandbox.text_search import find_text
 from worker.sandbox.verify.verify import verify
 
 Probe = Callable[[bytes], Mapping[str, Any]]
@@ -187,6 +190,12 @@ def _picture(request: Request, tools: Tools) -> Answer:
     return Answer({"width": width, "height": height}, rows)
 
 
+def _find_text(request: Request, tools: Tools) -> Answer:
+    del tools
+    wanted, occurrence, page = wanted_from_json(request.params)
+    return Answer(search_to_json(find_text(request.pdf, wanted, occurrence, page)))
+
+
 _WORK: Mapping[str, Callable[[Request, Tools], Answer]] = {
     Operation.PING: _ping,
     Operation.INSPECT: _inspect,
@@ -194,6 +203,7 @@ _WORK: Mapping[str, Callable[[Request, Tools], Answer]] = {
     Operation.RENDER: _render,
     Operation.VERIFY: _verify,
     Operation.PICTURE: _picture,
+    Operation.FIND_TEXT: _find_text,
 }
 
 

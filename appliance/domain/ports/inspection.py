@@ -8,6 +8,7 @@ from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import (
     Inspection,
     RepairedCopy,
+    TextSearch,
     VerificationReport,
 )
 from appliance.domain.timestamps import RevokedTsa
@@ -78,6 +79,23 @@ class PdfInspector(Protocol):
 
         Raises:
             ApplianceError: `PICTURE_UNUSABLE`, `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def find_text(
+        self, pdf: bytes, text: str, occurrence: int, page: int | None = None
+    ) -> TextSearch:
+        """Look for a text of a PDF's pages, as far as that is bounded.
+
+        Args:
+            pdf: the whole file.
+            text: in NFC; any run of white space is as any other. Case counts.
+            occurrence: which of several, from 1, in the order of the pages.
+            page: the only one that is searched, 1-based; None: all of them.
+
+        Raises:
+            DocumentRefusedError: it cannot be read, by a `PDF_*` code.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
         ...
 

@@ -46,10 +46,18 @@ from appliance.domain.sandbox.stamps import (
     picture_from_json,
     picture_to_json,
 )
+from appliance.domain.sandbox.text_search import (
+    EDGE_MOST,
+    search_from_json,
+    search_to_json,
+    wanted_from_json,
+    wanted_to_json,
+)
 
 __all__ = [
     "ANSWER_BYTES_MAX",
     "BINARY_BYTES_MAX",
+    "EDGE_MOST",
     "LENGTH",
     "REFUSALS",
     "REQUEST_BYTES_MAX",
@@ -76,5 +84,9 @@ __all__ = [
     "report_to_json",
     "revoked_from_json",
     "revoked_to_json",
+    "search_from_json",
+    "search_to_json",
     "socket_name",
+    "wanted_from_json",
+    "wanted_to_json",
 ]

@@ -24,6 +24,7 @@ class Operation(StrEnum):
     RENDER = "render"
     VERIFY = "verify"
     PICTURE = "picture"
+    FIND_TEXT = "find_text"
     PING = "ping"
 
 

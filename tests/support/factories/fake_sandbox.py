@@ -16,6 +16,7 @@ from appliance.domain.documents import (
     PageBox,
     RepairedCopy,
     SigningFacts,
+    TextSearch,
     VerificationReport,
 )
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
@@ -60,6 +61,12 @@ class PlayedSandbox:
         raise NotImplementedError
 
     async def picture(self, content: bytes) -> LogoPicture:
+        """See `PdfInspector`."""
+        raise NotImplementedError
+
+    async def find_text(
+        self, pdf: bytes, text: str, occurrence: int, page: int | None = None
+    ) -> TextSearch:
         """See `PdfInspector`."""
         raise NotImplementedError
 

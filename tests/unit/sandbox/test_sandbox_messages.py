@@ -11,10 +11,12 @@ from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import (
     EmptyField,
     FindingKind,
+    FoundText,
     Inspection,
     PageBox,
     SignatureReport,
     SigningFacts,
+    TextSearch,
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
@@ -70,12 +72,20 @@ LAYOUT = StampLayout(
     rect=(10, 20, 110, 70),
     rotate=270,
 )
+FOUND = TextSearch(FoundText(2, (1.5, 2, 30, 40)))
 
 Codec = tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]
 CODECS: list[Codec] = [
     (INSPECTION, sandbox.inspection_to_json, sandbox.inspection_from_json),
     (REPORT, sandbox.report_to_json, sandbox.report_from_json),
     (LAYOUT, sandbox.layout_to_json, sandbox.layout_from_json),
+    (FOUND, sandbox.search_to_json, sandbox.search_from_json),
+    (TextSearch(None, whole=False), sandbox.search_to_json, sandbox.search_from_json),
+    (
+        ("Firma", 2, None),
+        lambda wanted: sandbox.wanted_to_json(*wanted),
+        sandbox.wanted_from_json,
+    ),
 ]
 
 
@@ -125,6 +135,46 @@ def test_inspection_of_another_shape_is_refused(altered: dict[str, object]) -> N
 
     with pytest.raises(MessageInvalidError):
         sandbox.inspection_from_json(message)
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        {"whole": 1},
+        {"found": []},
+        {"found": "2"},
+        {"found": [1, 0, 0, 1]},
+        {"found": [1.5, 0, 0, 1, 1]},
+        {"found": [True, 0, 0, 1, 1]},
+        {"found": [1, 1, 0, 0, 1]},
+        {"found": [1, 0, 0, float("nan"), 1]},
+        {"found": [1, 0, 0, float("inf"), 1]},
+        {"found": [1, 0, 0, 1e7, 1]},
+        {"found": [1, 0, 0, "x", 1]},
+    ],
+)
+def test_search_of_another_shape_is_refused(altered: dict[str, object]) -> None:
+    """Nor can it have a stamp lie where no page is."""
+    with pytest.raises(MessageInvalidError):
+        sandbox.search_from_json({**sandbox.search_to_json(FOUND), **altered})
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        {"text": ""},
+        {"text": 7},
+        {"text": "x" * 1001},
+        {"occurrence": 0},
+        {"occurrence": True},
+        {"page": 0},
+        {"page": "2"},
+    ],
+)
+def test_question_of_another_shape_is_refused(altered: dict[str, object]) -> None:
+    """A job looks for what can be looked for."""
+    with pytest.raises(MessageInvalidError):
+        sandbox.wanted_from_json({**sandbox.wanted_to_json("a", 1, None), **altered})
 
 
 def test_refusal_is_the_same_after_the_wire() -> None:
