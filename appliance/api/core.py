@@ -25,7 +25,7 @@ from appliance.domain.requests.request import (
     Signer,
     SignOutcome,
 )
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 from appliance.embedding.session import Sessions
 from appliance.identity.access_tokens import AccessTokens
@@ -93,7 +93,7 @@ class RequestsService(Protocol):
         ...
 
     async def preview(
-        self, person: PersonId, request: RequestId, params: SignParameters
+        self, person: PersonId, request: RequestId, given: GivenParameters
     ) -> Preview:
         """Where the stamp would lie, and that page with it.
 

@@ -117,12 +117,11 @@ async def preview(solicitud: str) -> Response:
     """`POST /solicitudes/{id}/vista-previa`: the stamp's box and the page."""
     signer = await auth.signer()
     wanted = _request_id(solicitud)
-    params = requests.preview_parameters(await body.read_object())
-    made = await core().requests.preview(signer.person, wanted, params)
+    given = requests.preview_parameters(await body.read_object())
+    made = await core().requests.preview(signer.person, wanted, given)
     if content_negotiation.prefers(_PNG, over=JSON):
-        return file_response(made.png, _PNG, f"{wanted}-{params.page}.png")
-    page = made.layout.page if made.layout else params.page
-    return json_response(representations.preview(made, page))
+        return file_response(made.png, _PNG, f"{wanted}-{made.page}.png")
+    return json_response(representations.preview(made))
 
 
 @blueprint.post("/solicitudes/<digits:solicitud>/rechazar")

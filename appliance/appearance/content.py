@@ -4,7 +4,7 @@ Source: decisions "cuil, qr, logo".
 """
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from appliance.core.unit_of_work import Transaction
@@ -47,25 +47,26 @@ class Stamping:
     async def settle(
         self,
         transaction: Transaction,
-        params: SignParameters,
+        parameters: Mapping[RequestId, SignParameters],
         views: Collection[RequestView],
     ) -> dict[RequestId, SettledStamp]:
         """Settle the stamps of signatures that are about to be consented to.
 
         Args:
             transaction: to look up logos.
-            params: the signing command's fields.
+            parameters: the signing command's fields, for each request.
             views: what is to be signed; each gets a code of its own.
         """
-        samples: dict[IntegratorId, StampDetails] = {}
+        samples: dict[tuple[IntegratorId, SignParameters], StampDetails] = {}
         settled = {}
         for view in views:
             # Without a QR code, too: the signer is told the page of the signature.
             code = new_code()
-            if view.integrator not in samples:
-                details = await self.details(transaction, params, view.integrator)
-                samples[view.integrator] = details
-            details = samples[view.integrator]
+            sample = view.integrator, parameters[view.id]
+            if sample not in samples:
+                details = await self.details(transaction, sample[1], sample[0])
+                samples[sample] = details
+            details = samples[sample]
             if details.qr is not None:
                 details = replace(details, qr=f"{self._verify_url}/{code}")
             settled[view.id] = SettledStamp(details, code)

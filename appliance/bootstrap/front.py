@@ -63,6 +63,7 @@ from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.requests.intake import Intake
+from appliance.requests.presets import Presets
 from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
 from appliance.signing.requests import Requests
@@ -83,6 +84,7 @@ class ServiceRegistry:
     requests: Requests
     intake: Intake
     uploads: UploadedDocuments
+    presets: Presets
     people: People
     signing: Signing
     batch_signing: BatchSigning
@@ -200,6 +202,7 @@ async def open_front(
             requests=requests,
             intake=intake,
             uploads=uploads,
+            presets=Presets(store, core.documents, core.inspector, clock, stamping),
             people=People(
                 store,
                 sealer,

@@ -19,7 +19,6 @@ from appliance.domain.documents import (
     SigningFacts,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.requests.request import RequestView
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 
@@ -58,12 +57,15 @@ def new_field(inspection: Inspection) -> NewField:
     return NewField.VISIBLE
 
 
-def check_permitted(view: RequestView, params: SignParameters) -> None:
+def check_permitted(
+    inspection: Inspection, params: SignParameters, *, followed: bool
+) -> None:
     """Refuse what earlier signatures, or the field to be signed, do not allow.
 
     Args:
-        view: the request, its inspection up to date.
+        inspection: of the document, up to date.
         params: of the command.
+        followed: whether others sign after it.
 
     Raises:
         ApplianceError: `PDF_LOCKED`, `PDF_ALREADY_SIGNED`, `PDF_CERTIFIED`,
@@ -71,7 +73,6 @@ def check_permitted(view: RequestView, params: SignParameters) -> None:
             `SIGNATURE_FIELD_DEMANDS`, `SIGNERS_LOCKED_OUT`; `SANDBOX_UNAVAILABLE`
             for what an earlier version inspected.
     """
-    inspection = view.inspection
     if inspection.inspector_version < INSPECTOR_VERSION:
         # What an earlier version saw says nothing of locks; it is inspected again.
         raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
@@ -83,7 +84,7 @@ def check_permitted(view: RequestView, params: SignParameters) -> None:
     permitted = new_field(inspection)
     if params.field is not None:
         found = obstacle(
-            wanted_field(facts, params.field), params.restriction, view.followed
+            wanted_field(facts, params.field), params.restriction, followed
         )
         if found is not None:
             raise found
@@ -91,7 +92,7 @@ def check_permitted(view: RequestView, params: SignParameters) -> None:
         raise ApplianceError(ErrorCode.PDF_LOCKED, extras=_fields(facts))
     elif permitted is NewField.INVISIBLE and params.visible:
         raise ApplianceError(ErrorCode.PDF_CERTIFIED, extras=_fields(facts))
-    if view.followed and params.restriction is Restriction.NO_CHANGES_ALLOWED:
+    if followed and params.restriction is Restriction.NO_CHANGES_ALLOWED:
         raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT)
 
 

@@ -12,7 +12,8 @@ from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import IntegratorId
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.requests.preset import SignaturePreset, effective
+from appliance.domain.signing_command import GivenParameters, SignParameters
 
 _DNI = re.compile(r"[0-9]{7,8}", re.ASCII)
 _DNI_DIGITS = 8
@@ -93,6 +94,13 @@ class EmbedSessionDocument:
     """Whether others sign it after."""
     message: str | None = None
     """What whoever asks for the signature wrote to the signers."""
+    preset: SignaturePreset | None = None
+    """Look and place that whoever asked for the signature wants."""
+
+    @property
+    def look(self) -> SignParameters:
+        """The parameters of a signature whose signer chooses nothing."""
+        return effective(GivenParameters(), self.preset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +159,8 @@ class PlaceChoice:
     """Of a place of the signer's own, in points from the left of the page as seen, to
     the mark's top left; then the corner is unused. None together with `y`."""
     y: float | None = None
+    preset: bool = False
+    """Where the request's preset has it; then all else is unused."""
 
 
 @dataclass(frozen=True, slots=True)

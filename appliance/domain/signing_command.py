@@ -5,9 +5,11 @@ is `appliance.domain.appearance.stamp`.
 """
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import lru_cache
-from typing import Final, Self, cast
+from typing import Any, Final, Self, cast
 
 from appliance.domain.canonical_json import canonical_json
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
@@ -19,6 +21,27 @@ PLACE_LENGTH: Final = 60
 OPTIONAL_FIELDS: Final = ("campo", "motivo", "lugar", "cuil", "qr", "logo")
 """Fields that stand in `to_wire` only when they were given, so that the fingerprint
 of a command without them never changes."""
+
+
+WIRE_NAMES: Final[Mapping[str, str]] = {
+    "font_color": "fontColor",
+    "font_name": "fontName",
+    "font_size": "fontSize",
+    "font_style": "fontStyle",
+    "page": "page",
+    "x": "x",
+    "y": "y",
+    "zoom_percent": "zoomPercent",
+    "restriction": "restriccion",
+    "visible": "visible",
+    "field": "campo",
+    "reason": "motivo",
+    "place": "lugar",
+    "cuil": "cuil",
+    "qr": "qr",
+    "logo": "logo",
+}
+"""Names of the spec, by the fields of `SignParameters`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +86,11 @@ class SignParameters:
 
         Those of `OPTIONAL_FIELDS` are left out when they were not given.
         """
-        given = (
-            self.field,
-            self.reason,
-            self.place,
-            self.cuil,
-            self.qr,
-            self.logo,
-        )
-        optional = zip(OPTIONAL_FIELDS, given, strict=True)
+        told = {wire: getattr(self, name) for name, wire in WIRE_NAMES.items()}
         return {
-            "fontColor": self.font_color,
-            "fontName": self.font_name.value,
-            "fontSize": self.font_size,
-            "fontStyle": self.font_style.value,
-            "page": self.page,
-            "x": self.x,
-            "y": self.y,
-            "zoomPercent": self.zoom_percent,
-            "restriccion": self.restriction.value,
-            "visible": self.visible,
-            **{name: value for name, value in optional if value is not None},
+            wire: value.value if isinstance(value, StrEnum) else value
+            for wire, value in told.items()
+            if value is not None or wire not in OPTIONAL_FIELDS
         }
 
     @classmethod
@@ -116,6 +123,65 @@ class SignParameters:
         Source: decisions "repeating firmar".
         """
         return _fingerprint(self, request_id)
+
+
+_DEFAULTS: Final = SignParameters()
+
+
+@dataclass(frozen=True, slots=True)
+class GivenParameters:
+    """What somebody said of a signature; the rest is left to others, or to defaults."""
+
+    params: SignParameters = _DEFAULTS
+    """What was given, and the defaults of the rest."""
+    names: frozenset[str] = frozenset()
+    """The fields of `SignParameters` that were given."""
+
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """What was given, by the fields of `SignParameters`; None is as not given."""
+        said = {name: value for name, value in given.items() if value is not None}
+        return cls(replace(_DEFAULTS, **said), frozenset(said))
+
+    @classmethod
+    def all_of(cls, params: SignParameters) -> Self:
+        """Parameters that leave nothing to others."""
+        return cls(params, frozenset(WIRE_NAMES))
+
+    def also(self, **more: Any) -> "GivenParameters":
+        """The same and more of them, by the fields of `SignParameters`."""
+        params = replace(self.params, **more)
+        return GivenParameters(params, self.names | more.keys())
+
+    def over(self, other: "GivenParameters") -> SignParameters:
+        """These where they were given, else the other's, else the defaults.
+
+        A place is taken as a whole: with `x` and `y` of these, or with a field, the
+        other's place is none any more.
+
+        Args:
+            other: what counts less.
+        """
+        replaced = set(self.names)
+        if "x" in self.names:
+            replaced |= {"x", "y", "field"}
+        if "field" in self.names:
+            replaced |= {"page", "x", "y", "field"}
+        taken = other.names - replaced
+        return replace(self.params, **{n: getattr(other.params, n) for n in taken})
+
+    def to_wire(self) -> dict[str, object]:
+        """What was given, under the names of the spec."""
+        wire = self.params.to_wire()
+        told = (WIRE_NAMES[name] for name in WIRE_NAMES if name in self.names)
+        return {name: wire[name] for name in told if wire.get(name) is not None}
+
+    @classmethod
+    def from_wire(cls, fields: Mapping[str, object]) -> Self:
+        """Read back what `to_wire` wrote; for what is stored, not for input."""
+        params = SignParameters.from_wire({**_DEFAULTS.to_wire(), **fields})
+        names = {name for name, wire in WIRE_NAMES.items() if wire in fields}
+        return cls(params, frozenset(names))
 
 
 @lru_cache(maxsize=4096)

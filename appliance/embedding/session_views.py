@@ -213,6 +213,7 @@ async def _document(
             request.inspection,
             request.followed,
             await ProcessStore(transaction).message(request.process),
+            request.preset,
         )
     if session.document is None:
         return None

@@ -9,6 +9,7 @@ Source: decisions "Iframe", "delivery"; design §3.
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Final, Never
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from appliance.appearance.preview import draw_stamp
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.docmdp_policy import (
     NewField,
+    check_permitted,
     nearest_permitted,
     new_field,
     obstacle,
@@ -38,7 +40,12 @@ from appliance.domain.embedding import (
     Placement,
     SignOrder,
 )
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+    PresetFixedError,
+)
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.ports import DocumentStream, PdfInspector
@@ -48,7 +55,7 @@ from appliance.domain.requests.request import (
     Signer,
     refuse_unsigned,
 )
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_views import EmbedSessionViews
 from appliance.integrators.session_store import SessionStore
@@ -135,22 +142,13 @@ class EmbedSessionSigning:
         async with self._store.read() as transaction:
             named = await _named(transaction, view, view.signer)
             details = await self._stamping.details(
-                transaction, SignParameters(), view.session.integrator.id
+                transaction,
+                replace(view.document.look, visible=True),
+                view.session.integrator.id,
             )
-        inspection = view.document.inspection
         now = self._clock.now()
-        if choice.field is not None:
-            params = _in_field(view.document, choice.field)
-        else:
-            of = choice.page, named, now, inspection, details
-            if choice.x is not None and choice.y is not None:
-                wanted = put(choice.x, choice.y, *of)
-            else:
-                wanted = preset(choice.corner, *of)
-            params = nearest_permitted(wanted, inspection)
-            if params.field is None and new_field(inspection) is NewField.NONE:
-                raise ApplianceError(ErrorCode.PDF_LOCKED)
-        layout = lay_out(params, named, now, inspection, details)
+        params = _chosen(view.document, choice, named, now, details)
+        layout = lay_out(params, named, now, view.document.inspection, details)
         return Placement(params, layout), details
 
     async def sign(self, session: EmbedSession, order: SignOrder) -> EmbedSessionView:
@@ -177,7 +175,7 @@ class EmbedSessionSigning:
             raise ApplianceError(ErrorCode.SIGN_PASSWORD_WRONG) from exc
         command = SignCommand(
             request=session.request,
-            params=placed.params,
+            given=GivenParameters.all_of(placed.params),
             password=secret,
             if_match=order.seen,
         )
@@ -363,6 +361,54 @@ async def _named(
     return StampSigner(signer.name, signer.cuil, found.locale if found else "es")
 
 
+def _chosen(
+    document: EmbedSessionDocument,
+    choice: PlaceChoice,
+    named: StampSigner,
+    now: datetime,
+    details: StampDetails,
+) -> SignParameters:
+    """What a choice comes to: its place, and the look of the preset if there is one.
+
+    Raises:
+        FieldInvalidError: there is no preset.
+        PresetFixedError: the place is not the signer's to choose.
+        ApplianceError: as `check_permitted`.
+    """
+    if choice.preset:
+        return _as_preset(document)
+    if document.preset is not None and document.preset.fixed:
+        raise PresetFixedError("corner")
+    if choice.field is not None:
+        return _in_field(document, choice.field)
+    inspection = document.inspection
+    of = choice.page, named, now, inspection, details, document.look
+    if choice.x is not None and choice.y is not None:
+        wanted = put(choice.x, choice.y, *of)
+    else:
+        wanted = preset(choice.corner, *of)
+    params = nearest_permitted(wanted, inspection)
+    if params.field is None and new_field(inspection) is NewField.NONE:
+        raise ApplianceError(ErrorCode.PDF_LOCKED)
+    return params
+
+
+def _as_preset(document: EmbedSessionDocument) -> SignParameters:
+    """Sign as whoever asked for it wants it; what is not fixed may give way.
+
+    Raises:
+        FieldInvalidError: there is no preset.
+        ApplianceError: as `check_permitted`.
+    """
+    if document.preset is None:
+        raise FieldInvalidError("preset")
+    params = document.look
+    if not document.preset.fixed and params.field is None:
+        params = nearest_permitted(params, document.inspection)
+    check_permitted(document.inspection, params, followed=document.followed)
+    return params
+
+
 def _in_field(document: EmbedSessionDocument, name: str) -> SignParameters:
     """Sign in one of the document's own fields.
 
@@ -370,7 +416,8 @@ def _in_field(document: EmbedSessionDocument, name: str) -> SignParameters:
         ApplianceError: it cannot be signed, as `check_permitted`.
     """
     field = wanted_field(document.inspection.signing, name)
-    params = SignParameters(field=field.name)
+    look = replace(document.look, page=1, x=None, y=None, visible=True)
+    params = replace(look, field=field.name)
     found = obstacle(field, params.restriction, document.followed)
     if found is not None:
         raise found

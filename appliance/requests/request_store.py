@@ -41,6 +41,7 @@ from appliance.domain.ids import (
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.requests.new_request import FRAME_ORIGIN, NewRequest
+from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.process import NO_NOTE, ProcessNote
 from appliance.domain.requests.request import (
     UNFINISHED,
@@ -153,6 +154,7 @@ class RequestStore(Store):
                 digest=new.wishes.digest,
                 tsa=new.wishes.tsa and list(new.wishes.tsa),
                 named_by=new.named_by,
+                preset=new.preset and new.preset.to_json(),
             )
             .returning(signature_request.c.id)
         )
@@ -442,6 +444,7 @@ def _view(row: Row[Any]) -> RequestView:
         process=ProcessId(row.process),
         seq=row.seq,
         followed=bool(row.followed),
+        preset=None if row.preset is None else SignaturePreset.from_json(row.preset),
     )
 
 

@@ -1,6 +1,7 @@
 """Batches in SQL: which requests, with which parameters, what was refused."""
 
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import delete, select
 
@@ -11,6 +12,9 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import BatchId, PersonId, RequestId
 from appliance.domain.requests.batch import BatchRow
 from appliance.domain.signing_command import SignParameters
+
+_FINGERPRINTS: Final = "fingerprints"
+"""Beside the command's parameters: those of requests with a preset."""
 
 
 class BatchStore(Store):
@@ -36,7 +40,7 @@ class BatchStore(Store):
                 id=row.id,
                 person=row.person,
                 requests=list(row.requests),
-                params=row.params.to_wire(),
+                params=_parameters_to_json(row),
                 **changing,
             )
             .on_conflict_do_update(index_elements=["id"], set_=changing)
@@ -62,6 +66,10 @@ class BatchStore(Store):
             person=PersonId(row.person),
             requests=tuple(RequestId(request) for request in row.requests),
             params=SignParameters.from_wire(row.params),
+            fingerprints={
+                RequestId(int(request)): sha256
+                for request, sha256 in row.params.get(_FINGERPRINTS, {}).items()
+            },
             refused=refused,
             asked=row.asked,
         )
@@ -72,3 +80,12 @@ class BatchStore(Store):
             delete(signing_batch).where(signing_batch.c.asked < before)
         )
         return int(result.rowcount)
+
+
+def _parameters_to_json(row: BatchRow) -> dict[str, object]:
+    """The command's parameters, and what requests with a preset have instead."""
+    wire = row.params.to_wire()
+    if not row.fingerprints:
+        return wire
+    told = {str(request): sha256 for request, sha256 in row.fingerprints.items()}
+    return {**wire, _FINGERPRINTS: told}

@@ -17,6 +17,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.ports import BlobStore, DocumentStream, PdfInspector
+from appliance.domain.requests.preset import effective
 from appliance.domain.requests.request import (
     Preview,
     RequestView,
@@ -26,7 +27,7 @@ from appliance.domain.requests.request import (
     check_move,
     refuse_unsigned,
 )
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.people.person_store import PersonStore
 from appliance.requests.inspection import Inspections
@@ -172,18 +173,21 @@ class Requests:
         return (view.document_name if made is None else made.file_name), pdf
 
     async def preview(
-        self, person: PersonId, request: RequestId, params: SignParameters
+        self, person: PersonId, request: RequestId, given: GivenParameters
     ) -> Preview:
         """Where the stamp would lie, and that page with it.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `PAGE_OUT_OF_RANGE`,
-                `POSITION_OUT_OF_PAGE`, `SIGNATURE_FIELD_NOT_FOUND`,
+                `POSITION_OUT_OF_PAGE`, `SIGNATURE_FIELD_NOT_FOUND`, `PRESET_FIXED`,
                 `SANDBOX_UNAVAILABLE`.
             DocumentRefusedError: the page cannot be drawn.
         """
         async with self._store.read() as transaction:
             view = await own_request(transaction, person, request)
+            if view.preset is not None:
+                view.preset.check(given)
+            params = effective(given, view.preset)
             signer = await PersonStore(transaction).get(person)
             details = await self._stamping.details(transaction, params, view.integrator)
             picture = await picture_of(transaction, details)
@@ -197,7 +201,7 @@ class Requests:
         page = params.page if layout is None else layout.page
         with working_for(view.integrator):
             png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI, picture)
-        return Preview(layout, png)
+        return Preview(layout, page, png)
 
     async def reject(
         self, signer: Signer, request: RequestId, reason: str

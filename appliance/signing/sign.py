@@ -45,7 +45,6 @@ from appliance.domain.requests.request import (
     Signer,
     SignOutcome,
 )
-from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, PersonState, RequestState
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import seal_to_each
@@ -57,6 +56,7 @@ from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.signing_rules import (
+    CallParameters,
     check_document,
     check_signable,
     repeated,
@@ -75,6 +75,7 @@ class SigningContext:
     """Who may sign."""
     stamps: Mapping[RequestId, SettledStamp]
     """What the stamps show besides the command's fields."""
+    parameters: CallParameters
 
 
 @dataclass(slots=True)
@@ -89,6 +90,8 @@ class _Found:
     """Whether its idempotency key stands for nothing yet."""
     fresh: dict[RequestId, RequestView] = field(default_factory=dict)
     """Those that are to be begun, in the order of signing."""
+    parameters: CallParameters = field(default_factory=CallParameters)
+    """Of all that are the signer's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class Begun:
     is_new: bool
     """Whether an activation was committed just now, of which nothing is to be seen
     before a worker has been at it."""
+    parameters: CallParameters
+    """Of every request that is the signer's."""
 
 
 class Signing:
@@ -164,7 +169,8 @@ class Signing:
                 `SIGNERS_LOCKED_OUT`,
                 `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
-                `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
+                `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`,
+                `PRESET_FIXED`.
         """
         sent = None
         if document is not None:
@@ -174,7 +180,7 @@ class Signing:
             _refuse_single(command, begun.refused)
             return await self._outcome(
                 command.request,
-                command.params.sha256(command.request),
+                begun.parameters.sha256(command.request),
                 begun.subscription,
                 look_first=not begun.is_new,
             )
@@ -206,13 +212,11 @@ class Signing:
             _refuse_single(command, found.refused)
             context = None
             if found.fresh:
-                context = await self._context(
-                    transaction, signer, command.params, found
-                )
+                context = await self._context(transaction, signer, found)
                 _refuse_single(command, found.refused)
         if found.going_on and not found.fresh and found.is_key_new:
             async with self._store.write() as transaction:
-                await self._bind_key(transaction, command, signer)
+                await self._bind_key(transaction, command, signer, found.parameters)
         new = [ActivationId(new_id()) for _ in range(_parts(len(found.fresh)))]
         awaited = list(dict.fromkeys([*new, *found.going_on]))
         if awaited:
@@ -224,7 +228,7 @@ class Signing:
                 found.refused |= await self._shielded.run(
                     self._authorize(command, signer, found.fresh, context, new)
                 )
-            yield Begun(found.refused, subscription, is_new)
+            yield Begun(found.refused, subscription, is_new, found.parameters)
 
     async def follow(self, request: RequestId) -> None:
         """Wait until a request is no longer being signed, or `wait_s` is over.
@@ -256,28 +260,25 @@ class Signing:
         Raises:
             ApplianceError: `IDEMKEY_CONFLICT`; `SOLICITUD_NOT_FOUND` of a single one.
         """
-        fingerprints = {each: command.params.sha256(each) for each in requests}
         views = await RequestStore(transaction).named(set(requests))
         found = _Found()
-        own: dict[RequestId, RequestView] = {}
-        for request in requests:
-            try:
-                own[request] = _owned(views.get(request), signer.person)
-            except ApplianceError as exc:
-                found.refused[request] = exc
+        own = _own(requests, views, command, signer, found)
         _refuse_single(command, found.refused)
         if command.idempotency_key is not None:
             used = await IdempotencyStore(transaction).remembered(
                 signer.person, command.idempotency_key
             )
-            if used is not None and used != command.sha256():
+            sha256 = command.sha256(found.parameters.of_presets)
+            if used is not None and used != sha256:
                 raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
             found.is_key_new = used is None
         for request, view in own.items():
             try:
-                if repeated(view, fingerprints[request]):
+                if repeated(view, found.parameters.sha256(request)):
                     found.going_on.append(ActivationId(view.activation or ""))
                     continue
+                if view.preset is not None:
+                    view.preset.check(command.given)
                 if isinstance(command, SignCommand):
                     check_document(view, command, sent)
             except ApplianceError as exc:
@@ -290,7 +291,6 @@ class Signing:
         self,
         transaction: Transaction,
         signer: Signer,
-        params: SignParameters,
         found: _Found,
     ) -> SigningContext:
         """What signing needs; moves what cannot be signed so to `found.refused`.
@@ -308,15 +308,17 @@ class Signing:
             or credential is None
         ):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        stamps = await self._stamping.settle(transaction, params, found.fresh.values())
+        each = found.parameters.each
+        stamps = await self._stamping.settle(transaction, each, found.fresh.values())
         for request, view in list(found.fresh.items()):
             try:
-                check_signable(view, params, person, now, stamps[request].details)
+                details = stamps[request].details
+                check_signable(view, each[request], person, now, details)
             except ApplianceError as exc:
                 found.refused[request] = exc
                 del found.fresh[request]
         hosts = await self._hosts.live_in(transaction) if found.fresh else ()
-        return SigningContext(credential, hosts, stamps)
+        return SigningContext(credential, hosts, stamps, found.parameters)
 
     async def _authorize(
         self,
@@ -375,11 +377,11 @@ class Signing:
         """
         # Locked in the order of their numbers, signed in the command's.
         found = await RequestStore(transaction).named(fresh, lock=True)
-        begun, refused = _still_to_begin(fresh, found, command.params, signer)
+        begun, refused = _still_to_begin(fresh, found, context.parameters, signer)
         if not begun:
             if len(refused) < len(fresh):
                 # Others began what this call would: it repeats theirs.
-                await self._bind_key(transaction, command, signer)
+                await self._bind_key(transaction, command, signer, context.parameters)
             return refused
         if unlock is None:
             # Changed since it was checked: what was typed opens nothing now.
@@ -387,11 +389,9 @@ class Signing:
         credential = context.credential
         if credential.id not in unlock:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        await self._bind_key(transaction, command, signer)
+        await self._bind_key(transaction, command, signer, context.parameters)
         made, consents = [], []
-        for new, views in self._activations(
-            activations, begun, command.params, signer, context
-        ):
+        for new, views in self._activations(activations, begun, signer, context):
             data = activation_data(new, credential.key_version)
             seals = seal_to_each(context.hosts, unlock[credential.id], data)
             made.append((new, seals))
@@ -409,7 +409,6 @@ class Signing:
         self,
         ids: Sequence[ActivationId],
         begun: Sequence[RequestView],
-        params: SignParameters,
         signer: Signer,
         context: SigningContext,
     ) -> Iterator[tuple[Activation, Sequence[RequestView]]]:
@@ -429,13 +428,17 @@ class Signing:
                     created=now + timedelta(microseconds=number),
                     # Those before it have a second a document, as in a key phase.
                     claim_by=now + claim + timedelta(seconds=first),
-                    documents=_documents(views, params, context.stamps),
+                    documents=_documents(views, context),
                 ),
                 views,
             )
 
     async def _bind_key(
-        self, transaction: Transaction, command: SignCommand | SignBatch, signer: Signer
+        self,
+        transaction: Transaction,
+        command: SignCommand | SignBatch,
+        signer: Signer,
+        parameters: CallParameters,
     ) -> None:
         """Have a call's idempotency key, if any, stand for its command from now on.
 
@@ -446,7 +449,7 @@ class Signing:
             await IdempotencyStore(transaction).remember(
                 signer.person,
                 command.idempotency_key,
-                command.sha256(),
+                command.sha256(parameters.of_presets),
                 self._clock.now(),
             )
 
@@ -514,10 +517,29 @@ def _owned(view: RequestView | None, person: PersonId) -> RequestView:
     return view
 
 
+def _own(
+    requests: Sequence[RequestId],
+    views: Mapping[RequestId, RequestView],
+    command: SignCommand | SignBatch,
+    signer: Signer,
+    found: _Found,
+) -> dict[RequestId, RequestView]:
+    """Those that are the signer's, their parameters settled; others are refused."""
+    own: dict[RequestId, RequestView] = {}
+    for request in requests:
+        try:
+            own[request] = view = _owned(views.get(request), signer.person)
+        except ApplianceError as exc:
+            found.refused[request] = exc
+        else:
+            found.parameters.add(view, command.given)
+    return own
+
+
 def _still_to_begin(
     fresh: Collection[RequestId],
     views: Mapping[RequestId, RequestView],
-    params: SignParameters,
+    parameters: CallParameters,
     signer: Signer,
 ) -> tuple[list[RequestView], dict[RequestId, ApplianceError]]:
     """Of what was fresh a moment ago: what still is, and what moved on."""
@@ -526,7 +548,7 @@ def _still_to_begin(
     for request in fresh:
         try:
             view = _owned(views.get(request), signer.person)
-            if not repeated(view, params.sha256(request)):
+            if not repeated(view, parameters.sha256(request)):
                 begun.append(view)
         except ApplianceError as exc:
             refused[request] = exc
@@ -534,9 +556,7 @@ def _still_to_begin(
 
 
 def _documents(
-    views: Sequence[RequestView],
-    params: SignParameters,
-    stamps: Mapping[RequestId, SettledStamp],
+    views: Sequence[RequestView], context: SigningContext
 ) -> tuple[ActivationDocument, ...]:
     """Documents as they are consented to, in the order of signing."""
     return tuple(
@@ -544,10 +564,10 @@ def _documents(
             seq,
             view.id,
             view.sha256,
-            params,
-            params.sha256(view.id),
-            details=stamps[view.id].details,
-            code=stamps[view.id].code,
+            context.parameters.each[view.id],
+            context.parameters.sha256(view.id),
+            details=context.stamps[view.id].details,
+            code=context.stamps[view.id].code,
         )
         for seq, view in enumerate(views)
     )

@@ -68,10 +68,11 @@ class BatchSigning:
         """
         async with self._signing.begin(batch.requests, batch, signer) as begun:
             row = BatchRow(
-                id=batch.id_for(signer.person),
+                id=batch.id_for(signer.person, begun.parameters.of_presets),
                 person=signer.person,
                 requests=batch.requests,
-                params=batch.params,
+                params=batch.given.params,
+                fingerprints=begun.parameters.of_presets,
                 refused=dict(begun.refused),
                 asked=self._clock.now(),
             )
@@ -150,7 +151,7 @@ def _item(
     if view is None:
         return BatchItem(request, problem=ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND))
     try:
-        outcome = standing(view, signed, row.params.sha256(request))
+        outcome = standing(view, signed, row.fingerprint(request))
     except ApplianceError as exc:
         return BatchItem(request, problem=exc)
     return BatchItem(request, document=outcome.document if outcome else None)

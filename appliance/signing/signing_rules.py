@@ -3,22 +3,42 @@
 Source: decisions "repeating firmar".
 """
 
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from appliance.documents.docmdp_policy import check_permitted
 from appliance.domain.appearance.details import StampDetails
-from appliance.domain.appearance.stamp import lay_out
-from appliance.domain.appearance.text import StampSigner
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person
+from appliance.domain.ids import RequestId
+from appliance.domain.requests.preset import effective
 from appliance.domain.requests.request import (
     RequestView,
     SignCommand,
     SignedDocumentView,
     SignOutcome,
 )
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import RequestState
+from appliance.requests.presets import check_makeable
+
+
+@dataclass(frozen=True, slots=True)
+class CallParameters:
+    """How each request of a call is signed: by the call, its preset, or defaults."""
+
+    each: dict[RequestId, SignParameters] = field(default_factory=dict)
+    of_presets: dict[RequestId, str] = field(default_factory=dict)
+    """Fingerprints of those that have a preset."""
+
+    def add(self, view: RequestView, given: GivenParameters) -> None:
+        """Settle those of a request."""
+        self.each[view.id] = params = effective(given, view.preset)
+        if view.preset is not None:
+            self.of_presets[view.id] = params.sha256(view.id)
+
+    def sha256(self, request: RequestId) -> str:
+        """Fingerprint of those of a request."""
+        return self.each[request].sha256(request)
 
 
 def repeated(view: RequestView, fingerprint: str) -> bool:
@@ -80,15 +100,15 @@ def check_signable(
 
     Raises:
         ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`; as
-            of `check_permitted`.
+            `check_makeable`.
     """
     if view.expires is not None and view.expires <= now:
         raise ApplianceError(
             ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
         )
-    named = StampSigner(person.name, person.cuil, person.locale)
-    check_permitted(view, params)
-    lay_out(params, named, now, view.inspection, details)
+    check_makeable(
+        view.inspection, params, person, now, details, followed=view.followed
+    )
 
 
 def standing(

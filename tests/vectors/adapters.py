@@ -60,8 +60,9 @@ from appliance.domain.ids import (
 from appliance.domain.integrators.api_keys import checksum, new_api_key, read_api_key
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.requests.batch import SignBatch
+from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.secrets import KeyRing
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import (
     ActivationState,
     Environment,
@@ -224,10 +225,17 @@ def batch_fingerprint(given: Given) -> dict[str, str]:
     """How a repeated firmar/lote is known, and what it is called."""
     batch = SignBatch(
         tuple(RequestId(each) for each in given["requests"]),
-        SignParameters.from_wire(given["parameters"]),
+        GivenParameters.all_of(SignParameters.from_wire(given["parameters"])),
         b"",
     )
-    return {"sha256": batch.sha256(), "id": batch.id_for(PersonId(given["person"]))}
+    own = {RequestId(int(k)): v for k, v in given.get("fingerprints", {}).items()}
+    named = batch.id_for(PersonId(given["person"]), own)
+    return {"sha256": batch.sha256(own), "id": named}
+
+
+def signature_preset(given: Given) -> dict[str, Any]:
+    """The look and place that a request brings, as they stand stored."""
+    return SignaturePreset.from_json(given).to_json()
 
 
 def stamp_details(given: Given) -> dict[str, Any]:

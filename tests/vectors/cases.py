@@ -173,6 +173,17 @@ BATCHES: Final[Cases] = {
         "requests": [1],
         "parameters": EVERYTHING,
     },
+    "two, one with a look of its own": {
+        "person": B,
+        "requests": [9, 3],
+        "parameters": PARAMETERS,
+        "fingerprints": {"9": "ab" * 32},
+    },
+}
+PRESETS: Final[Cases] = {
+    "a place that is fixed": {"page": 3, "x": 40, "y": 60, "fijo": True},
+    "every field": EVERYTHING,
+    "nothing": {},
 }
 STAMPS: Final[Cases] = {
     "plain": {},
@@ -500,6 +511,11 @@ MESSAGES: Final[Cases] = {
         "value": [["ab" * 32, "2026-05-25T12:00:00+00:00", "key_compromise"]],
     },
     "a layout": {"kind": "layout", "value": LAYOUT},
+    "a text that was found": {
+        "kind": "search",
+        "value": {"found": [2, 100.5, 200, 180.25, 214], "whole": True},
+    },
+    "a text that was not": {"kind": "search", "value": {"found": None, "whole": False}},
     "a picture": {
         "kind": "picture",
         "value": {"logo": ["cd" * 32, 2, 1], "deflated": "789c0300000000"},

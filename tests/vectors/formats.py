@@ -58,6 +58,9 @@ FORMATS: Final = {
         cases.BATCHES,
         write=do.batch_fingerprint,
     ),
+    "signature-preset": Format(
+        "signature_request.preset.", cases.PRESETS, write=do.signature_preset
+    ),
     "stamp-details": Format(
         "activation_item.stamp.", cases.STAMPS, write=do.stamp_details
     ),

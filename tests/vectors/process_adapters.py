@@ -37,6 +37,8 @@ from appliance.domain.sandbox import (
     report_to_json,
     revoked_from_json,
     revoked_to_json,
+    search_from_json,
+    search_to_json,
     socket_name,
 )
 from appliance.domain.signing_command import SignParameters
@@ -80,6 +82,7 @@ _MESSAGES: Final[dict[str, tuple[Any, Any, Any]]] = {
         lambda told: revoked_from_json(told["revoked"]),
     ),
     "layout": (_layout, layout_to_json, layout_from_json),
+    "search": (search_from_json, search_to_json, search_from_json),
     "picture": (
         lambda value: LogoPicture(Logo(*value["logo"]), raw(value["deflated"])),
         picture_to_json,

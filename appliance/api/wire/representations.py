@@ -211,17 +211,16 @@ def _batch_item(
     return {**problems.members(item.problem, lang), **known}
 
 
-def preview(made: Preview, page: int) -> dict[str, object]:
+def preview(made: Preview) -> dict[str, object]:
     """The answer of vista-previa.
 
     Args:
         made: the stamp's place and the picture.
-        page: the page drawn, 1-based.
 
     Source: decisions "seeing before signing".
     """
     return {
-        "pagina": page,
+        "pagina": made.page,
         "sello": _stamp(made.layout) if made.layout else None,
         "dpi": PREVIEW_DPI,
         "png": base64.b64encode(made.png).decode("ascii"),

@@ -33,6 +33,7 @@ from appliance.domain.signing_command import (
     OPTIONAL_FIELDS,
     PLACE_LENGTH,
     REASON_LENGTH,
+    GivenParameters,
     SignParameters,
 )
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
@@ -57,7 +58,7 @@ _Place = Annotated[str | None, shown_text(PLACE_LENGTH)]
 
 
 class Parameters(Body):
-    """The parameters of a signature; what was not given is `SignParameters`'s default.
+    """The parameters of a signature; which of them were given counts.
 
     In the order in which faults are told.
     """
@@ -81,10 +82,10 @@ class Parameters(Body):
     qr: Annotated[bool | None, boolean()] = None
     logo: Annotated[bool | None, boolean()] = None
 
-    def parameters(self) -> SignParameters:
-        """What was given, and the defaults of the rest."""
-        given = self.model_fields_set & Parameters.model_fields.keys()
-        return SignParameters(**{name: getattr(self, name) for name in given})
+    def given(self, *without: str) -> GivenParameters:
+        """What was given, without some fields, and the defaults of the rest."""
+        given = self.model_fields_set & Parameters.model_fields.keys() - {*without}
+        return GivenParameters.of(**{name: getattr(self, name) for name in given})
 
 
 class _OneRequest(Body):
@@ -153,7 +154,7 @@ def sign_command(
         lenient: leave unknown names aside (`options` of a multipart body).
 
     Returns:
-        The command, defaults filled in.
+        The command.
 
     Raises:
         FieldInvalidError: a value of another type or out of its range.
@@ -164,7 +165,7 @@ def sign_command(
     read = _Sign.read(body, lenient=lenient)
     return SignCommand(
         request=RequestId(read.solicitud_id),
-        params=read.parameters(),
+        given=read.given(),
         password=read.password,
         if_match=conditions.if_match,
         idempotency_key=conditions.idempotency_key,
@@ -179,7 +180,7 @@ def sign_batch(body: Mapping[str, object], conditions: Conditions) -> SignBatch:
         conditions: from the headers.
 
     Returns:
-        The command, defaults filled in.
+        The command.
 
     Raises:
         FieldInvalidError: a value of another type or out of its range.
@@ -190,7 +191,7 @@ def sign_batch(body: Mapping[str, object], conditions: Conditions) -> SignBatch:
     read = _SignBatch.read(body)
     return SignBatch(
         requests=tuple(RequestId(request) for request in read.solicitud_ids),
-        params=read.parameters(),
+        given=read.given(),
         password=read.password,
         idempotency_key=conditions.idempotency_key,
     )
@@ -211,7 +212,7 @@ def batch_id(text: str) -> BatchId:
     return BatchId(text)
 
 
-def preview_parameters(body: Mapping[str, object]) -> SignParameters:
+def preview_parameters(body: Mapping[str, object]) -> GivenParameters:
     """Read the body of vista-previa: the parameters of firmar alone.
 
     Args:
@@ -223,7 +224,7 @@ def preview_parameters(body: Mapping[str, object]) -> SignParameters:
 
     Source: decisions "seeing before signing".
     """
-    return Parameters.read(body).parameters()
+    return Parameters.read(body).given()
 
 
 def request_id(text: str) -> RequestId:

@@ -30,6 +30,8 @@ from appliance.domain.signing_command import SignParameters
 
 __all__ = ["Corner", "preset", "put"]
 
+_DEFAULTS = SignParameters()
+
 
 def preset(
     corner: Corner,
@@ -38,6 +40,7 @@ def preset(
     at: datetime,
     inspection: Inspection,
     details: StampDetails = PLAIN,
+    look: SignParameters = _DEFAULTS,
 ) -> SignParameters:
     """The parameters of a mark in a corner, wholly on the page.
 
@@ -49,15 +52,16 @@ def preset(
         inspection: of the document; the mark goes beside those of signatures that
             are there already, as long as there is another place.
         details: what it shows besides.
+        look: what it looks like; its place counts nothing.
 
     Returns:
-        Default font and size; scaled down where the page is small. Where the text
-        would be too small to be read, the mark is left to place itself.
+        That look, scaled down where the page is small. Where the text would be too
+        small to be read, the mark is left to place itself.
 
     Raises:
         PageOutOfRangeError: it is not one of them.
     """
-    base = SignParameters(page=page)
+    base = _at(page, look)
     box = _page(inspection, page)
     if corner is Corner.NONE:
         return replace(base, visible=False)
@@ -67,7 +71,7 @@ def preset(
         (x0 - 1, y0 - 1, x1 + 1, y1 + 1)
         for x0, y0, x1, y1 in marks_of(inspection.marks, page, box)
     ]
-    zoom, x, y = _place(box, natural, there, corner, MIN_TEXT_PT / base.font_size)
+    zoom, x, y = _place(box, natural, there, corner, base)
     if base.font_size * zoom / 100 < MIN_TEXT_PT:
         return base
     width, height = natural[0] * zoom / 100, natural[1] * zoom / 100
@@ -88,6 +92,7 @@ def put(
     at: datetime,
     inspection: Inspection,
     details: StampDetails = PLAIN,
+    look: SignParameters = _DEFAULTS,
 ) -> SignParameters:
     """The parameters of a mark that the signer put somewhere on a page.
 
@@ -99,23 +104,29 @@ def put(
         at: the signing time, aware.
         inspection: of the document.
         details: what it shows besides.
+        look: what it looks like; its place counts nothing.
 
     Returns:
-        Default font and size, scaled down where the page is small; whether it lies on
+        That look, scaled down where the page is small; whether it lies on
         the page is for whoever lays it out to say. Where the text would be too small
         to be read, the mark is left to place itself.
 
     Raises:
         PageOutOfRangeError: it is not one of them.
     """
-    base = SignParameters(page=page)
+    base = _at(page, look)
     box = _page(inspection, page)
     natural = _natural(base, signer, at, details)
-    zoom = max(math.floor(fitting(box, *natural) * 100), 0)
+    zoom = _largest(box, natural, base)[0]
     if base.font_size * zoom / 100 < MIN_TEXT_PT:
         return base
     # Downwards: what lay on the page before still does.
     return replace(base, x=math.floor(x), y=math.floor(y), zoom_percent=zoom)
+
+
+def _at(page: int, look: SignParameters) -> SignParameters:
+    """A look that is to be seen somewhere on a page."""
+    return replace(look, page=page, x=None, y=None, field=None, visible=True)
 
 
 def _page(inspection: Inspection, page: int) -> PageBox:
@@ -139,21 +150,30 @@ def _natural(
     return natural_size(lines, *font, details)
 
 
+def _largest(
+    page: PageBox, natural: tuple[float, float], base: SignParameters
+) -> tuple[int, float]:
+    """The largest whole zoom, up to the mark's own, that fits; and its exact share."""
+    own = base.zoom_percent / 100
+    share = fitting(page, natural[0] * own, natural[1] * own)
+    return max(math.floor(share * base.zoom_percent), 0), share
+
+
 def _place(
     page: PageBox,
     natural: tuple[float, float],
     marks: Sequence[Box],
     corner: Corner,
-    least: float,
+    base: SignParameters,
 ) -> tuple[int, float, float]:
-    """The largest whole zoom, up to 100, at which there is a place, and x and y."""
-    largest = fitting(page, *natural)
+    """The largest whole zoom, up to its own, at which there is a place, and x and y."""
+    whole, largest = _largest(page, natural, base)
+    least = MIN_TEXT_PT / (base.font_size * base.zoom_percent / 100)
     for scale in scales(largest, least):
-        zoom = max(math.floor(scale * 100), 0)
+        zoom = max(math.floor(scale * base.zoom_percent), 0)
         width, height = natural[0] * zoom / 100, natural[1] * zoom / 100
         found = free_place(page, width, height, marks, corner)
         if found is not None:
             return zoom, *found
-    zoom = max(math.floor(largest * 100), 0)
-    width, height = natural[0] * zoom / 100, natural[1] * zoom / 100
-    return zoom, *corner_place(page, width, height, corner)
+    width, height = natural[0] * whole / 100, natural[1] * whole / 100
+    return whole, *corner_place(page, width, height, corner)

@@ -23,10 +23,12 @@ from appliance.domain.errors.exceptions import (
     HsmUnavailableError,
     KeyNotFoundError,
     PageOutOfRangeError,
+    PresetFixedError,
     SignersInvalidError,
     TsaUnavailableError,
 )
 from appliance.domain.errors.sentences import (
+    ANCHOR_BEYOND,
     API_KEY_ELSEWHERE,
     CHAIN_IN_USE,
     CHECK_DIGIT,
@@ -44,6 +46,7 @@ from appliance.domain.errors.sentences import (
     NETWORK_HOST_BITS,
     NETWORK_MALFORMED,
     NETWORKS_TOO_MANY,
+    NOT_WITH,
     NOTHING_TO_SEE,
     POSITION_OF_BOTH,
     SENTENCES,
@@ -53,6 +56,7 @@ from appliance.domain.errors.sentences import (
 )
 
 __all__ = [
+    "ANCHOR_BEYOND",
     "API_KEY_ELSEWHERE",
     "CHAIN_IN_USE",
     "CHECK_DIGIT",
@@ -71,6 +75,7 @@ __all__ = [
     "NETWORK_HOST_BITS",
     "NETWORK_MALFORMED",
     "NOTHING_TO_SEE",
+    "NOT_WITH",
     "POSITION_OF_BOTH",
     "SENTENCES",
     "SIGNERS_TOO_MANY",
@@ -91,6 +96,7 @@ __all__ = [
     "HsmUnavailableError",
     "KeyNotFoundError",
     "PageOutOfRangeError",
+    "PresetFixedError",
     "SignersInvalidError",
     "TsaUnavailableError",
 ]

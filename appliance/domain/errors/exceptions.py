@@ -170,6 +170,21 @@ class PageOutOfRangeError(ApplianceError):
         )
 
 
+class PresetFixedError(ApplianceError):
+    """A look or place that is not the signer's to choose (409 `PRESET_FIXED`).
+
+    Args:
+        fields: wire names of what differs, at least one.
+    """
+
+    def __init__(self, *fields: str) -> None:
+        super().__init__(
+            ErrorCode.PRESET_FIXED,
+            params={"fields": ", ".join(fields)},
+            extras={"field": fields[0], "fields": [*fields]},
+        )
+
+
 class DomainInvalidError(ApplianceError):
     """An origin that cannot be allowed to show the frame.
 

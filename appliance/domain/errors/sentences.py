@@ -132,6 +132,13 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "There is no page {page}; the last one is page {pages}."
     ),
     ErrorCode.POSITION_OUT_OF_PAGE: "The stamp would not fit entirely on the page.",
+    ErrorCode.PRESET_FIXED: (
+        "Look and place of this signature are fixed by who asked for it: leave out "
+        "{fields}."
+    ),
+    ErrorCode.STAMP_ANCHOR_NOT_FOUND: (
+        "The document does not have the text that the stamp is to go below: {text}."
+    ),
     ErrorCode.SIGN_PASSWORD_WRONG: "The signing password is wrong.",
     ErrorCode.SIGN_LOCKED: (
         "Signing is locked after too many wrong passwords; ask whoever runs this "
@@ -310,6 +317,8 @@ WRONG_TYPES: Final = {
 """Of `FIELD_INVALID`, where a value is of another JSON type; by what it must be."""
 COMES_WITH: Final = "The field {field} is missing: it comes together with {other}."
 """Of `FIELD_INVALID`, where one of two fields is there alone."""
+NOT_WITH: Final = "The fields {field} and {other} cannot come together."
+"""Of `FIELD_INVALID`, where one of two fields is too many."""
 CHAIN_IN_USE: Final = "The credential signs with that certificate already."
 """Of `ALREADY_EXISTS`, where a chain comes that is the credential's already."""
 CONTROL_CHARACTERS: Final = (
@@ -344,6 +353,11 @@ POSITION_OF_BOTH: Final = (
     "{y}."
 )
 """Of `POSITION_OUT_OF_PAGE`, where both are wrong."""
+ANCHOR_BEYOND: Final = (
+    "The document is too long to be searched whole: the text that the stamp is to go "
+    "below is not in the part that was: {text}. Say which page it is on."
+)
+"""Of `STAMP_ANCHOR_NOT_FOUND`, where some of the document was not searched."""
 SIGNER_REPEATED: Final = "{cuil} is there more than once: each person signs once."
 SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in turn."
 """Of `FIELD_INVALID`, where each of the signers is well written."""

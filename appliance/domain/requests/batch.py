@@ -4,6 +4,7 @@ Source: decisions "several at once"; design §3.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -12,7 +13,7 @@ from appliance.domain.canonical_json import canonical_json
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import BatchId, PersonId, RequestId
 from appliance.domain.requests.request import SignedDocumentView
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters, SignParameters
 
 MOST_REQUESTS: Final = 200
 """Requests that one command may name (decisions "several at once")."""
@@ -24,31 +25,41 @@ class SignBatch:
 
     requests: tuple[RequestId, ...]
     """1 to `MOST_REQUESTS`, in the caller's order; one may stand there twice."""
-    params: SignParameters
-    """Of every one of them."""
+    given: GivenParameters
+    """For every one of them; what it leaves open is each request's preset's to say."""
     password: bytes = field(repr=False)
     """UTF-8 of the NFC form, 8 to 1024 bytes."""
     idempotency_key: str | None = None
 
-    def sha256(self) -> str:
+    def sha256(self, fingerprints: Mapping[RequestId, str]) -> str:
         """Fingerprint that tells a repeated command from another one.
 
         SHA-256, in hex, of the RFC 8785 JSON of all fields but `password`.
-        """
-        return _sha256(
-            {"solicitudIds": list(self.requests), **self.params.to_wire()},
-        )
 
-    def id_for(self, person: PersonId) -> BatchId:
+        Args:
+            fingerprints: of the parameters of requests with a preset, which the
+                call's own fields do not tell.
+        """
+        fields = {"solicitudIds": list(self.requests), **self.given.params.to_wire()}
+        if fingerprints:
+            told = {str(each): fingerprints[each] for each in sorted(fingerprints)}
+            fields["fingerprints"] = told
+        return _sha256(fields)
+
+    def id_for(
+        self, person: PersonId, fingerprints: Mapping[RequestId, str]
+    ) -> BatchId:
         """Name of the batch: the same command of the same person is the same one.
 
         Args:
             person: who signs.
+            fingerprints: as in `sha256`.
 
         Returns:
             32 hexadecimal digits; it guards nothing.
         """
-        return BatchId(_sha256({"person": person, "batch": self.sha256()})[:32])
+        sha256 = self.sha256(fingerprints)
+        return BatchId(_sha256({"person": person, "batch": sha256})[:32])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,12 @@ class BatchRow:
     refused: dict[RequestId, ApplianceError]
     """What was not begun, and why."""
     asked: datetime
+    fingerprints: Mapping[RequestId, str] = field(default_factory=dict)
+    """Of the parameters of requests with a preset, as they were begun."""
+
+    def fingerprint(self, request: RequestId) -> str:
+        """Of the parameters that a request was begun with, hex."""
+        return self.fingerprints.get(request) or self.params.sha256(request)
 
 
 def _sha256(fields: dict[str, object]) -> str:

@@ -11,6 +11,7 @@ from appliance.domain.ids import (
     PersonId,
 )
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
+from appliance.domain.requests.preset import SignaturePreset
 
 FRAME_ORIGIN: Final = "sesion"
 """`origin` of the requests that a session of the frame made."""
@@ -55,3 +56,5 @@ class NewRequest:
     wishes: ProfileWishes = NO_WISHES
     named_by: str | None = None
     """How the integrator's backend named the person, where it did."""
+    preset: SignaturePreset | None = None
+    """Look and place of the signature, settled; None: the signer's alone."""

@@ -1,5 +1,6 @@
 """Signature requests: their states, legal moves, and what is told of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Never
@@ -9,7 +10,8 @@ from appliance.domain.documents import Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.requests.preset import SignaturePreset
+from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 
 _S = RequestState
@@ -79,6 +81,8 @@ class RequestView:
     """Whether somebody waits to sign after it."""
     wishes: ProfileWishes = NO_WISHES
     """How it is to be signed, where it or its integrator differ."""
+    preset: SignaturePreset | None = None
+    """Look and place that whoever asked for it wants."""
 
 
 def refuse_unsigned(view: RequestView, now: datetime) -> Never:
@@ -140,16 +144,21 @@ class SignCommand:
     """One call of firmar, parsed."""
 
     request: RequestId
-    params: SignParameters
+    given: GivenParameters
+    """By the caller; what it leaves open is the request's preset's to say."""
     password: bytes = field(repr=False)
     """UTF-8 of the NFC form, 8 to 1024 bytes; see `signing_password.normalize`."""
     if_match: str | None = None
     """SHA-256 (hex) that the caller saw, or None."""
     idempotency_key: str | None = None
 
-    def sha256(self) -> str:
-        """Fingerprint that tells a repeated command from another one, hex."""
-        return self.params.sha256(self.request)
+    def sha256(self, fingerprints: Mapping[RequestId, str]) -> str:
+        """Fingerprint that tells a repeated command from another one, hex.
+
+        Args:
+            fingerprints: of the parameters of requests with a preset.
+        """
+        return fingerprints.get(self.request) or self.given.params.sha256(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,4 +188,6 @@ class Preview:
 
     layout: StampLayout | None
     """None for an invisible signature."""
+    page: int
+    """The one that is drawn, 1-based."""
     png: bytes = field(repr=False)

@@ -8,6 +8,7 @@ import pytest
 
 from appliance.api.app import create_api
 from appliance.domain.ids import PersonId
+from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 from tests.support.faces.api_caller import SIGN, Caller, code
 from tests.support.faces.api_services import (
@@ -96,7 +97,8 @@ async def test_preview_has_box_and_picture(
         "dpi": 96,
         "png": base64.b64encode(PNG).decode(),
     }
-    assert [(p.page, p.font_size) for p in api_services.requests.previewed] == [(2, 9)]
+    (given,) = api_services.requests.previewed
+    assert given == GivenParameters.of(page=2, font_size=9)
 
 
 async def test_preview_as_picture_alone(caller: Caller) -> None:

@@ -114,7 +114,10 @@ async def test_batch_hands_the_command_on(
 
     (batch,) = api_services.batch_signing.batches
     assert batch.requests == (8, 7, 9)
-    assert (batch.params.page, batch.params.font_style) == (2, FontStyle.BOLD)
+    assert (batch.given.params.page, batch.given.params.font_style) == (
+        2,
+        FontStyle.BOLD,
+    )
     assert batch.password == PASSWORD.encode()
     assert batch.idempotency_key == "clave-1"
     assert PASSWORD not in repr(batch)

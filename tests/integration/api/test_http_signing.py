@@ -81,7 +81,7 @@ async def test_sign_hands_command_on(api_services: ApiServices, caller: Caller) 
 
     (command,) = api_services.signing.commands
     assert (command.request, command.password) == (7, b"clave de firma")
-    assert (command.params.x, command.params.y) == (5, 6)
+    assert (command.given.params.x, command.given.params.y) == (5, 6)
     assert (command.if_match, command.idempotency_key) == (SHA256, "c0ffee")
     assert api_services.signing.documents == [None]
 
@@ -277,6 +277,7 @@ REFUSALS = [
     (ErrorCode.DOCUMENT_CHANGED, 412, "fix_request", {}),
     (ErrorCode.PAGE_OUT_OF_RANGE, 422, "fix_request", {}),
     (ErrorCode.POSITION_OUT_OF_PAGE, 422, "fix_request", {"stamp": {"x": 1}}),
+    (ErrorCode.PRESET_FIXED, 409, "fix_request", {"fields": ["x", "y"]}),
     (ErrorCode.HSM_UNAVAILABLE, 503, "retry", {}),
     (ErrorCode.RATE_LIMITED, 429, "retry", {"retryAfter": 3}),
 ]

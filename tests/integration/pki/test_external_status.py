@@ -22,7 +22,7 @@ from appliance.domain.ids import CredentialId
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.requests.request import SignCommand, Signer
 from appliance.domain.secrets import KeyRing
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -121,7 +121,9 @@ class ExternalCertificate:
         signing = signing_front(self.core, host, passwords, limits, Shielded())
         request = await self.core.add_request(signer.person)
         with pytest.raises(ApplianceError) as caught:
-            await signing.sign(SignCommand(request, SignParameters(), b"-" * 8), signer)
+            await signing.sign(
+                SignCommand(request, GivenParameters(), b"-" * 8), signer
+            )
         # No host is alive, which is told of whoever may sign.
         assert caught.value.code in {
             ErrorCode.CERTIFICATE_NOT_USABLE,

@@ -26,7 +26,6 @@ from tests.support.documents.validators import (
     pyhanko_verdicts,
     read_pdf,
 )
-from tests.support.factories.fakes import request_view
 from worker.pades import SignaturePlan, prepare
 from worker.pades.appearance.fonts import StampFonts
 from worker.sandbox.inspection import inspect
@@ -45,10 +44,8 @@ def refusal(
     inspection: Inspection, params: SignParameters, *, followed: bool = False
 ) -> ErrorCode | None:
     """How a command is refused before the password."""
-    view = request_view(1, "somebody")
-    view = replace(view, inspection=inspection, followed=followed)
     try:
-        check_permitted(view, params)
+        check_permitted(inspection, params, followed=followed)
     except ApplianceError as exc:
         return exc.code
     return None
@@ -273,9 +270,8 @@ def test_binding_seed_values_are_met_or_refused_by_name(
     restriction = restriction or Restriction.NO_VALUE
     params = SignParameters(field="Firma", restriction=restriction)
     if needs:
-        view = replace(request_view(1, "somebody"), inspection=looked_at(pdf))
         with pytest.raises(ApplianceError) as caught:
-            check_permitted(view, params)
+            check_permitted(looked_at(pdf), params, followed=False)
         assert caught.value.code is C.SIGNATURE_FIELD_DEMANDS
         assert caught.value.params == {"needs": needs}
     else:

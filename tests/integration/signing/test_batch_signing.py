@@ -21,7 +21,7 @@ from appliance.domain.ids import RequestId
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
 from appliance.domain.requests.request import Signer
 from appliance.domain.secrets import KeyRing
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.keys.key_encryption import open_seal
 from appliance.keys.signing_password import SigningPasswords
@@ -90,7 +90,8 @@ class BatchFront:
         key: str | None = None,
     ) -> SignBatch:
         """A call of firmar/lote."""
-        return SignBatch(tuple(requests), params or SignParameters(), password, key)
+        given = GivenParameters.all_of(params or SignParameters())
+        return SignBatch(tuple(requests), given, password, key)
 
     async def sign(self, batch: SignBatch) -> BatchOutcome:
         """Call, to the end."""

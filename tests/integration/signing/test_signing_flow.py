@@ -19,7 +19,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
 from appliance.domain.secrets import KeyRing
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import ActivationState, RequestState
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
@@ -246,7 +246,7 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
 
     with pytest.raises(ApplianceError) as caught:
         await signing.sign(
-            SignCommand(RequestId(1), SignParameters(), PASSWORD), signer
+            SignCommand(RequestId(1), GivenParameters(), PASSWORD), signer
         )
 
     assert caught.value.code is C.STORE_UNAVAILABLE

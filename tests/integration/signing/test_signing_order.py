@@ -372,7 +372,7 @@ async def test_outdated_inspection_is_made_again(
     requests = [await core.add_request(signer.person, inspection=old) for _ in range(2)]
     view = await core.view(requests[0])
     with pytest.raises(ApplianceError, match="SANDBOX_UNAVAILABLE"):
-        check_permitted(view, SignParameters())
+        check_permitted(view.inspection, SignParameters(), followed=False)
 
     services = Scene(core, [], [], sandbox).services
     seen = await services.get(signer.person, requests[0])

@@ -247,7 +247,7 @@ class CoreFixture:
         Args:
             person: who is to sign.
             changes: `sha256` of the document, `integrator`, `pages`,
-                `signatures`, `docmdp`, `expires`, `repair`; or the whole
+                `signatures`, `docmdp`, `expires`, `repair`, `preset`; or the whole
                 `inspection`.
         """
         number = next(self._numbers)
@@ -275,6 +275,7 @@ class CoreFixture:
                     origin="operador",
                     created=self.now,
                     expires=changes.get("expires"),
+                    preset=changes.get("preset"),
                 )
             )
 

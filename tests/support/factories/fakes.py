@@ -32,7 +32,7 @@ from appliance.domain.requests.request import (
     SignOutcome,
     refuse_unsigned,
 )
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 
 NOON = datetime(2026, 5, 25, 12, 0, 0, tzinfo=UTC)
@@ -133,7 +133,7 @@ class FakeRequests:
     def __init__(self) -> None:
         self.views: list[RequestView] = []
         self.failure: Exception | None = None
-        self.previewed: list[SignParameters] = []
+        self.previewed: list[GivenParameters] = []
         self.reasons: list[str] = []
 
     async def list_for(
@@ -183,11 +183,12 @@ class FakeRequests:
         return await self.get(person, request), stream_of(PDF)
 
     async def preview(
-        self, person: PersonId, request: RequestId, params: SignParameters
+        self, person: PersonId, request: RequestId, given: GivenParameters
     ) -> Preview:
         """A stamp at a fixed place."""
         await self.get(person, request)
-        self.previewed.append(params)
+        self.previewed.append(given)
+        params = given.params
         layout = StampLayout(
             page=params.page,
             lines=("Firmado",),
@@ -204,7 +205,7 @@ class FakeRequests:
             rect=(10.0, 795.0, 130.0, 821.4),
             rotate=0,
         )
-        return Preview(layout if params.visible else None, PNG)
+        return Preview(layout if params.visible else None, params.page, PNG)
 
     async def reject(
         self, signer: Signer, request: RequestId, reason: str
@@ -273,12 +274,12 @@ class FakeBatchSigning:
     async def sign(self, batch: SignBatch, signer: Signer) -> BatchOutcome:
         """Remember the command."""
         self.batches.append(batch)
-        return self._outcome(batch.id_for(signer.person), batch)
+        return self._outcome(batch.id_for(signer.person, {}), batch)
 
     async def progress(self, person: PersonId, batch: BatchId) -> BatchOutcome:
         """As `sign` would tell now."""
         for asked in self.batches:
-            if asked.id_for(person) == batch:
+            if asked.id_for(person, {}) == batch:
                 return self._outcome(batch, asked)
         raise ApplianceError(ErrorCode.LOTE_NOT_FOUND)
 

@@ -19,7 +19,7 @@ from appliance.domain.ids import ActivationId, CredentialId, RequestId, new_id
 from appliance.domain.keys import KeyMode, WrapMethod
 from appliance.domain.requests.request import SignCommand, Signer
 from appliance.domain.secrets import KeyRing
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import lock_outer, open_outer
@@ -58,7 +58,7 @@ class LockedKeyServices:
     ) -> ActivationId:
         """Call firmar and leave; gives the activation that it made."""
         notified = len(self.core.work_notifier.notified)
-        command = SignCommand(request, SignParameters(), password)
+        command = SignCommand(request, GivenParameters(), password)
         call = asyncio.create_task(self.signing.sign(command, self.signer))
         heard = asyncio.create_task(self.core.work_notifier.heard(notified + 1))
         await asyncio.wait({call, heard}, return_when=asyncio.FIRST_COMPLETED)

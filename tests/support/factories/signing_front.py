@@ -20,7 +20,7 @@ from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
 from appliance.domain.secrets import KeyRing
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
@@ -66,7 +66,8 @@ class SigningFront:
         key: str | None = None,
     ) -> SignCommand:
         """A call of firmar."""
-        return SignCommand(request, params or SignParameters(), password, if_match, key)
+        given = GivenParameters.all_of(params or SignParameters())
+        return SignCommand(request, given, password, if_match, key)
 
     async def new_request(self, **changes: object) -> RequestId:
         """A request of this front's person."""

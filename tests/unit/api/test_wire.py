@@ -28,9 +28,33 @@ def test_command_filled_with_defaults() -> None:
     """Only solicitudId and password are required."""
     command = requests.sign_command(LEAST, Conditions("ab", "k1"))
 
-    assert (command.request, command.params) == (7, SignParameters())
+    assert (command.request, command.given.params) == (7, SignParameters())
     assert command.password == b"clave de firma"
     assert (command.if_match, command.idempotency_key) == ("ab", "k1")
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ({}, set()),
+        ({"page": 1, "visible": True}, {"page", "visible"}),
+        ({"x": None, "y": None}, set()),
+        ({"x": 0, "y": 0, "campo": "F"}, {"x", "y", "field"}),
+        ({"restriccion": "NO_VALUE", "motivo": "a"}, {"restriction", "reason"}),
+    ],
+)
+def test_what_was_given_is_known_from_what_was_left_out(
+    body: dict[str, Any], names: set[str]
+) -> None:
+    """A default that was said is said; null is as if it were not there."""
+    several = {"solicitudIds": [7], "password": "clave de firma"}
+
+    for said in (
+        requests.sign_command({**LEAST, **body}, NOTHING).given,
+        requests.sign_batch({**several, **body}, NOTHING).given,
+        requests.preview_parameters(body),
+    ):
+        assert said.names == names
 
 
 def test_command_of_every_field() -> None:
@@ -51,7 +75,7 @@ def test_command_of_every_field() -> None:
 
     command = requests.sign_command(body, NOTHING)
 
-    assert command.params == SignParameters(
+    assert command.given.params == SignParameters(
         font_color="#A0B1C2",
         font_name=FontName.MONOSPACED,
         font_size=72,
@@ -70,7 +94,7 @@ def test_color_accepted_by_name(color: str) -> None:
     """Every java.awt.Color name is a colour."""
     command = requests.sign_command({**LEAST, "fontColor": color}, NOTHING)
 
-    assert command.params.font_color == color
+    assert command.given.params.font_color == color
 
 
 BAD = [
@@ -189,7 +213,7 @@ def test_text_of_any_script_is_taken(value: str) -> None:
     """Whatever leaves a mark."""
     command = requests.sign_command({**LEAST, "motivo": value}, NOTHING)
 
-    assert command.params.reason == value
+    assert command.given.params.reason == value
 
 
 @pytest.mark.parametrize("value", [5, "5", ["5"], [5, None], [True], {"0": 5}])

@@ -12,7 +12,7 @@ from appliance.domain.requests.request import (
     SignCommand,
     SignedDocumentView,
 )
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 from appliance.signing.signing_rules import check_document, repeated, standing
 from tests.support.factories.fakes import request_view
@@ -77,7 +77,7 @@ def test_document_is_the_one_that_the_caller_means(
     repaired = replace(
         view(RequestState.PENDING), repair=Repair(CAME, (next(iter(Damage)),))
     )
-    command = SignCommand(RequestId(1), SignParameters(), b"x" * 8, if_match=if_match)
+    command = SignCommand(RequestId(1), GivenParameters(), b"x" * 8, if_match=if_match)
 
     if code is None:
         check_document(repaired, command, sent)
