@@ -215,6 +215,16 @@ def whole_or_null(low: int, high: int, along_with: str = "") -> Rule:
     return Rule(schema, rule.kind, rule.allowed)
 
 
+def whole_or_word(low: int, high: int, instead: str) -> Rule:
+    """A whole number in a range, or one word in its place."""
+    rule = whole(low, high)
+    # In this order: the fault that is told is that of the number.
+    schema = core_schema.union_schema(
+        [core_schema.literal_schema([instead]), rule.schema], mode="left_to_right"
+    )
+    return Rule(schema, rule.kind, (*rule.allowed, instead))
+
+
 def wholes(low: int, high: int, most: int) -> Rule:
     """A list of whole numbers in a range, 1 to `most` of them."""
     schema = core_schema.list_schema(

@@ -22,6 +22,12 @@ from appliance.api.integration import requests as integration_requests
 from appliance.api.integration import sessions as integration_sessions
 from appliance.api.integration import signers as integration_signers
 from appliance.api.wire import fields, requests
+from appliance.api.wire.presets import (
+    ANCHOR_LENGTH,
+    FARTHEST_PT,
+    OCCURRENCES_MOST,
+    STAMP_FIELDS,
+)
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
@@ -80,6 +86,18 @@ def test_reference_lists_every_field_of_firmar() -> None:
         default = str(defaults.get(name, absent.get(name, "required")))
         expected.append((name, shown.get(default, default)))
     assert sorted(told) == sorted(expected)
+
+
+def test_reference_lists_every_field_of_a_look_and_place() -> None:
+    """All of firmar's, and what only the document can tell."""
+    text = section("The look and place of a signature")
+    table = text.split("| Field of `ancla`")[0]
+    told = [name for row in rows(table) for name in row[0].replace("`", "").split(", ")]
+
+    assert sorted(told) == sorted(STAMP_FIELDS)
+    assert f"1 to {ANCHOR_LENGTH} characters" in text
+    assert f"1 to {OCCURRENCES_MOST}: which" in text
+    assert f"-{FARTHEST_PT} to {FARTHEST_PT} points" in text
 
 
 def test_batch_has_the_fields_of_firmar() -> None:

@@ -1,0 +1,88 @@
+"""The object `sello` of who asks for a signature: the look and place it is to have.
+
+Its fields are those of firmar and what only the document can tell: the last page, and
+a text that the stamp goes below.
+
+Source: docs/api.md, "The look and place of a signature".
+"""
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from appliance.api.wire.fields import (
+    Body,
+    an_object,
+    boolean,
+    text,
+    whole,
+    whole_or_word,
+)
+from appliance.api.wire.requests import PARAMETER_FIELDS, Parameters
+from appliance.domain.errors import NOT_WITH, FieldInvalidError
+from appliance.domain.ids import MAX_REQUEST_ID
+from appliance.domain.requests.preset import Anchor, WishedPreset
+
+ANCHOR_LENGTH: Final = 200
+"""Most characters of the text of an anchor."""
+OCCURRENCES_MOST: Final = 1000
+FARTHEST_PT: Final = 20_000
+"""Most points between an anchor and its stamp, along either edge."""
+LAST: Final = "ultima"
+STAMP_FIELDS: Final = (*PARAMETER_FIELDS, "ancla", "fijo")
+_NOT_WITH_ANCHOR: Final = ("x", "y", "campo")
+
+_Distance = Annotated[int, whole(-FARTHEST_PT, FARTHEST_PT)]
+
+_Page = Annotated[int | str | None, whole_or_word(1, MAX_REQUEST_ID, LAST)]
+_AnchorFields = Annotated[dict[str, object] | None, an_object()]
+
+
+class _Anchor(Body):
+    texto: Annotated[str, text(ANCHOR_LENGTH)]
+    aparicion: Annotated[int, whole(1, OCCURRENCES_MOST)] = 1
+    dx: _Distance = 0
+    dy: _Distance = 0
+
+
+class _Stamp(Parameters):
+    KNOWN = STAMP_FIELDS
+    # Here alone it may be a word.
+    page: _Page = None  # type: ignore[assignment]
+    anchor: _AnchorFields = Field(None, alias="ancla")
+    fixed: Annotated[bool | None, boolean()] = Field(None, alias="fijo")
+
+
+def wished_preset(body: Mapping[str, object], under: str = "sello.") -> WishedPreset:
+    """Read the look and place that a signature is to have.
+
+    Args:
+        body: the JSON object.
+        under: what stands before its names in an answer.
+
+    Raises:
+        FieldInvalidError: a value of another type or out of its range; an anchor
+            beside a place.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    read = _Stamp.read(body, under=under)
+    anchor = None
+    if read.anchor is not None:
+        anchor = _anchor(read.anchor, f"{under}ancla.")
+        for name in _NOT_WITH_ANCHOR:
+            if body.get(name) is not None:
+                other: dict[str, object] = {"other": f"{under}{name}"}
+                raise FieldInvalidError(
+                    f"{under}ancla", sentence=NOT_WITH, params=other
+                )
+    is_last = read.page == LAST
+    given = read.given("page") if is_last else read.given()
+    return WishedPreset(given, bool(read.fixed), is_last, anchor)
+
+
+def _anchor(body: Mapping[str, object], under: str) -> Anchor:
+    read = _Anchor.read(body, under=under)
+    wanted = " ".join(unicodedata.normalize("NFC", read.texto).split())
+    return Anchor(wanted, read.aparicion, read.dx, read.dy)
