@@ -32,8 +32,8 @@ from appliance.domain.errors import (
 )
 from appliance.domain.identity import format_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
+from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.request import RequestView
-from appliance.domain.vocab import Restriction
 from appliance.web import i18n, problems
 from appliance.web.document_warnings import FINDINGS
 from embed.fields import described, first_fault
@@ -141,7 +141,7 @@ def choice(body: Mapping[str, object]) -> PlaceChoice:
     """The corner or place and the page, or the field, of a body.
 
     Raises:
-        FieldInvalidError: `corner`, `page`, `field`, `x` or `y`.
+        FieldInvalidError: `corner`, `page`, `field`, `x`, `y` or `preset`.
     """
     corner, page = body.get("corner"), body.get("page")
     if corner not in list(Corner):
@@ -154,7 +154,10 @@ def choice(body: Mapping[str, object]) -> PlaceChoice:
     x, y = _point(body, "x"), _point(body, "y")
     if (x is None) is not (y is None):
         raise FieldInvalidError("y" if y is None else "x")
-    return PlaceChoice(Corner(str(corner)), page, name, x, y)
+    preset = body.get("preset", False)
+    if not isinstance(preset, bool):
+        raise FieldInvalidError("preset", ["true", "false"])
+    return PlaceChoice(Corner(str(corner)), page, name, x, y, preset)
 
 
 def _point(body: Mapping[str, object], name: str) -> float | None:
@@ -272,6 +275,7 @@ def _document(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
         ],
         "signatures": inspection.signatures,
         "newField": new_field(inspection).value,
+        "preset": _preset(document.preset),
         "fields": [_field(field, document, lang) for field in inspection.signing.empty],
         "findings": [
             i18n.translate(lang, FINDINGS[kind]) for kind in inspection.findings
@@ -279,11 +283,18 @@ def _document(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
     }
 
 
+def _preset(preset: SignaturePreset | None) -> dict[str, object] | None:
+    """A place that is proposed; None where the signer chooses one."""
+    if preset is None or not (preset.fixed or preset.has_place):
+        return None
+    return {"fixed": preset.fixed}
+
+
 def _field(
     field: EmptyField, document: EmbedSessionDocument, lang: str
 ) -> dict[str, object]:
     """A field that nobody has signed, and why this signer cannot, if so."""
-    found = obstacle(field, Restriction.NO_VALUE, document.followed)
+    found = obstacle(field, document.look.restriction, document.followed)
     box = None
     if field.page is not None and field.rect is not None:
         page = document.inspection.pages[field.page - 1]

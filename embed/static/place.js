@@ -24,20 +24,21 @@ function limit({ newField, fields }) {
 
 /** Where the mark goes. */
 export function place({ session, chosen, change, go, reject, cancel }) {
-  const { pages, fields, newField } = session.document;
+  const { pages, fields, newField, preset } = session.document;
+  if (preset?.fixed) return fixedPlace({ session, go, reject, cancel });
   const page = pages.length > 1 && newField === "visible" ? pageInput(pages.length, chosen, change) : null;
   const choose = (choice) => {
-    if (page) page.hidden = choice.field !== null;
+    if (page) page.hidden = choice.field !== null || choice.corner === "preset";
     change(choice);
   };
-  if (page) page.hidden = chosen.field !== null;
+  if (page) page.hidden = isElsewhere(chosen);
   const told = limit(session.document);
   return {
     name: "place",
     title: t("Where does your signature go?"),
     body: [
       told ? h("p", { class: "hint" }, told) : null,
-      ownPlaces(newField, chosen, choose),
+      ownPlaces(session, chosen, choose),
       page,
       fields.length > 0 ? documentFields(fields, chosen, choose) : null,
     ],
@@ -46,10 +47,28 @@ export function place({ session, chosen, change, go, reject, cancel }) {
   };
 }
 
-function ownPlaces(newField, chosen, choose) {
-  const offered = Object.entries(corners()).filter(
+/** Where whoever asked for it wants it, and nowhere else. */
+function fixedPlace({ session: { integrator }, go, reject, cancel }) {
+  return {
+    name: "place",
+    title: t("Where your signature goes"),
+    body: [h("p", {}, t("{integrator} set the place and the look of your signature. The page shows it.", { integrator }))],
+    primary: { label: t("Continue"), act: go },
+    secondary: out({ cancel, reject }),
+  };
+}
+
+/** Whether the page of a choice is not the signer's to type. */
+function isElsewhere({ field, preset }) {
+  return field !== null || preset;
+}
+
+function ownPlaces({ integrator, document: { newField, preset } }, chosen, choose) {
+  const proposed = preset ? [["preset", t("Where {integrator} asked for it", { integrator })]] : [];
+  const others = Object.entries(corners()).filter(
     ([corner]) => newField === "visible" || (newField === "invisible" && corner === "none"),
   );
+  const offered = [...proposed, ...others];
   if (offered.length === 0) return null;
   return h(
     "fieldset",
@@ -68,7 +87,8 @@ function ownPlaces(newField, chosen, choose) {
 }
 
 /** Which of the own places is chosen; null for a field of the document. */
-function valueOf({ corner, field, x }) {
+function valueOf({ corner, field, x, preset }) {
+  if (preset) return "preset";
   if (field !== null) return null;
   return corner !== "none" && x !== null ? "custom" : corner;
 }
@@ -86,7 +106,7 @@ export function reflect(chosen, { page: withPage = true } = {}) {
   }
   const page = document.getElementById("page");
   if (!page) return;
-  page.closest(".field").hidden = chosen.field !== null;
+  page.closest(".field").hidden = isElsewhere(chosen);
   if (!withPage) return;
   // What somebody is typing there is theirs until they leave it.
   const typed = page === document.activeElement && page.value !== page.dataset.shown;
@@ -146,10 +166,14 @@ function option(kind, attributes, label, more) {
 }
 
 /** The chosen place, as the signer reads it. */
-export function placeWords(chosen) {
-  const { page, field } = chosen;
+export function placeWords(chosen, integrator) {
+  const { page, field, corner, preset } = chosen;
+  if (preset && corner !== "none") {
+    const asked = t("Where {integrator} asked for it", { integrator });
+    return `${asked}, ${t("page {page}", { page })}`;
+  }
   if (field !== null) return t("Field {name}", { name: field });
-  const value = valueOf(chosen);
+  const value = preset ? corner : valueOf(chosen);
   const where = value === "custom" ? t("Where you put it") : corners()[value];
   return value === "none" ? where : `${where}, ${t("page {page}", { page })}`;
 }

@@ -22,13 +22,15 @@ const OF_THE_PLACE = new Set([
   "SIGNATURE_FIELD_FILLED",
   "SIGNATURE_FIELD_DEMANDS",
 ]);
-const PRESET = { corner: "bottomLeft", page: 1, field: null, x: null, y: null };
+/** What the place that is proposed may fail by, where another one will do. */
+const OF_THE_PRESET = new Set([...OF_THE_PLACE, "PDF_ALREADY_SIGNED", "PDF_CERTIFIED", "SIGNERS_LOCKED_OUT"]);
+const DEFAULT = { corner: "bottomLeft", page: 1, field: null, x: null, y: null, preset: false };
 const CM_PT = 72 / 2.54;
 
 export class Signature extends Stage {
-  #chosen = PRESET;
+  #chosen = DEFAULT;
   /** The choice whose mark is shown: it holds again when a later one is refused. */
-  #shown = PRESET;
+  #shown = DEFAULT;
   #placed = false;
   /** How often a place was chosen: the last one holds. */
   #turn = 0;
@@ -47,19 +49,27 @@ export class Signature extends Stage {
   async authorised() {
     this._machine.move("authorising");
     this.#placed = false;
-    this.#chosen = this.#shown = PRESET;
+    // Where whoever asked for the signature wants it, if they said so.
+    this.#chosen = this.#shown = { ...DEFAULT, preset: this.session.document.preset !== null };
     this.#sizes.clear();
     await this.place();
   }
 
   async place() {
+    const { preset, fields, newField } = this.session.document;
+    const isFixed = preset !== null && preset.fixed;
     try {
       await this.persist(() => this.#look());
     } catch (error) {
-      if (CANNOT_BE_SIGNED.has(error.code)) return this.fail(error);
+      const isProposed = this.#chosen.preset && OF_THE_PRESET.has(error.code);
+      if (isProposed && !isFixed) {
+        this.#chosen = DEFAULT;
+        return this.place();
+      }
+      if (isProposed || CANNOT_BE_SIGNED.has(error.code)) return this.fail(error);
       throw error;
     }
-    this._viewer.fields(this.session.document.fields, (index) =>
+    this._viewer.fields(isFixed ? [] : fields, (index) =>
       byId(fieldId(index)).click(),
     );
     this.step(() =>
@@ -72,7 +82,7 @@ export class Signature extends Stage {
         cancel: () => this.leave(),
       }),
     );
-    const anywhere = this.session.document.newField === "visible";
+    const anywhere = newField === "visible" && !isFixed;
     this._viewer.place = anywhere ? (put) => this.#begin(() => this.#put(put)) : null;
     // Only now does a narrow frame show the document.
     this._viewer.bring({ anew: true });
@@ -135,13 +145,14 @@ export class Signature extends Stage {
       alert(() => t("Type a page number, from 1 to {pages}.", { pages }), "page");
       return false;
     }
+    if (corner === "preset") return this.#choose({ ...DEFAULT, preset: true });
     if (corner === "custom") {
       const { page, width, height } = this._viewer.sizeOf(this.#chosen.page);
       const there = this._viewer.marked ?? { page, x: width / 2, y: height / 2 };
       return this.#put({ ...there, page: this.#chosen.page });
     }
     if (corner !== undefined || change.field) {
-      return this.#choose({ x: null, y: null, ...change });
+      return this.#choose({ x: null, y: null, preset: false, ...change });
     }
     const { x, y } = this.#chosen;
     return x === null ? this.#choose(change) : this.#put({ ...change, x, y });
@@ -159,7 +170,7 @@ export class Signature extends Stage {
     const [left, top] = isCentre ? [x - size.width / 2, y - size.height / 2] : [x, y];
     const box = within({ x: left, y: top, ...size }, this._viewer.sizeOf(page));
     const at = { page, x: box.x, y: box.y };
-    const done = await this.#choose({ corner: PRESET.corner, field: null, ...at });
+    const done = await this.#choose({ ...DEFAULT, ...at });
     reflect(this.#chosen);
     if (done) announce(() => whereabouts(at));
     return done;
@@ -167,7 +178,7 @@ export class Signature extends Stage {
 
   async #sizeOn(page) {
     if (!this.#sizes.has(page)) {
-      const { stamp } = await call("place", { body: { ...PRESET, page, x: 0, y: 0 } });
+      const { stamp } = await call("place", { body: { ...DEFAULT, page, x: 0, y: 0 } });
       const { width, height } = stamp.box;
       this.#sizes.set(page, { width, height });
     }
@@ -177,7 +188,7 @@ export class Signature extends Stage {
   /** The page as it stands in its input, if that is asked for. */
   #page() {
     const input = document.getElementById("page");
-    const isAsked = input !== null && this.#chosen.field === null;
+    const isAsked = input !== null && this.#chosen.field === null && !this.#chosen.preset;
     return isAsked ? Number(input.value) : this.#chosen.page;
   }
 
@@ -208,8 +219,10 @@ export class Signature extends Stage {
       this.#stamp = stamp;
       this._viewer.mark(stamp);
       // A certified document is signed where it permits, whatever was chosen.
-      const { field, corner } = { field: params.campo ?? null, corner: params.visible ? chosen.corner : "none" };
-      this.#chosen = this.#shown = { ...chosen, field, corner };
+      const field = chosen.preset ? null : params.campo ?? null;
+      const corner = params.visible ? chosen.corner : "none";
+      const page = chosen.preset && stamp ? stamp.page : chosen.page;
+      this.#chosen = this.#shown = { ...chosen, field, corner, page };
       reflect(this.#chosen);
     }
     this.#placed = true;

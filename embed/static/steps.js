@@ -243,7 +243,7 @@ export function password({ session, chosen, go, back, reject, cancel }) {
         h("summary", {}, t("What you are signing, and with what")),
         facts([
           [t("You"), `${signer.name}, CUIL ${signer.cuil}`],
-          [t("Your mark"), placeWords(chosen)],
+          [t("Your mark"), placeWords(chosen, session.integrator)],
           [t("Certificate issued by"), signer.issuer],
           [t("Fingerprint (SHA-256)"), h("code", {}, document.sha256)],
         ])),

@@ -22,9 +22,15 @@ from playwright.async_api import Frame, Page
 from sqlalchemy import select, update
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.tables import audit_event, embed_session, login_secret
+from appliance.core.database.tables import (
+    audit_event,
+    embed_session,
+    login_secret,
+    signature_request,
+)
 from appliance.core.database.tables import person as person_table
 from appliance.domain.ids import RequestId
+from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.people.person_store import PersonStore
@@ -314,10 +320,28 @@ class FrameSite:
 
         self.appliance.do(change)
 
-    def new_request(self, person: TestPerson, pdf: bytes, name: str) -> int:
+    def new_request(
+        self,
+        person: TestPerson,
+        pdf: bytes,
+        name: str,
+        preset: SignaturePreset | None = None,
+    ) -> int:
         """A document of this integrator for somebody to sign."""
         order = IntakeOrder(self.code, person.cuil, name, None, "operador", "operator")
-        return self.appliance.do(lambda front: front.intake.create_request(order, pdf))
+
+        async def make(front: ServiceRegistry) -> int:
+            request = await front.intake.create_request(order, pdf)
+            if preset is not None:
+                async with front.core.store.write() as transaction:
+                    await transaction.connection.execute(
+                        update(signature_request)
+                        .where(signature_request.c.id == request)
+                        .values(preset=preset.to_json())
+                    )
+            return request
+
+        return self.appliance.do(make)
 
     def lock(self, person: TestPerson) -> datetime:
         """Have a person's signing password be locked; since when."""
