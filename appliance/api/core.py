@@ -31,6 +31,7 @@ from appliance.embedding.session import Sessions
 from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.login import Login
+from appliance.integration.ordering import BackendOrders
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
@@ -187,6 +188,11 @@ class ApiCore(Protocol):
     @property
     def requests(self) -> RequestsService:
         """Signature requests."""
+        ...
+
+    @property
+    def backend_orders(self) -> BackendOrders:
+        """What integrators' backends ask for."""
         ...
 
     @property

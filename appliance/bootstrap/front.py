@@ -39,6 +39,7 @@ from appliance.identity.failed_logins import FailedTries
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login
 from appliance.identity.people import People
+from appliance.integration.ordering import BackendOrders
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
@@ -84,7 +85,6 @@ class ServiceRegistry:
     requests: Requests
     intake: Intake
     uploads: UploadedDocuments
-    presets: Presets
     people: People
     signing: Signing
     batch_signing: BatchSigning
@@ -105,6 +105,7 @@ class ServiceRegistry:
     timestamps: Timestamps
     integrators: Integrators
     api_keys: ApiKeyAuth
+    backend_orders: BackendOrders
     backend_requests: BackendRequests
     backend_signers: BackendSigners
     sessions: Sessions
@@ -202,7 +203,6 @@ async def open_front(
             requests=requests,
             intake=intake,
             uploads=uploads,
-            presets=Presets(store, core.documents, core.inspector, clock, stamping),
             people=People(
                 store,
                 sealer,
@@ -251,8 +251,14 @@ async def open_front(
             integrators=Integrators(store, lookup, clock, settings.environment),
             api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
             backend_signers=BackendSigners(store, invitations, clock),
-            backend_requests=BackendRequests(
-                store, core.documents, intake, uploads, lookup, clock
+            backend_requests=BackendRequests(store, core.documents, clock),
+            backend_orders=BackendOrders(
+                store,
+                intake,
+                uploads,
+                Presets(store, core.documents, core.inspector, clock, stamping),
+                lookup,
+                clock,
             ),
             sessions=sessions,
             progress=progress,

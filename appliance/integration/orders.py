@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from appliance.domain.canonical_json import canonical_json
+from appliance.domain.requests.preset import WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessNote
 from appliance.domain.vocab import SignatureLevel
 
@@ -19,6 +20,22 @@ class NamedSigner:
     by: NamedBy
     value: str
     """Eleven digits of a CUIL, an e-mail address, or our id of the person."""
+    wished: WishedPreset | None = None
+    """Look and place of the signature; None: as the signer says."""
+
+    def told(self) -> list[object]:
+        """What tells it from another one, as JSON."""
+        wished = self.wished
+        if wished is None:
+            return [self.by.value, self.value]
+        anchor = wished.anchor and [
+            wished.anchor.text,
+            wished.anchor.occurrence,
+            wished.anchor.dx,
+            wished.anchor.dy,
+        ]
+        look = [wished.given.to_wire(), wished.fixed, wished.last_page, anchor]
+        return [self.by.value, self.value, look]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +64,7 @@ class ProcessOrder:
         told = {
             "document": document,
             "name": self.name,
-            "signers": [[signer.by.value, signer.value] for signer in self.signers],
+            "signers": [signer.told() for signer in self.signers],
             "reference": self.note.reference,
             "unique": self.note.is_unique,
             "metadata": dict(self.note.metadata),

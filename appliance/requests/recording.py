@@ -10,6 +10,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
+from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.process import NO_NOTE, NamedBy, ProcessNote
 from appliance.domain.vocab import EventKind
 from appliance.requests.request_store import RequestStore
@@ -21,6 +22,7 @@ class NewSigner:
 
     person: PersonId
     named_by: NamedBy | None = None
+    preset: SignaturePreset | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ async def record(transaction: Transaction, new: NewProcess) -> list[RequestId]:
             expires=new.expires,
             wishes=new.wishes,
             named_by=signer.named_by,
+            preset=signer.preset,
         )
         requests.append(
             await RequestStore(transaction).follow(requests[-1], asked)

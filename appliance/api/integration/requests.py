@@ -39,13 +39,14 @@ async def create() -> Response:
     else:
         given = await body.read_document_object()
         order = processes.order(given, asking.key, key)
-    made = await core().backend_requests.create(asking, order)
-    process = made.details.process
-    request_log.note(proceso=process.id)
-    history = await core().backend_requests.history(asking.integrator.id, process.id)
-    told = processes.detail(made.details, history, i18n.requested())
+    made = await core().backend_orders.create(asking, order)
+    request_log.note(proceso=made.process)
+    whose = asking.integrator.id
+    details = await core().backend_requests.get(whose, made.process)
+    history = await core().backend_requests.history(whose, made.process)
+    told = processes.detail(details, history, i18n.requested())
     response = json_response(told, HTTPStatus.CREATED)
-    response.headers["Location"] = f"{core().settings.web.web_url}{PATH}/{process.id}"
+    response.headers["Location"] = f"{core().settings.web.web_url}{PATH}/{made.process}"
     if made.is_repeated:
         response.headers["Idempotent-Replayed"] = "true"
     return response

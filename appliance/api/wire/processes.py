@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 from quart import request
 
-from appliance.api.wire import query, representations
+from appliance.api.wire import presets, query, representations
 from appliance.api.wire.fields import (
     Body,
     an_object,
@@ -115,6 +115,7 @@ class _Signer(Body):
     cuil: Annotated[str | None, text(13)] = None
     email: Annotated[str | None, text(320)] = None
     person: Annotated[str | None, text(36)] = Field(None, alias="personaId")
+    stamp: Annotated[dict[str, Any] | None, an_object()] = Field(None, alias="sello")
 
 
 class _Note(Body):
@@ -269,7 +270,10 @@ def _named(signer: Mapping[str, Any], under: str) -> NamedSigner:
     by, value = given[0]
     if by is NamedBy.CUIL:
         value = parse_cuil(value, f"{under}cuil")
-    return NamedSigner(by, value)
+    wished = None
+    if read.stamp is not None:
+        wished = presets.wished_preset(read.stamp, f"{under}sello.")
+    return NamedSigner(by, value, wished)
 
 
 def change(body: Mapping[str, object]) -> ProcessChange:
@@ -420,6 +424,7 @@ def _signer(
         "personaId": shown.person,
         "cuil": format_cuil(shown.cuil) if shown.cuil else None,
         "nombre": shown.name,
+        "sello": None if view.preset is None else view.preset.to_json(),
         "estado": view.state.value,
         "motivo": view.reason or None,
         "nivel": versions[-1].level if versions else None,

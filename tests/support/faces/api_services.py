@@ -8,6 +8,7 @@ from typing import Any
 
 import pyotp
 
+from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
 from appliance.core.database.engines import open_engines
 from appliance.core.rate_limit import Throttle
@@ -27,6 +28,7 @@ from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login, email_index
+from appliance.integration.ordering import BackendOrders
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
@@ -45,6 +47,7 @@ from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.requests.intake import Intake
+from appliance.requests.presets import Presets
 from appliance.requests.request_store import RequestStore
 from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
@@ -108,6 +111,7 @@ class ApiServices:
     login: Login
     links: DownloadLinks
     api_keys: ApiKeyAuth
+    backend_orders: BackendOrders
     backend_requests: BackendRequests
     backend_signers: BackendSigners
     uploads: UploadedDocuments
@@ -231,11 +235,18 @@ async def open_api_services(
         backend_signers=BackendSigners(
             store, Invitations(store, lookup, sealer, clock, settings), clock
         ),
-        backend_requests=BackendRequests(
+        backend_requests=BackendRequests(store, documents, clock),
+        backend_orders=BackendOrders(
             store,
-            documents,
             intake,
             uploads,
+            Presets(
+                store,
+                documents,
+                inspector,
+                clock,
+                Stamping(settings.stamp, settings.verify_url),
+            ),
             lookup,
             clock,
         ),

@@ -1,0 +1,335 @@
+"""Making requests of an integrator's backend: document, signers, look; once a key.
+
+A call with an idempotency key that is repeated makes nothing new: it gets what the
+first one made. Everything that can be refused is refused before anything is recorded.
+
+Source: docs/integration.md "Ask for signatures".
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from appliance.core.idempotency_store import IdempotencyStore
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.identity import Person
+from appliance.domain.ids import IntegratorId, PersonId, ProcessId
+from appliance.domain.integrators.integrators import IntegratorCaller
+from appliance.domain.ports import LookupIndex
+from appliance.domain.requests.levels import ProfileWishes
+from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.preset import SignaturePreset
+from appliance.domain.requests.process import BACKEND_ORIGIN, NamedBy, ProcessNote
+from appliance.domain.requests.uploads import DEFAULT_NAME
+from appliance.identity.login import email_indexes
+from appliance.integration.orders import NamedSigner, ProcessOrder
+from appliance.people.person_store import PersonStore
+from appliance.requests.intake import Intake, check_file_name
+from appliance.requests.presets import Presets
+from appliance.requests.process_store import ProcessStore
+from appliance.requests.recording import NewProcess, NewSigner, record
+from appliance.requests.request_store import RequestStore
+from appliance.requests.uploads import UploadedDocuments
+
+_SIGNERS: Final = "firmantes"
+"""The field of the signers, for errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What an order came to."""
+
+    process: ProcessId
+    is_repeated: bool
+    """Whether an earlier call with its idempotency key made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """The document of an order, its bytes kept, and what it is called there."""
+
+    name: str
+    stored: StoredDocument
+
+
+class BackendOrders:
+    """Makes what integrators' backends ask for.
+
+    Args:
+        store: the record.
+        intake: examines and keeps what comes in.
+        uploads: what came before.
+        presets: settle look and place.
+        lookup: finds people by e-mail.
+        clock: the time.
+    """
+
+    def __init__(
+        self,
+        store: Database,
+        intake: Intake,
+        uploads: UploadedDocuments,
+        presets: Presets,
+        lookup: LookupIndex,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._intake = intake
+        self._uploads = uploads
+        self._presets = presets
+        self._lookup = lookup
+        self._clock = clock
+
+    async def create(self, asking: IntegratorCaller, order: ProcessOrder) -> Made:
+        """Take a document in and ask people to sign it, one after the other.
+
+        Args:
+            asking: who asks.
+            order: what for.
+
+        Raises:
+            DocumentRefusedError: the PDF cannot be signed, or not searched.
+            FieldInvalidError: `vence` is over, or somebody is named twice.
+            ApplianceError: `PERSON_NOT_FOUND`, `REFERENCE_IN_USE`,
+                `IDEMKEY_CONFLICT`, `DOCUMENT_NOT_FOUND`, `FILENAME`, `DOCUMENT_EMPTY`,
+                `DOCUMENT_TOO_LARGE`, `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`; those
+                of `Presets.settle`, with the signer's field.
+        """
+        if order.expires is not None and order.expires <= self._clock.now():
+            raise FieldInvalidError("vence", "a time to come")
+        fingerprint = await order.fingerprint()
+        async with self._store.read() as transaction:
+            earlier = await self._earlier(transaction, asking, order, fingerprint)
+            people = [] if earlier else await self._people(transaction, order)
+        if earlier is not None:
+            return Made(earlier, is_repeated=True)
+        document = await self._document(asking, order)
+        signers = await self._signers(order, people, document.stored)
+        async with (
+            naming_the_other(self._store, asking.integrator.id, order.note),
+            self._store.write() as transaction,
+        ):
+            earlier = await self._bound(transaction, asking, order, fingerprint)
+            if earlier is not None:
+                return Made(earlier, is_repeated=True)
+            new = self._process(asking, order, document, signers)
+            return Made(
+                await self._record(transaction, asking, order, new), is_repeated=False
+            )
+
+    async def _document(
+        self, asking: IntegratorCaller, order: ProcessOrder
+    ) -> _Document:
+        """What is to be signed: it came with the order, or was uploaded.
+
+        Raises:
+            DocumentRefusedError: the PDF cannot be signed.
+            ApplianceError: `FILENAME`, `DOCUMENT_NOT_FOUND`, those of `Intake.keep`.
+        """
+        whose = asking.integrator.id
+        name = None if order.name is None else check_file_name(order.name)
+        if isinstance(order.document, str):
+            uploaded = await self._uploads.get(whose, order.document)
+            return _Document(name or uploaded.name, uploaded.document)
+        kept = await self._intake.keep(whose, order.document)
+        return _Document(name or DEFAULT_NAME, kept)
+
+    async def _signers(
+        self, order: ProcessOrder, people: list[Person], document: StoredDocument
+    ) -> list[NewSigner]:
+        """Who signs, and what each brings to the signature.
+
+        Raises:
+            ApplianceError: those of `Presets.settle`, with the field.
+        """
+        signers: list[NewSigner] = []
+        last = len(people) - 1
+        each = zip(people, order.signers, strict=True)
+        for place, (person, named) in enumerate(each):
+            preset: SignaturePreset | None = None
+            if named.wished is not None:
+                with _of_signer(place):
+                    preset = await self._presets.settle(
+                        document,
+                        named.wished,
+                        person,
+                        followed=place < last,
+                        preceded=place > 0,
+                    )
+            signers.append(NewSigner(person.id, named.by, preset))
+        return signers
+
+    async def _earlier(
+        self,
+        transaction: Transaction,
+        asking: IntegratorCaller,
+        order: ProcessOrder,
+        fingerprint: str,
+    ) -> ProcessId | None:
+        """What a call with this key made before.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`.
+        """
+        if order.idempotency_key is None:
+            return None
+        known = IdempotencyStore(transaction)
+        used = await known.remembered(_scope(asking), order.idempotency_key)
+        if used is None:
+            return None
+        if used != fingerprint:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+        made = await known.remembered(_made_scope(asking), order.idempotency_key)
+        return None if made is None else ProcessId(made)
+
+    async def _bound(
+        self,
+        transaction: Transaction,
+        asking: IntegratorCaller,
+        order: ProcessOrder,
+        fingerprint: str,
+    ) -> ProcessId | None:
+        """The same, with the key bound to this order from now on.
+
+        Of two calls at once the second waits here until the first has committed.
+        """
+        if order.idempotency_key is None:
+            return None
+        await IdempotencyStore(transaction).remember(
+            _scope(asking), order.idempotency_key, fingerprint, self._clock.now()
+        )
+        return await self._earlier(transaction, asking, order, fingerprint)
+
+    async def _people(
+        self, transaction: Transaction, order: ProcessOrder
+    ) -> list[Person]:
+        """Who is to sign.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`, with the field.
+            FieldInvalidError: somebody is there twice.
+        """
+        found: list[Person] = []
+        for place, named in enumerate(order.signers):
+            person = await self._person(transaction, named)
+            field = f"{_SIGNERS}[{place}]"
+            if person is None:
+                raise ApplianceError(
+                    ErrorCode.PERSON_NOT_FOUND, extras={"field": field}
+                )
+            if person.id in {other.id for other in found}:
+                raise FieldInvalidError(field, "each person once")
+            found.append(person)
+        return found
+
+    async def _person(
+        self, transaction: Transaction, named: NamedSigner
+    ) -> Person | None:
+        people = PersonStore(transaction)
+        if named.by is NamedBy.CUIL:
+            return await people.by_cuil(named.value)
+        if named.by is NamedBy.EMAIL:
+            return await people.by_email_index(email_indexes(self._lookup, named.value))
+        return await people.get(PersonId(named.value))
+
+    def _process(
+        self,
+        asking: IntegratorCaller,
+        order: ProcessOrder,
+        document: _Document,
+        signers: list[NewSigner],
+    ) -> NewProcess:
+        return NewProcess(
+            document=document.stored,
+            name=document.name,
+            signers=tuple(signers),
+            origin=BACKEND_ORIGIN,
+            actor=asking.actor,
+            created=self._clock.now(),
+            expires=order.expires,
+            wishes=ProfileWishes(level=order.level),
+            note=order.note,
+        )
+
+    async def _record(
+        self,
+        transaction: Transaction,
+        asking: IntegratorCaller,
+        order: ProcessOrder,
+        new: NewProcess,
+    ) -> ProcessId:
+        """Record a process, and bind its key to it.
+
+        Raises:
+            ApplianceError: `REFERENCE_IN_USE`, `DOCUMENT_NOT_FOUND` for an upload that
+                was deleted meanwhile.
+        """
+        if isinstance(order.document, str):
+            await self._uploads.of(transaction, asking.integrator.id, order.document)
+        requests = await record(transaction, new)
+        first = await RequestStore(transaction).get(requests[0])
+        if first is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        if order.idempotency_key is not None:
+            await IdempotencyStore(transaction).remember(
+                _made_scope(asking), order.idempotency_key, first.process, new.created
+            )
+        return first.process
+
+
+@contextmanager
+def _of_signer(place: int) -> Iterator[None]:
+    """Name the signer whose look and place is refused.
+
+    Args:
+        place: among the signers, from 0.
+
+    Raises:
+        ApplianceError: what was raised within, with its field.
+    """
+    try:
+        yield
+    except ApplianceError as refusal:
+        within = refusal.extras.get("field")
+        of = f"{_SIGNERS}[{place}].sello"
+        refusal.extras["field"] = f"{of}.{within}" if within else of
+        raise
+
+
+@asynccontextmanager
+async def naming_the_other(
+    store: Database, whose: IntegratorId, note: ProcessNote
+) -> AsyncIterator[None]:
+    """Say which process has a reference, where that is why something is refused.
+
+    Args:
+        store: the record.
+        whose: processes are looked at.
+        note: that was to be written.
+
+    Raises:
+        ApplianceError: `REFERENCE_IN_USE`, with its id.
+    """
+    try:
+        yield
+    except ApplianceError as refusal:
+        if refusal.code is not ErrorCode.REFERENCE_IN_USE or not note.reference:
+            raise
+        async with store.read() as transaction:
+            other = await ProcessStore(transaction).of_reference(whose, note.reference)
+        raise ApplianceError(
+            refusal.code, extras={"field": "referencia", "procesoId": other}
+        ) from refusal
+
+
+def _scope(asking: IntegratorCaller) -> str:
+    """Where it is kept what a key was first used for."""
+    return f"backend-order:{asking.integrator.id}"
+
+
+def _made_scope(asking: IntegratorCaller) -> str:
+    """Where it is kept what that came to."""
+    return f"backend-made:{asking.integrator.id}"
