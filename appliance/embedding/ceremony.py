@@ -155,6 +155,9 @@ class Ceremony:
             raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
         if before.successor == new.id:
             return
+        # A token for another request must not go on with this one's document.
+        if new.wanted not in {None, before.wanted}:
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
         now = self._clock.now()
         if not await SessionStore(transaction).carry_over(before, new.id, now):
             raise ApplianceError(ErrorCode.SESSION_IN_USE)

@@ -3,6 +3,7 @@
 Handlers parse, call one use case and render; nothing is decided here.
 """
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlencode
@@ -58,14 +59,17 @@ async def list_requests() -> Response:
     """`GET /api/integration/requests`: the integrator's, newest first."""
     asking = await caller(_READ)
     asked = processes.asked()
-    found = await core().backend_requests.matching(asking.integrator.id, asked)
-    response = json_response([processes.element(each) for each in found])
-    if len(found) == asked.limit:
-        # There may be no more; then the next page is empty.
+    # One more than a page shows whether there is a next one.
+    found = await core().backend_requests.matching(
+        asking.integrator.id, replace(asked, limit=asked.limit + 1)
+    )
+    page = found[: asked.limit]
+    response = json_response([processes.element(each) for each in page])
+    if len(page) < len(found):
         following = {
             **dict(request.args.items()),
             "limite": str(asked.limit),
-            "cursor": query.cursor_after(found[-1].process.requests[0].id),
+            "cursor": query.cursor_after(page[-1].process.requests[0].id),
         }
         url = f"{core().settings.web.web_url}{PATH}?{urlencode(following)}"
         response.headers["Link"] = f'<{url}>; rel="next"'

@@ -301,7 +301,7 @@ def test_list_has_filters_and_pages(
             answer = backend.client.get(url)
             pages.append([each["procesoId"] for each in answer.json()])
             url = answer.links.get("next", {}).get("url", "")
-        assert pages[:3] == [ids[:2], ids[2:4], ids[4:]]
+        assert pages == [ids[:2], ids[2:4], ids[4:]]
         for name, value in (("estado", "x"), ("limite", "0"), ("desde", "ayer")):
             refused = backend.client.get(REQUESTS, params={name: value})
             assert refused.json()["field"] == name
