@@ -1,7 +1,6 @@
 """Lists of the console, with filters and cursors, in SQL that both databases take."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -45,13 +44,12 @@ from appliance.domain.console import (
 )
 from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
 from appliance.domain.vocab import RequestState
+from appliance.requests.request_store import numbered_about
 
 _ACCENTS: Final = (
     ("á", "a"), ("é", "e"), ("í", "i"), ("ó", "o"), ("ú", "u"), ("ü", "u"), ("ñ", "n"),
 )  # fmt: skip
 _ESCAPE: Final = "\\"
-_SKEW: Final = timedelta(hours=1)
-"""Further apart than any two clocks of hosts are."""
 _HOLDERS: Final = 20
 """People of one serial number: different CAs may give the same."""
 
@@ -334,31 +332,13 @@ def _request_conditions(wanted: RequestFilter) -> list[ColumnElement[bool]]:
         conditions.append(request.person == wanted.person)
     if wanted.since is not None:
         conditions.append(request.created >= wanted.since)
-        first = _numbered_about(wanted.since, func.min(request.id), 0)
+        first = numbered_about(wanted.since, func.min(request.id), 0)
         conditions.append(request.id >= first)
     if wanted.before is not None:
         conditions.append(request.created < wanted.before)
-        last = _numbered_about(wanted.before, func.max(request.id), MAX_REQUEST_ID)
+        last = numbered_about(wanted.before, func.max(request.id), MAX_REQUEST_ID)
         conditions.append(request.id <= last)
     return conditions
-
-
-def _numbered_about(
-    at: datetime, outermost: ColumnElement[int], otherwise: int
-) -> ScalarSelect[Any]:
-    """The outermost number of the requests that came in about a time.
-
-    Requests are numbered as they come in, but for the clocks of several hosts: so a
-    list begins near its end, not at the newest. One by a wrong clock moves the bound
-    outwards alone.
-    """
-    created = signature_request.c.created
-    return (
-        select(func.coalesce(outermost, otherwise))
-        .where(created >= at - _SKEW, created < at + _SKEW)
-        .correlate(None)
-        .scalar_subquery()
-    )
 
 
 def _audit_conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:

@@ -171,6 +171,8 @@ class Invitations:
             person: invited; an earlier link ends.
             vouched_by: as it stands recorded.
         """
+        # Of two at once the second ends the link of the first.
+        await PersonStore(transaction).hold(person)
         code = secrets.token_urlsafe(_CODE_BYTES)
         row_id = new_id()
         now = self._clock.now()

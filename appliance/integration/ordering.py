@@ -103,10 +103,12 @@ class BackendOrders:
         fingerprint = await order.fingerprint()
         async with self._store.read() as transaction:
             earlier = await self._earlier(transaction, asking, order, fingerprint)
-            people = [] if earlier else await self._people(transaction, order)
         if earlier is not None:
             return Made(earlier, is_repeated=True)
+        # Before people: who is known here is told to who has something to be signed.
         document = await self._document(asking, order)
+        async with self._store.read() as transaction:
+            people = await self._people(transaction, order)
         signers = await self._signers(order, people, document.stored)
         async with (
             naming_the_other(self._store, asking.integrator.id, order.note),

@@ -15,6 +15,7 @@ from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
     FieldInvalidError,
+    FieldMissingError,
 )
 from appliance.domain.ids import IntegratorId, ProcessId, RequestId
 from appliance.domain.integrators.integrators import IntegratorCaller
@@ -72,9 +73,9 @@ class BackendRequests:
         """An integrator's processes, newest first, without versions."""
         async with self._store.read() as transaction:
             found = await ProcessStore(transaction).matching(whose, asked)
-            ids = [view.id for process in found for view in process.requests]
+            ids = [view.id for _, process in found for view in process.requests]
             signers = await ProcessStore(transaction).signers(ids)
-        return [ProcessDetails(process, signers, {}) for process in found]
+        return [ProcessDetails(process, signers, {}, place) for place, process in found]
 
     async def get(self, whose: IntegratorId, wanted: ProcessId) -> ProcessDetails:
         """One process.
@@ -117,6 +118,7 @@ class BackendRequests:
 
         Raises:
             FieldInvalidError: `vence` is over.
+            FieldMissingError: no reference for one that is to be unique.
             ApplianceError: `SOLICITUD_NOT_FOUND`, `REFERENCE_IN_USE`; `STATE` for
                 what only matters until all have signed.
         """
@@ -132,25 +134,14 @@ class BackendRequests:
             naming_the_other(self._store, asking.integrator.id, change.of(before.note)),
             self._store.write() as transaction,
         ):
-            process = await _process_of(transaction, asking.integrator.id, wanted)
-            first = process.deciding
+            first = await _hold(transaction, asking.integrator.id, wanted)
             if for_signers and first.state not in UNFINISHED:
                 raise ApplianceError(
                     ErrorCode.STATE, params={"estado": first.state.value}
                 )
-            await ProcessStore(transaction).change(wanted, change.of(process.note))
-            if change.is_expiry_given:
-                await RequestStore(transaction).give_until(wanted, change.expires)
-            fields = [*change.note, *(["expires"] if change.is_expiry_given else [])]
-            transaction.audit.add(
-                AuditEvent(
-                    EventKind.REQUEST_CHANGED,
-                    asking.actor,
-                    integrator=asking.integrator.id,
-                    request=first.id,
-                    detail={"fields": sorted(fields)},
-                )
-            )
+            # As it stands now: others may have changed it until it was held.
+            process = await _process_of(transaction, asking.integrator.id, wanted)
+            await _change(transaction, asking, process, first, change)
         return await self.get(asking.integrator.id, wanted)
 
     async def cancel(
@@ -270,6 +261,44 @@ async def _process_of(
     if found is None:
         raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
     return found
+
+
+async def _change(
+    transaction: Transaction,
+    asking: IntegratorCaller,
+    process: SigningProcess,
+    first: RequestView,
+    change: ProcessChange,
+) -> None:
+    """Write what is new of a process that is held; nothing where nothing is.
+
+    Raises:
+        FieldMissingError: no reference for one that is to be unique.
+        ApplianceError: `REFERENCE_IN_USE`.
+    """
+    note = change.of(process.note)
+    if change.note.get("is_unique") and note.reference is None:
+        raise FieldMissingError("referencia", "1..128 characters", "string")
+    fields = [
+        name
+        for name in change.note
+        if getattr(note, name) != getattr(process.note, name)
+    ]
+    if change.is_expiry_given and change.expires != first.expires:
+        fields.append("expires")
+        await RequestStore(transaction).give_until(process.id, change.expires)
+    if not fields:
+        return
+    await ProcessStore(transaction).change(process.id, note)
+    transaction.audit.add(
+        AuditEvent(
+            EventKind.REQUEST_CHANGED,
+            asking.actor,
+            integrator=asking.integrator.id,
+            request=first.id,
+            detail={"fields": sorted(fields)},
+        )
+    )
 
 
 async def _hold(

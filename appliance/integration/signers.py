@@ -119,9 +119,31 @@ class BackendSigners:
         """
         if not asking.integrator.may_vouch:
             raise ApplianceError(ErrorCode.VOUCH_REFUSED)
-        now = self._clock.now()
-        if order.checked > now:
+        if order.checked > self._clock.now():
             raise FieldInvalidError("identidad.cuando", "a time that has been")
+        try:
+            return await self._vouch(asking, order)
+        except ApplianceError as refusal:
+            if refusal.code is not ErrorCode.ALREADY_EXISTS:
+                raise
+        # Recorded by somebody else meanwhile, or the address is another person's.
+        async with self._store.read() as transaction:
+            if await PersonStore(transaction).by_cuil(order.cuil) is None:
+                raise ApplianceError(
+                    ErrorCode.ALREADY_EXISTS,
+                    params={"field": "email"},
+                    extras={"field": "email"},
+                )
+        return await self._vouch(asking, order)
+
+    async def _vouch(self, asking: IntegratorCaller, order: VouchOrder) -> Vouched:
+        """Do it, in one transaction.
+
+        Raises:
+            FieldInvalidError: see `vouch`.
+            ApplianceError: see `vouch`.
+        """
+        now = self._clock.now()
         async with self._store.write() as transaction:
             person = await PersonStore(transaction).by_cuil(order.cuil)
             is_new = person is None

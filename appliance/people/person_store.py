@@ -167,6 +167,12 @@ class PersonStore(Store):
         rows = await self._connection.execute(_BY_ID, {"of": person_id})
         return next(map(_person_of, rows), None)
 
+    async def hold(self, person_id: PersonId) -> None:
+        """Keep others from changing a person until this transaction ends."""
+        await self._connection.execute(
+            select(person.c.id).where(person.c.id == person_id).with_for_update()
+        )
+
     async def by_cuil(self, cuil: str) -> Person | None:
         """A person by the eleven digits."""
         return await self._one(person.c.cuil == cuil)

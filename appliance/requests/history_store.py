@@ -1,6 +1,7 @@
 """What integrators may know of their requests, in SQL; `SqlAudit` writes it."""
 
 from collections.abc import Collection
+from typing import Final
 
 from sqlalchemy import select
 
@@ -10,23 +11,28 @@ from appliance.domain.ids import RequestId
 from appliance.domain.requests.history import RequestEvent
 from appliance.domain.vocab import EventKind
 
+MOST_EVENTS: Final = 500
+"""Events that are told at once."""
+
 
 class HistoryStore(Store):
     """Events of requests."""
 
     async def of_requests(self, requests: Collection[RequestId]) -> list[RequestEvent]:
-        """What became of those requests, oldest first.
+        """What became of those requests, oldest first; of very much the newest.
 
         Requests of before there were such rows have those of later alone.
         """
         rows = await self._connection.execute(
             select(request_event)
             .where(request_event.c.request.in_(requests))
-            .order_by(request_event.c.at, request_event.c.id)
+            .order_by(request_event.c.at.desc(), request_event.c.id.desc())
+            .limit(MOST_EVENTS)
         )
-        return [
+        told = [
             RequestEvent(
                 RequestId(row.request), EventKind(row.event), row.at, row.detail
             )
             for row in rows
         ]
+        return told[::-1]

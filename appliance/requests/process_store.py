@@ -3,7 +3,18 @@
 from collections.abc import Collection
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, Select, exists, select, update
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Row,
+    Select,
+    and_,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from appliance.core.database.tables import (
@@ -13,7 +24,13 @@ from appliance.core.database.tables import (
 )
 from appliance.core.unit_of_work import Store, Transaction
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
+from appliance.domain.ids import (
+    MAX_REQUEST_ID,
+    IntegratorId,
+    PersonId,
+    ProcessId,
+    RequestId,
+)
 from appliance.domain.requests.process import (
     NamedBy,
     ProcessFilter,
@@ -22,16 +39,17 @@ from appliance.domain.requests.process import (
     SigningProcess,
 )
 from appliance.domain.vocab import RequestState
-from appliance.requests.request_store import RequestStore, note_columns
+from appliance.requests.request_store import RequestStore, note_columns, numbered_about
 
-_FIRST: Final = signature_request.alias("first")
-_ANY: Final = signature_request.alias("any")
-_EARLIER: Final = signature_request.alias("earlier")
+_PLACE: Final = signature_request.alias("place")
+_OTHER: Final = signature_request.alias("other")
+_BESIDE: Final = signature_request.alias("beside")
 _SIGNED: Final = RequestState.SIGNED.value
-_HEADS: Final[Select[Any]] = select(signing_process, _FIRST.c.id.label("first")).join(
-    _FIRST, (_FIRST.c.process == signing_process.c.id) & (_FIRST.c.seq == 0)
+_HEADS: Final[Select[Any]] = select(signing_process, _PLACE.c.id.label("place")).join(
+    _PLACE, _PLACE.c.process == signing_process.c.id
 )
-"""Processes, each with its first request, by whose number they are listed."""
+"""Processes, each with the one request by whose number it is listed. Which that is, the
+filter says: so each list is read along an index, however many there are."""
 
 
 class ProcessStore(Store):
@@ -47,18 +65,19 @@ class ProcessStore(Store):
         """A process by id; somebody else's is as absent as none."""
         found = await self._those(
             _HEADS.where(
-                signing_process.c.id == wanted, signing_process.c.integrator == whose
+                signing_process.c.id == wanted,
+                signing_process.c.integrator == whose,
+                _PLACE.c.seq == 0,
             )
         )
-        return found[0] if found else None
+        return found[0][1] if found else None
 
     async def matching(
         self, whose: IntegratorId, asked: ProcessFilter
-    ) -> list[SigningProcess]:
-        """An integrator's processes, newest first."""
-        # By the requests' own index: newest first, whoever else asks for how many.
-        query = _HEADS.where(_FIRST.c.integrator == whose, *_conditions(asked))
-        return await self._those(query.order_by(_FIRST.c.id.desc()).limit(asked.limit))
+    ) -> list[tuple[RequestId, SigningProcess]]:
+        """An integrator's processes, newest first, each with its place in the list."""
+        query = _HEADS.where(_PLACE.c.integrator == whose, *_conditions(asked))
+        return await self._those(query.order_by(_PLACE.c.id.desc()).limit(asked.limit))
 
     async def note(self, process: ProcessId) -> ProcessNote:
         """What is said of a process that is there, whosever it is."""
@@ -120,57 +139,75 @@ class ProcessStore(Store):
         rows = await self._connection.execute(query)
         return {RequestId(row.id): _shown(row) for row in rows}
 
-    async def _those(self, query: Select[Any]) -> list[SigningProcess]:
+    async def _those(
+        self, query: Select[Any]
+    ) -> list[tuple[RequestId, SigningProcess]]:
         heads = (await self._connection.execute(query)).all()
         requests = await self._requests.of_processes([ProcessId(r.id) for r in heads])
         return [
-            SigningProcess(
-                ProcessId(row.id),
-                IntegratorId(row.integrator),
-                row.created,
-                _note(row),
-                tuple(requests[ProcessId(row.id)]),
+            (
+                RequestId(row.place),
+                SigningProcess(
+                    ProcessId(row.id),
+                    IntegratorId(row.integrator),
+                    row.created,
+                    _note(row),
+                    tuple(requests[ProcessId(row.id)]),
+                ),
             )
             for row in heads
         ]
 
 
 def _conditions(asked: ProcessFilter) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+    found = [_is_place(asked)]
     if asked.before is not None:
-        found.append(_FIRST.c.id < asked.before)
+        found.append(_PLACE.c.id < asked.before)
     if asked.reference is not None:
         found.append(signing_process.c.reference == asked.reference)
     if asked.since is not None:
-        found.append(signing_process.c.created >= asked.since)
+        found.append(_PLACE.c.created >= asked.since)
+        first = numbered_about(asked.since, func.min(signature_request.c.id), 0)
+        found.append(_PLACE.c.id >= first)
     if asked.until is not None:
-        found.append(signing_process.c.created < asked.until)
-    if asked.cuil is not None:
-        found.append(
-            exists()
-            .where(_ANY.c.process == signing_process.c.id)
-            .where(_ANY.c.person == person.c.id)
-            .where(person.c.cuil == asked.cuil)
-        )
-    if asked.state is not None:
-        found.append(_is_in(asked.state))
+        found.append(_PLACE.c.created < asked.until)
+        newest = func.max(signature_request.c.id)
+        found.append(_PLACE.c.id <= numbered_about(asked.until, newest, MAX_REQUEST_ID))
     return found
 
 
-def _is_in(state: RequestState) -> ColumnElement[bool]:
-    """Whether a process is in a state: as `SigningProcess.state` has it."""
-    if state is RequestState.SIGNED:
-        return ~exists().where(
-            _ANY.c.process == signing_process.c.id, _ANY.c.state != _SIGNED
+def _is_place(asked: ProcessFilter) -> ColumnElement[bool]:
+    """Which request of a process that is asked for it is listed by: one at most."""
+    if asked.cuil is not None:
+        # Nobody signs twice in a process.
+        whose = select(person.c.id).where(person.c.cuil == asked.cuil)
+        # Who was named otherwise is not found out by their CUIL.
+        known = (_PLACE.c.named_by == NamedBy.CUIL.value) | (_PLACE.c.state == _SIGNED)
+        own = (_PLACE.c.person == whose.scalar_subquery()) & known
+        if asked.state is None:
+            return own
+        return own & exists().where(
+            _OTHER.c.process == _PLACE.c.process, _decides(_OTHER, asked.state)
         )
-    is_first = ~exists().where(
-        _EARLIER.c.process == _ANY.c.process,
-        _EARLIER.c.seq < _ANY.c.seq,
-        _EARLIER.c.state != _SIGNED,
+    if asked.state is not None:
+        return _decides(_PLACE, asked.state)
+    return _PLACE.c.seq == 0
+
+
+def _decides(request: FromClause, state: RequestState) -> ColumnElement[bool]:
+    """Whether a request is the one that a process has that state by.
+
+    As `SigningProcess.state` has it: they sign in turn, so of a signed one all before
+    are signed, and the first that is not follows one that is.
+    """
+    beside = _BESIDE.c.process == request.c.process
+    if state is RequestState.SIGNED:
+        later = exists().where(beside, _BESIDE.c.seq > request.c.seq)
+        return and_(request.c.state == _SIGNED, ~later)
+    before = exists().where(
+        beside, _BESIDE.c.seq == request.c.seq - 1, _BESIDE.c.state == _SIGNED
     )
-    return exists().where(
-        _ANY.c.process == signing_process.c.id, _ANY.c.state == state.value, is_first
-    )
+    return and_(request.c.state == state.value, or_(request.c.seq == 0, before))
 
 
 def _note(row: Row[Any]) -> ProcessNote:

@@ -1,12 +1,14 @@
 """Signature requests in SQL, and the order of those of one process."""
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
+    ColumnElement,
     Row,
+    ScalarSelect,
     Select,
     and_,
     bindparam,
@@ -52,6 +54,8 @@ from appliance.domain.requests.request import (
 from appliance.domain.vocab import RequestState, SignatureLevel, TimestampPolicy
 
 _Word = TypeVar("_Word", bound=StrEnum)
+_SKEW: Final = timedelta(hours=1)
+"""Further apart than any two clocks of hosts are."""
 _WISHES: Final = ("level", "timestamp_policy", "digest", "tsa")
 _LATER: Final = signature_request.alias("later")
 _FOLLOWED: Final = exists().where(
@@ -400,6 +404,29 @@ class RequestStore(Store):
         )
         # In one order, so that two sweeps never wait for each other.
         return sorted(RequestId(number) for number in rows.scalars())
+
+
+def numbered_about(
+    at: datetime, outermost: ColumnElement[int], otherwise: int
+) -> ScalarSelect[Any]:
+    """The outermost number of the requests that came in about a time.
+
+    Requests are numbered as they come in, but for the clocks of several hosts: so a
+    list begins near its end, not at the newest. One by a wrong clock moves the bound
+    outwards alone.
+
+    Args:
+        at: the time.
+        outermost: `func.min` or `func.max` of their numbers.
+        otherwise: what to give where there are none.
+    """
+    created = signature_request.c.created
+    return (
+        select(func.coalesce(outermost, otherwise))
+        .where(created >= at - _SKEW, created < at + _SKEW)
+        .correlate(None)
+        .scalar_subquery()
+    )
 
 
 def note_columns(note: ProcessNote) -> dict[str, object]:

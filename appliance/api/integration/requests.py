@@ -65,11 +65,11 @@ async def list_requests() -> Response:
     )
     page = found[: asked.limit]
     response = json_response([processes.element(each) for each in page])
-    if len(page) < len(found):
+    if len(page) < len(found) and (place := page[-1].place) is not None:
         following = {
             **dict(request.args.items()),
             "limite": str(asked.limit),
-            "cursor": query.cursor_after(page[-1].process.requests[0].id),
+            "cursor": query.cursor_after(place),
         }
         url = f"{core().settings.web.web_url}{PATH}?{urlencode(following)}"
         response.headers["Link"] = f'<{url}>; rel="next"'
@@ -105,7 +105,10 @@ async def cancel(process: str) -> Response:
     """`POST /api/integration/requests/{procesoId}/cancel`: take it back, for good."""
     asking = await caller(_WRITE)
     wanted = _process_id(process)
-    given = processes.Cancellation.read(await body.read_object())
+    # A reason may be left out, and the body with it.
+    has_body = request.content_length or "Content-Type" in request.headers
+    sent = await body.read_object() if has_body else {}
+    given = processes.Cancellation.read(sent)
     details = await core().backend_requests.cancel(asking, wanted, given.motivo or "")
     history = await core().backend_requests.history(asking.integrator.id, wanted)
     return json_response(processes.detail(details, history, i18n.requested()))

@@ -67,6 +67,13 @@ _JSON_TYPES: Final = {
 }
 """What the values of JSON are read as, by the names of their types."""
 _YEARS: Final = (2000, 9000)
+_MOMENT: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)",
+    re.ASCII | re.IGNORECASE,
+)
+"""Source: RFC 3339, 5.6, and a time without seconds."""
+_TURNING: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Characters that show what follows in another order than it is written."""
 _TOGETHER: Final = "together"
 """Type of the error where one of two fields is missing."""
 _HEX_COLOR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
@@ -286,7 +293,9 @@ def moment() -> Rule:
     """A time in ISO 8601, with its zone, in the years 2000 to 9000."""
 
     def read(value: str) -> datetime:
-        at = datetime.fromisoformat(value)
+        if not _MOMENT.fullmatch(value):
+            raise ValueError
+        at = datetime.fromisoformat(value.upper())
         if at.tzinfo is None or not _YEARS[0] <= at.year <= _YEARS[1]:
             raise ValueError
         return at.astimezone(UTC)
@@ -355,7 +364,7 @@ def shown_lines(most: int) -> Rule:
         kept = (nfc(value, most) or "").replace("\r\n", "\n").strip()
         if not 1 <= len(kept) <= most:
             raise ValueError
-        if not is_line(kept.replace("\n", "")):
+        if not is_line(kept.replace("\n", "")) or _TURNING.search(kept):
             raise PydanticCustomError("control", "control characters")
         if not any(unicodedata.category(one).startswith(_SEEN) for one in kept):
             raise PydanticCustomError("unseen", "nothing to see")

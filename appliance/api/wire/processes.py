@@ -21,6 +21,7 @@ from appliance.api.wire.fields import (
     moment,
     objects,
     shown_lines,
+    shown_text,
     text,
     texts,
     whole,
@@ -120,7 +121,7 @@ class _Signer(Body):
 
 class _Note(Body):
     expires: Annotated[datetime | None, moment()] = Field(None, alias="vence")
-    reference: Annotated[str | None, text(REFERENCE_LENGTH)] = Field(
+    reference: Annotated[str | None, shown_text(REFERENCE_LENGTH)] = Field(
         None, alias="referencia"
     )
     is_unique: Annotated[bool, boolean()] = Field(
@@ -203,7 +204,8 @@ def order(
         FieldInvalidError: a value of another type or out of its range.
         ApplianceError: `FIELD_UNKNOWN`.
     """
-    read = _Order.read(body)
+    # What is null is as if it were not there: so answers have it.
+    read = _Order.read({n: each for n, each in body.items() if each is not None})
     document = _Document.read(read.document or {}, under="documento.")
     _demand_named(read)
     return ProcessOrder(

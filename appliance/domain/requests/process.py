@@ -85,6 +85,8 @@ class ProcessDetails:
     signers: Mapping[RequestId, SignerShown]
     versions: Mapping[RequestId, Sequence[SignedVersion]]
     """Of each request's signed document, oldest first."""
+    place: RequestId | None = None
+    """The request by whose number it is listed, where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,5 +100,5 @@ class ProcessFilter:
     since: datetime | None = None
     until: datetime | None = None
     before: RequestId | None = None
-    """The first request of the last process of the page before."""
+    """The `place` of the last process of the page before."""
     limit: int = 50

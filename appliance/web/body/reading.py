@@ -43,6 +43,9 @@ _JSON_COPIES: Final = 4
 """How often a document in JSON is held while it is read: the body, its text, the
 member, and what that decodes to."""
 _MARK: Final = "__document__"
+_STRUCTURE: Final = (b",", b":", b"[", b"{", b"\\")
+"""Characters by which JSON takes its time, whatever stands between them."""
+_STRUCTURE_MOST: Final = 50_000
 _View = TypeVar("_View")
 
 
@@ -193,6 +196,10 @@ async def read_document_object() -> dict[str, object]:
         _held().grow(_JSON_COPIES * declared)
     raw = b"".join([chunk async for chunk in chunks(limit)])
     _held().grow(_JSON_COPIES * len(raw))
+    # Base64 has none of these, and what stands beside it few: millions of them would
+    # keep everybody else waiting while they are read.
+    if sum(map(raw.count, _STRUCTURE)) > _STRUCTURE_MOST:
+        raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
     return strict_json.parse_object(raw)
 
 

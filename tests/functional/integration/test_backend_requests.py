@@ -413,7 +413,11 @@ def test_repeat_with_a_key_makes_nothing_new(
         ({"vence": "2020-01-01T00:00:00Z"}, "vence"),
         ({"vence": "mañana"}, "vence"),
         ({"vence": "2030-01-01T00:00:00"}, "vence"),
+        ({"vence": "2027-W48-5T00:00:00Z"}, "vence"),
+        ({"vence": "20271231T000000Z"}, "vence"),
         ({"vence": 5}, "vence"),
+        ({"referencia": "\u200b"}, "referencia"),
+        ({"mensaje": "a\u202eb"}, "mensaje"),
         ({"referencia": ""}, "referencia"),
         ({"referencia": "x" * 129}, "referencia"),
         ({"referenciaUnica": True}, "referencia"),
@@ -516,3 +520,85 @@ def test_history_agrees_with_the_audit(
         for event in after["historia"]
     )
     assert json.dumps(after)
+
+
+def test_body_of_many_brackets_is_refused_unread(backend: TestBackend) -> None:
+    """A document in Base64 may be large; what takes JSON its time may not be much."""
+    brackets = b'{"x":[' + b"[]," * 100_000 + b"[]]}"
+
+    answer = backend.client.post(
+        REQUESTS, content=brackets, headers={"Content-Type": "application/json"}
+    )
+
+    assert (answer.status_code, answer.json()["code"]) == (413, "BODY_TOO_LARGE")
+
+
+def test_changes_at_once_are_all_there(
+    backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """Each of four fields that are written at once stays; nothing new is no change."""
+    made = backend.made(PDF, people[0])
+    path = f"{REQUESTS}/{made['procesoId']}"
+    changes = (
+        {"mensaje": "uno"},
+        {"referencia": "dos"},
+        {"metadatos": {"tres": "3"}},
+        {"idioma": "en"},
+    )
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda each: _patch(backend, path, each), changes))
+    again = _patch(backend, path, changes[0])
+
+    assert {answer.status_code for answer in answers} == {200}
+    told = again.json()
+    for each in changes:
+        assert all(told[name] == value for name, value in each.items())
+    assert _events(told) == ["creada", *["modificada"] * 4]
+    unnamed = _patch(backend, path, {"referencia": None})
+    assert unnamed.json()["referencia"] is None
+    refused = _patch(backend, path, {"referenciaUnica": True})
+    assert refused.json()["field"] == "referencia"
+
+
+def _patch(backend: TestBackend, path: str, change: dict[str, Any]) -> httpx.Response:
+    return httpx.patch(
+        f"{str(backend.client.base_url).rstrip('/')}{path}",
+        headers={"X-Api-Key": backend.key.secret},
+        json=change,
+        timeout=60,
+    )
+
+
+def test_no_cuil_is_found_out_by_an_address(
+    appliance: Appliance, people: list[TestPerson]
+) -> None:
+    """Who was named by e-mail is not found by CUIL until they have signed."""
+    with backend_of(appliance) as backend:
+        made = backend.made(PDF, firmantes=[{"email": people[0].email}])
+        cuil = {"cuil": people[0].cuil}
+
+        before = backend.client.get(REQUESTS, params=cuil).json()
+        _sign(appliance, people[0], made["firmantes"][0]["solicitudId"])
+        after = backend.client.get(REQUESTS, params=cuil).json()
+
+    assert before == []
+    assert [each["procesoId"] for each in after] == [made["procesoId"]]
+
+
+def test_nobody_is_told_of_without_a_document(backend: TestBackend) -> None:
+    """Whether somebody is known is told to who has something to be signed."""
+    nobody = {"firmantes": [{"email": "nadie@demo.example"}]}
+
+    assert backend.ask(b"x", **nobody).json()["code"] == "PDF_MALFORMED"
+    assert backend.ask(PDF, **nobody).json()["code"] == "PERSON_NOT_FOUND"
+
+
+def test_cancel_needs_no_body(backend: TestBackend, people: list[TestPerson]) -> None:
+    """Nor a reason; null in what is asked for is as if it were not there."""
+    made = backend.made(PDF, people[0], mensaje=None, vence=None)
+
+    answer = backend.client.post(f"{REQUESTS}/{made['procesoId']}/cancel")
+
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["estado"] == "cancelada"

@@ -7,6 +7,7 @@ statements is looked at as it runs. What may read more stands in `ALLOWED`, with
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
@@ -25,6 +26,7 @@ from appliance.documents.document_store import DocumentStore
 from appliance.documents.download_links import DownloadLinks
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, RequestId, new_id
+from appliance.domain.requests.process import ProcessFilter
 from appliance.domain.trust_store import ExpiringKind
 from appliance.domain.vocab import CertificateKind, RequestState
 from appliance.keys.hsm_tasks import HsmTasks
@@ -34,6 +36,8 @@ from appliance.pki.certificates import Certificates
 from appliance.pki.publication import Publishing
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation import Revocations
+from appliance.requests.history_store import HistoryStore
+from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import PkiSettings
 from appliance.signing.expiry import ExpiryJob
@@ -151,6 +155,30 @@ async def test_lists_of_a_busy_person(large_core: CoreFixture, large_url: str) -
         found = await store.of_person(BUSY, (RequestState.SIGNED,), limit=51)
         assert len(found) == 51
         await store.with_signed([view.id for view in found])
+
+
+async def test_lists_of_a_busy_integrator(
+    large_core: CoreFixture, large_url: str
+) -> None:
+    """Each filter of a backend's list, one request, and what became of it."""
+    filters = [
+        ProcessFilter(),
+        *(ProcessFilter(state=state) for state in RequestState),
+        ProcessFilter(reference="none has it"),
+        ProcessFilter(cuil="20000000001"),
+        ProcessFilter(since=NOON, until=NOON + timedelta(days=1)),
+    ]
+    async with watched(large_url), large_core.store.read() as transaction:
+        store = ProcessStore(transaction)
+        for asked in filters:
+            for before in (None, RequestId(REQUESTS // 2)):
+                await store.matching(ASKS, replace(asked, before=before))
+        ((_, newest), *_) = await store.matching(ASKS, ProcessFilter())
+        assert await store.get(ASKS, newest.id) == newest
+        ids = [view.id for view in newest.requests]
+        assert await store.signers(ids)
+        await HistoryStore(transaction).of_requests(ids)
+        assert await store.of_reference(ASKS, "none has it") is None
 
 
 async def test_sign_in_and_what_tokens_open(tmp_path: Path, large_url: str) -> None:

@@ -71,6 +71,7 @@ signature_request = Table(
     # Lists, newest first.
     Index("ix_signature_request_person_id", "person", "id"),
     Index("ix_signature_request_integrator_id", "integrator", "id"),
+    Index("ix_signature_request_integrator_state_id", "integrator", "state", "id"),
     Index("ix_signature_request_created", "created"),
     # A number once given is never given again, deleted rows or not.
     sqlite_autoincrement=True,

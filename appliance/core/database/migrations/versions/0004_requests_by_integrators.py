@@ -33,6 +33,7 @@ _COLUMNS = {
 }
 _INDEXES = (
     ("signing_process", ("reference",), False),
+    ("signature_request", ("integrator", "state", "id"), False),
     ("signing_process", ("integrator", "unique_reference"), True),
 )
 
