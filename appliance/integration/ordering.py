@@ -132,7 +132,8 @@ class BackendOrders:
             ApplianceError: `FILENAME`, `DOCUMENT_NOT_FOUND`, those of `Intake.keep`.
         """
         whose = asking.integrator.id
-        name = None if order.name is None else check_file_name(order.name)
+        with _field("documento.nombre"):
+            name = None if order.name is None else check_file_name(order.name)
         if isinstance(order.document, str):
             uploaded = await self._uploads.get(whose, order.document)
             return _Document(name or uploaded.name, uploaded.document)
@@ -280,6 +281,23 @@ class BackendOrders:
                 _made_scope(asking), order.idempotency_key, first.process, new.created
             )
         return first.process
+
+
+@contextmanager
+def _field(name: str) -> Iterator[None]:
+    """Name the field that something is refused for.
+
+    Args:
+        name: its path.
+
+    Raises:
+        ApplianceError: what was raised within, with its field.
+    """
+    try:
+        yield
+    except ApplianceError as refusal:
+        refusal.extras["field"] = name
+        raise
 
 
 @contextmanager

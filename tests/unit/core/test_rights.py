@@ -77,8 +77,6 @@ def test_no_role_rewrites_the_audit(table: str) -> None:
 @pytest.mark.parametrize(
     ("table", "role"),
     [
-        ("person", Role.ADMIN),
-        ("enrolment", Role.ADMIN),
         ("integrator", Role.ADMIN),
         ("api_key", Role.ADMIN),
         ("console_user", Role.ADMIN),
@@ -91,8 +89,14 @@ def test_no_role_rewrites_the_audit(table: str) -> None:
     ],
 )
 def test_one_role_records(table: str, role: Role) -> None:
-    """Who is vouched for, who may sign in, which keys there are: one role's each."""
+    """Who may ask, who may sign in, which keys there are: one role's each."""
     assert writers(table, "INSERT") == {role}
+
+
+@pytest.mark.parametrize("table", ["person", "enrolment"])
+def test_people_are_recorded_where_somebody_vouches(table: str) -> None:
+    """By the console's officers, and by backends that may: their API is the `api`'s."""
+    assert writers(table, "INSERT") == {Role.ADMIN, Role.API}
 
 
 @pytest.mark.parametrize(
