@@ -16,6 +16,8 @@ from appliance.api.wire import processes, query
 from appliance.domain.documents import signed_name
 from appliance.domain.ids import ProcessId
 from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.domain.integrators.integrators import IntegratorCaller
+from appliance.domain.requests.process import ProcessDetails
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
 from appliance.web.responses import PDF, file_response, json_response
@@ -42,11 +44,8 @@ async def create() -> Response:
         order = processes.order(given, asking.key, key)
     made = await core().backend_orders.create(asking, order)
     request_log.note(proceso=made.process)
-    whose = asking.integrator.id
-    details = await core().backend_requests.get(whose, made.process)
-    history = await core().backend_requests.history(whose, made.process)
-    told = processes.detail(details, history, i18n.requested())
-    response = json_response(told, HTTPStatus.CREATED)
+    details = await core().backend_requests.get(asking.integrator.id, made.process)
+    response = await _told(asking, details, HTTPStatus.CREATED)
     response.headers["Location"] = f"{core().settings.web.web_url}{PATH}/{made.process}"
     if made.is_repeated:
         response.headers["Idempotent-Replayed"] = "true"
@@ -83,8 +82,7 @@ async def show(process: str) -> Response:
     asking = await caller(_READ)
     wanted = _process_id(process)
     details = await core().backend_requests.get(asking.integrator.id, wanted)
-    history = await core().backend_requests.history(asking.integrator.id, wanted)
-    return json_response(processes.detail(details, history, i18n.requested()))
+    return await _told(asking, details)
 
 
 @blueprint.patch(f"{PATH}/<process>")
@@ -95,8 +93,7 @@ async def change(process: str) -> Response:
     wanted = _process_id(process)
     asked = processes.change(await body.read_object())
     details = await core().backend_requests.change(asking, wanted, asked)
-    history = await core().backend_requests.history(asking.integrator.id, wanted)
-    return json_response(processes.detail(details, history, i18n.requested()))
+    return await _told(asking, details)
 
 
 @blueprint.post(f"{PATH}/<process>/cancel")
@@ -110,8 +107,7 @@ async def cancel(process: str) -> Response:
     sent = await body.read_object() if has_body else {}
     given = processes.Cancellation.read(sent)
     details = await core().backend_requests.cancel(asking, wanted, given.motivo or "")
-    history = await core().backend_requests.history(asking.integrator.id, wanted)
-    return json_response(processes.detail(details, history, i18n.requested()))
+    return await _told(asking, details)
 
 
 @blueprint.get(f"{PATH}/<process>/original")
@@ -136,6 +132,18 @@ async def download_signed(process: str) -> Response:
     response = file_response(pdf, PDF, signed_name(view.file_name))
     response.headers["ETag"] = f'"{view.sha256}"'
     return response
+
+
+async def _told(
+    asking: IntegratorCaller, details: ProcessDetails, status: int = HTTPStatus.OK
+) -> Response:
+    """All of one request, with its history."""
+    history = await core().backend_requests.history(
+        asking.integrator.id, details.process.id
+    )
+    return json_response(
+        processes.detail(details, history, i18n.requested()), int(status)
+    )
 
 
 def _process_id(written: str) -> ProcessId:
