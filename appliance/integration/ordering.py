@@ -6,13 +6,15 @@ first one made. Everything that can be refused is refused before anything is rec
 Source: docs/integration.md "Ask for signatures".
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.docmdp_policy import CERTIFIES
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person
@@ -24,6 +26,7 @@ from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.process import BACKEND_ORIGIN, NamedBy, ProcessNote
 from appliance.domain.requests.uploads import DEFAULT_NAME
+from appliance.domain.vocab import Restriction
 from appliance.identity.login import email_indexes
 from appliance.integration.orders import NamedSigner, ProcessOrder
 from appliance.people.person_store import PersonStore
@@ -34,6 +37,8 @@ from appliance.requests.recording import NewProcess, NewSigner, record
 from appliance.requests.request_store import RequestStore
 from appliance.requests.uploads import UploadedDocuments
 
+_SETTLING_S: Final = 60
+"""Longest that the places of all signers of one order are looked for."""
 _SIGNERS: Final = "firmantes"
 """The field of the signers, for errors."""
 
@@ -95,21 +100,25 @@ class BackendOrders:
             FieldInvalidError: `vence` is over, or somebody is named twice.
             ApplianceError: `PERSON_NOT_FOUND`, `REFERENCE_IN_USE`,
                 `IDEMKEY_CONFLICT`, `DOCUMENT_NOT_FOUND`, `FILENAME`, `DOCUMENT_EMPTY`,
-                `DOCUMENT_TOO_LARGE`, `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`; those
-                of `Presets.settle`, with the signer's field.
+                `DOCUMENT_TOO_LARGE`, `OVERLOADED`, `SANDBOX_UNAVAILABLE`,
+                `STORE_UNAVAILABLE`; those of `Presets.settle`, with the signer's field.
         """
-        if order.expires is not None and order.expires <= self._clock.now():
-            raise FieldInvalidError("vence", "a time to come")
         fingerprint = await order.fingerprint()
         async with self._store.read() as transaction:
             earlier = await self._earlier(transaction, asking, order, fingerprint)
         if earlier is not None:
             return Made(earlier, is_repeated=True)
+        if order.expires is not None and order.expires <= self._clock.now():
+            raise FieldInvalidError("vence", "a time to come")
         # Before people: who is known here is told to who has something to be signed.
         document = await self._document(asking, order)
         async with self._store.read() as transaction:
             people = await self._people(transaction, order)
-        signers = await self._signers(order, people, document.stored)
+        try:
+            async with asyncio.timeout(_SETTLING_S):
+                signers = await self._signers(order, people, document.stored)
+        except TimeoutError as exc:
+            raise ApplianceError(ErrorCode.OVERLOADED) from exc
         async with (
             naming_the_other(self._store, asking.integrator.id, order.note),
             self._store.write() as transaction,
@@ -150,6 +159,7 @@ class BackendOrders:
         """
         signers: list[NewSigner] = []
         last = len(people) - 1
+        taken: set[str | None] = set()
         each = zip(people, order.signers, strict=True)
         for place, (person, named) in enumerate(each):
             preset: SignaturePreset | None = None
@@ -162,6 +172,13 @@ class BackendOrders:
                         followed=place < last,
                         preceded=place > 0,
                     )
+                    params = preset.given.params
+                    if params.field is not None and params.field in taken:
+                        raise ApplianceError(
+                            ErrorCode.SIGNATURE_FIELD_FILLED, extras={"field": "campo"}
+                        )
+                taken.add(params.field)
+                document = _after(document, params.restriction)
             signers.append(NewSigner(person.id, named.by, preset))
         return signers
 
@@ -281,6 +298,14 @@ class BackendOrders:
                 _made_scope(asking), order.idempotency_key, first.process, new.created
             )
         return first.process
+
+
+def _after(document: StoredDocument, restriction: Restriction) -> StoredDocument:
+    """A document as the next one finds it, where a signature has certified it."""
+    if restriction is Restriction.NO_VALUE:
+        return document
+    inspection = replace(document.inspection, docmdp=CERTIFIES[restriction])
+    return replace(document, inspection=inspection)
 
 
 @contextmanager

@@ -205,8 +205,8 @@ def order(
         ApplianceError: `FIELD_UNKNOWN`.
     """
     # What is null is as if it were not there: so answers have it.
-    read = _Order.read({n: each for n, each in body.items() if each is not None})
-    document = _Document.read(read.document or {}, under="documento.")
+    read = _Order.read(_given(body))
+    document = _Document.read(_given(read.document or {}), under="documento.")
     _demand_named(read)
     return ProcessOrder(
         name=document.name,
@@ -220,6 +220,11 @@ def order(
         level=read.level,
         idempotency_key=idempotency_key,
     )
+
+
+def _given(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What an object says: null says nothing."""
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def _only(document: _Document, file: bytes | None) -> bytes | str:
@@ -257,7 +262,7 @@ def _named(signer: Mapping[str, Any], under: str) -> NamedSigner:
     Raises:
         FieldInvalidError: they are named by nothing, or by several.
     """
-    read = _Signer.read(signer, under=under)
+    read = _Signer.read(_given(signer), under=under)
     given = [
         (by, value)
         for by, value in (

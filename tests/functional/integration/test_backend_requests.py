@@ -15,6 +15,7 @@ from appliance.domain.integrators.api_keys import ApiKeyScope
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import REQUESTS, TestBackend, backend_of
 from tests.support.documents import pdfs
+from tests.support.documents.field_pdfs import Field, with_fields
 from tests.support.documents.validators import (
     pdfsig,
     pyhanko_valid,
@@ -194,6 +195,34 @@ def test_look_and_place_are_the_requests(
     _assert_valid(appliance, signed, 2)
     boxes = signature_boxes(signed)
     assert [page for page, *_ in boxes] == [1, 2]
+
+
+def test_places_that_shut_each_other_out_are_refused(
+    backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """Two in one field, or a new stamp after a certification: nobody signs in vain."""
+    fields = with_fields(Field("Firma", ((60, 60, 260, 140),)))
+    cases = (
+        (fields, {"campo": "Firma"}, {"campo": "Firma"}, "SIGNATURE_FIELD_FILLED"),
+        (PDF, {"restriccion": "FORM_FILLING"}, {"x": 10, "y": 10}, "PDF_CERTIFIED"),
+    )
+
+    for pdf, first, second, code in cases:
+        named = [
+            {"cuil": people[0].cuil, "sello": first, "email": None},
+            {"cuil": people[1].cuil, "sello": second},
+        ]
+        answer = backend.ask(pdf, firmantes=named)
+        assert answer.json()["code"] == code, answer.text
+        assert answer.json()["field"].startswith("firmantes[1].sello")
+    free = backend.ask(
+        PDF,
+        firmantes=[
+            {"cuil": people[0].cuil, "sello": {"restriccion": "FORM_FILLING"}},
+            {"cuil": people[1].cuil, "sello": {"visible": False}},
+        ],
+    )
+    assert free.status_code == 201, free.text
 
 
 @pytest.mark.parametrize(
