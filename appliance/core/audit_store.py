@@ -64,7 +64,10 @@ class SqlAudit:
         """Number, chain and write what was queued, one event at least."""
         at = self.clock.now()
         await self._tell(at)
-        n, prev = await self._newest()
+        # Number and hash of the writer's newest row, held until the commit.
+        rows = await self.connection.execute(_NEWEST, {"writer": self.writer})
+        newest = rows.one()
+        n, prev = newest.n, newest.hash
         values: list[dict[str, object]] = []
         for event in self.queued:
             row = chain(self.writer, n + 1, prev, at, event)
@@ -105,12 +108,6 @@ class SqlAudit:
         ]
         if told:
             await self.connection.execute(_TELL, told)
-
-    async def _newest(self) -> tuple[int, str]:
-        """Number and hash of the writer's newest row, held until the commit."""
-        rows = await self.connection.execute(_NEWEST, {"writer": self.writer})
-        newest = rows.one()
-        return newest.n, newest.hash
 
     async def of_request(self, request: int) -> list[AuditRow]:
         """All rows that name a request, oldest first."""

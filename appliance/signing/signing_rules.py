@@ -32,9 +32,11 @@ class CallParameters:
 
     def add(self, view: RequestView, given: GivenParameters) -> None:
         """Settle those of a request."""
+        if view.preset is None:
+            self.each[view.id] = given.params
+            return
         self.each[view.id] = params = effective(given, view.preset)
-        if view.preset is not None:
-            self.of_presets[view.id] = params.sha256(view.id)
+        self.of_presets[view.id] = params.sha256(view.id)
 
     def sha256(self, request: RequestId) -> str:
         """Fingerprint of those of a request."""

@@ -85,7 +85,8 @@ class Parameters(Body):
     def given(self, *without: str) -> GivenParameters:
         """What was given, without some fields, and the defaults of the rest."""
         given = self.model_fields_set & Parameters.model_fields.keys() - {*without}
-        return GivenParameters.of(**{name: getattr(self, name) for name in given})
+        said = {n: value for n in given if (value := getattr(self, n)) is not None}
+        return GivenParameters(SignParameters(**said), frozenset(said))
 
 
 class _OneRequest(Body):

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,47 +12,17 @@ import pytest
 from appliance.bootstrap import ServiceRegistry
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.backends import REQUESTS, TestBackend, backend_of
-from tests.support.documents import pdfs
-from tests.support.documents.field_pdfs import Field, with_fields
-from tests.support.documents.validators import (
-    pdfsig,
-    pyhanko_valid,
-    signature_boxes,
+from tests.support.appliance.backends import (
+    REQUESTS,
+    TestBackend,
+    assert_valid,
+    backend_of,
+    sign,
 )
+from tests.support.documents import pdfs
 
 PDF = pdfs.one_page()
 NOBODY = "20-00000000-1"
-
-
-@pytest.fixture(scope="module")
-def backend(appliance: Appliance) -> Iterator[TestBackend]:
-    """A backend of an integrator of its own."""
-    with backend_of(appliance) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def people(appliance: Appliance) -> list[TestPerson]:
-    """Two people who can sign."""
-    return [appliance.new_person("Ana Ruiz"), appliance.new_person("Luis Paz")]
-
-
-def _sign(appliance: Appliance, person: TestPerson, request: int) -> httpx.Response:
-    with appliance.client(person) as client:
-        answer = client.post(
-            "/solicitudes/firmar",
-            json={"solicitudId": request, "password": person.signing_password},
-        )
-    assert answer.status_code == 200, answer.text
-    return answer
-
-
-def _assert_valid(appliance: Appliance, pdf: bytes, signatures: int) -> None:
-    """By pdfsig and by pyHanko."""
-    found = pdfsig(pdf)
-    assert [signature.valid for signature in found] == [True] * signatures
-    assert pyhanko_valid(pdf, appliance.roots)
 
 
 def _events(told: dict[str, Any]) -> list[str]:
@@ -91,7 +60,7 @@ def test_request_is_made_signed_and_fetched(
     early = backend.client.get(f"{REQUESTS}/{told['procesoId']}/document")
     assert early.json()["code"] == "NOT_SIGNED_YET"
 
-    signed = _sign(appliance, people[0], signer["solicitudId"]).json()
+    signed = sign(appliance, people[0], signer["solicitudId"]).json()
 
     after = backend.read(told["procesoId"])
     assert after["estado"] == "firmada"
@@ -101,7 +70,7 @@ def test_request_is_made_signed_and_fetched(
     fetched = backend.client.get(f"{REQUESTS}/{told['procesoId']}/document")
     assert fetched.headers["ETag"] == f'"{signed["sha256"]}"'
     assert fetched.content.startswith(PDF)
-    _assert_valid(appliance, fetched.content, 1)
+    assert_valid(appliance, fetched.content, 1)
     original = backend.client.get(f"{REQUESTS}/{told['procesoId']}/original")
     assert original.content == PDF
 
@@ -142,7 +111,7 @@ def test_document_that_was_uploaded(
     first = backend.client.post(REQUESTS, json={**body, "documento": document})
     named = {**document, "nombre": "Otra.pdf"}
     second = backend.client.post(REQUESTS, json={**body, "documento": named})
-    _sign(appliance, people[0], first.json()["firmantes"][0]["solicitudId"])
+    sign(appliance, people[0], first.json()["firmantes"][0]["solicitudId"])
 
     assert first.json()["documento"]["nombre"] == "Señal.pdf"
     assert second.json()["documento"]["nombre"] == "Otra.pdf"
@@ -159,101 +128,6 @@ def test_document_that_was_uploaded(
     assert gone.json()["code"] == "DOCUMENT_NOT_FOUND"
 
 
-def test_look_and_place_are_the_requests(
-    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
-) -> None:
-    """Each signer's is where it was asked for, and no other where that is fixed."""
-    stamps = (
-        {"ancla": {"texto": "Page 1", "dy": 10}, "fijo": True},
-        {"page": "ultima", "x": 300, "y": 500, "fontColor": "BLUE"},
-    )
-    named = [
-        {"cuil": person.cuil, "sello": stamp}
-        for person, stamp in zip(people, stamps, strict=True)
-    ]
-
-    told = backend.made(pdfs.pages(2), firmantes=named)
-    numbers = [signer["solicitudId"] for signer in told["firmantes"]]
-    with appliance.client(people[0]) as client:
-        moved = client.post(
-            "/solicitudes/firmar",
-            json={
-                "solicitudId": numbers[0],
-                "password": people[0].signing_password,
-                "x": 1,
-                "y": 1,
-            },
-        )
-    for person, number in zip(people, numbers, strict=True):
-        _sign(appliance, person, number)
-
-    first, second = (signer["sello"] for signer in told["firmantes"])
-    assert (first["page"], first["fijo"]) == (1, True)
-    assert (second["page"], second["x"], second["y"]) == (2, 300, 500)
-    assert (moved.status_code, moved.json()["code"]) == (409, "PRESET_FIXED")
-    signed = backend.client.get(f"{REQUESTS}/{told['procesoId']}/document").content
-    _assert_valid(appliance, signed, 2)
-    boxes = signature_boxes(signed)
-    assert [page for page, *_ in boxes] == [1, 2]
-
-
-def test_places_that_shut_each_other_out_are_refused(
-    backend: TestBackend, people: list[TestPerson]
-) -> None:
-    """Two in one field, or a new stamp after a certification: nobody signs in vain."""
-    fields = with_fields(Field("Firma", ((60, 60, 260, 140),)))
-    cases = (
-        (fields, {"campo": "Firma"}, {"campo": "Firma"}, "SIGNATURE_FIELD_FILLED"),
-        (PDF, {"restriccion": "FORM_FILLING"}, {"x": 10, "y": 10}, "PDF_CERTIFIED"),
-    )
-
-    for pdf, first, second, code in cases:
-        named = [
-            {"cuil": people[0].cuil, "sello": first, "email": None},
-            {"cuil": people[1].cuil, "sello": second},
-        ]
-        answer = backend.ask(pdf, firmantes=named)
-        assert answer.json()["code"] == code, answer.text
-        assert answer.json()["field"].startswith("firmantes[1].sello")
-    free = backend.ask(
-        PDF,
-        firmantes=[
-            {"cuil": people[0].cuil, "sello": {"restriccion": "FORM_FILLING"}},
-            {"cuil": people[1].cuil, "sello": {"visible": False}},
-        ],
-    )
-    assert free.status_code == 201, free.text
-
-
-@pytest.mark.parametrize(
-    ("stamp", "status", "field"),
-    [
-        ({"page": 3}, 422, "firmantes[0].sello.page"),
-        ({"x": 1}, 400, "firmantes[0].sello.y"),
-        ({"ancla": {"texto": "no está"}}, 422, "firmantes[0].sello.ancla"),
-        ({"ancla": {}}, 400, "firmantes[0].sello.ancla.texto"),
-        ({"campo": "no"}, 422, "firmantes[0].sello.campo"),
-        ({"x": 5000, "y": 1}, 422, "firmantes[0].sello"),
-        ({"otro": 1}, 400, "firmantes[0].sello.otro"),
-        (1, 400, "firmantes[0].sello"),
-    ],
-)
-def test_impossible_place_is_refused_at_once(
-    backend: TestBackend,
-    people: list[TestPerson],
-    stamp: object,
-    status: int,
-    field: str,
-) -> None:
-    """With the signer and the field that it is about."""
-    named = [{"cuil": people[0].cuil, "sello": stamp}]
-
-    answer = backend.ask(PDF, firmantes=named)
-
-    assert answer.status_code == status, answer.text
-    assert answer.json()["field"].startswith(field)
-
-
 def test_several_sign_in_turn(
     appliance: Appliance, backend: TestBackend, people: list[TestPerson]
 ) -> None:
@@ -262,10 +136,10 @@ def test_several_sign_in_turn(
     first, second = told["firmantes"]
     assert (first["estado"], second["estado"]) == ("pendiente", "en_espera")
 
-    _sign(appliance, people[0], first["solicitudId"])
+    sign(appliance, people[0], first["solicitudId"])
     between = backend.read(told["procesoId"])
     partial = between["firmantes"][0]["versiones"][-1]["sha256"]
-    _sign(appliance, people[1], second["solicitudId"])
+    sign(appliance, people[1], second["solicitudId"])
 
     assert between["estado"] == "pendiente"
     after = backend.read(told["procesoId"])
@@ -275,7 +149,7 @@ def test_several_sign_in_turn(
     whole = backend.client.get(path).content
     part = backend.client.get(path, params={"sha256": partial}).content
     assert whole.startswith(part)
-    _assert_valid(appliance, whole, 2)
+    assert_valid(appliance, whole, 2)
     gone = backend.client.get(path, params={"sha256": "0" * 64})
     assert gone.json()["code"] == "NOT_FOUND"
 
@@ -308,7 +182,7 @@ def test_list_has_filters_and_pages(
         made = [
             backend.made(PDF, people[n % 2], referencia=f"r{n // 2}") for n in range(5)
         ]
-        _sign(appliance, people[0], made[0]["firmantes"][0]["solicitudId"])
+        sign(appliance, people[0], made[0]["firmantes"][0]["solicitudId"])
         ids = [each["procesoId"] for each in reversed(made)]
 
         def listed(**params: Any) -> list[str]:
@@ -516,7 +390,7 @@ def test_history_agrees_with_the_audit(
     numbers = [signer["solicitudId"] for signer in told["firmantes"]]
     with appliance.client(people[0]) as signer:
         assert signer.get(f"/solicitudes/{numbers[0]}/original").status_code == 200
-    _sign(appliance, people[0], numbers[0])
+    sign(appliance, people[0], numbers[0])
     with appliance.client(people[1]) as signer:
         signer.post(f"/solicitudes/{numbers[1]}/rechazar", json={"motivo": "No"})
 
@@ -608,7 +482,7 @@ def test_no_cuil_is_found_out_by_an_address(
         cuil = {"cuil": people[0].cuil}
 
         before = backend.client.get(REQUESTS, params=cuil).json()
-        _sign(appliance, people[0], made["firmantes"][0]["solicitudId"])
+        sign(appliance, people[0], made["firmantes"][0]["solicitudId"])
         after = backend.client.get(REQUESTS, params=cuil).json()
 
     assert before == []

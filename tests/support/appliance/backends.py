@@ -13,6 +13,7 @@ from appliance.bootstrap import ServiceRegistry
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import NewKey
 from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.documents.validators import pdfsig, pyhanko_valid
 
 REQUESTS = "/api/integration/requests"
 
@@ -97,3 +98,21 @@ def let_vouch(backend: TestBackend) -> TestBackend:
 
     backend.appliance.do(change)
     return backend
+
+
+def sign(appliance: Appliance, person: TestPerson, request: int) -> httpx.Response:
+    """Have somebody sign a request, with no word about how."""
+    with appliance.client(person) as client:
+        answer = client.post(
+            "/solicitudes/firmar",
+            json={"solicitudId": request, "password": person.signing_password},
+        )
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def assert_valid(appliance: Appliance, pdf: bytes, signatures: int) -> None:
+    """By pdfsig and by pyHanko."""
+    found = pdfsig(pdf)
+    assert [signature.valid for signature in found] == [True] * signatures
+    assert pyhanko_valid(pdf, appliance.roots)
