@@ -4,7 +4,6 @@ What an integrator may know of them is written with them, for it never reads the
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Row, bindparam, insert, select, update
@@ -63,7 +62,18 @@ class SqlAudit:
     async def flush(self) -> None:
         """Number, chain and write what was queued, one event at least."""
         at = self.clock.now()
-        await self._tell(at)
+        told = [
+            {
+                "told_request": event.request,
+                "told_event": event.event.value,
+                "told_at": at,
+                "told_detail": detail,
+            }
+            for event in self.queued
+            if (detail := told_of(event)) is not None
+        ]
+        if told:
+            await self.connection.execute(_TELL, told)
         # Number and hash of the writer's newest row, held until the commit.
         rows = await self.connection.execute(_NEWEST, {"writer": self.writer})
         newest = rows.one()
@@ -93,21 +103,6 @@ class SqlAudit:
             _MOVE_ON, {"writer": self.writer, "newest_n": n, "newest_hash": prev}
         )
         self.queued.clear()
-
-    async def _tell(self, at: datetime) -> None:
-        """Write what integrators may know of what was queued."""
-        told = [
-            {
-                "told_request": event.request,
-                "told_event": event.event.value,
-                "told_at": at,
-                "told_detail": detail,
-            }
-            for event in self.queued
-            if (detail := told_of(event)) is not None
-        ]
-        if told:
-            await self.connection.execute(_TELL, told)
 
     async def of_request(self, request: int) -> list[AuditRow]:
         """All rows that name a request, oldest first."""

@@ -39,6 +39,7 @@ from appliance.domain.identity import Credential
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.ports import CompletionNotifier, Subscription, WorkNotifier
 from appliance.domain.requests.batch import SignBatch
+from appliance.domain.requests.preset import effective
 from appliance.domain.requests.request import (
     RequestView,
     SignCommand,
@@ -180,7 +181,7 @@ class Signing:
             _refuse_single(command, begun.refused)
             return await self._outcome(
                 command.request,
-                begun.parameters.sha256(command.request),
+                begun.parameters.each[command.request].sha256(command.request),
                 begun.subscription,
                 look_first=not begun.is_new,
             )
@@ -274,7 +275,7 @@ class Signing:
             found.is_key_new = used is None
         for request, view in own.items():
             try:
-                if repeated(view, found.parameters.sha256(request)):
+                if repeated(view, found.parameters.each[request].sha256(request)):
                     found.going_on.append(ActivationId(view.activation or ""))
                     continue
                 if view.preset is not None:
@@ -532,7 +533,11 @@ def _own(
         except ApplianceError as exc:
             found.refused[request] = exc
         else:
-            found.parameters.add(view, command.given)
+            params = command.given.params
+            if view.preset is not None:
+                params = effective(command.given, view.preset)
+                found.parameters.of_presets[view.id] = params.sha256(view.id)
+            found.parameters.each[view.id] = params
     return own
 
 
@@ -548,7 +553,7 @@ def _still_to_begin(
     for request in fresh:
         try:
             view = _owned(views.get(request), signer.person)
-            if not repeated(view, parameters.sha256(request)):
+            if not repeated(view, parameters.each[request].sha256(request)):
                 begun.append(view)
         except ApplianceError as exc:
             refused[request] = exc
@@ -565,7 +570,7 @@ def _documents(
             view.id,
             view.sha256,
             context.parameters.each[view.id],
-            context.parameters.sha256(view.id),
+            context.parameters.each[view.id].sha256(view.id),
             details=context.stamps[view.id].details,
             code=context.stamps[view.id].code,
         )

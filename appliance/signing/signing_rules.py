@@ -10,14 +10,13 @@ from appliance.domain.appearance.details import StampDetails
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person
 from appliance.domain.ids import RequestId
-from appliance.domain.requests.preset import effective
 from appliance.domain.requests.request import (
     RequestView,
     SignCommand,
     SignedDocumentView,
     SignOutcome,
 )
-from appliance.domain.signing_command import GivenParameters, SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.requests.presets import check_makeable
 
@@ -29,18 +28,6 @@ class CallParameters:
     each: dict[RequestId, SignParameters] = field(default_factory=dict)
     of_presets: dict[RequestId, str] = field(default_factory=dict)
     """Fingerprints of those that have a preset."""
-
-    def add(self, view: RequestView, given: GivenParameters) -> None:
-        """Settle those of a request."""
-        if view.preset is None:
-            self.each[view.id] = given.params
-            return
-        self.each[view.id] = params = effective(given, view.preset)
-        self.of_presets[view.id] = params.sha256(view.id)
-
-    def sha256(self, request: RequestId) -> str:
-        """Fingerprint of those of a request."""
-        return self.each[request].sha256(request)
 
 
 def repeated(view: RequestView, fingerprint: str) -> bool:
