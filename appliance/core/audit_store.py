@@ -6,13 +6,13 @@ What an integrator may know of them is written with them, for it never reads the
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Row, bindparam, insert, select, update
+from sqlalchemy import Row, bindparam, insert, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import (
     audit_event,
     audit_writer,
-    request_event,
+    integrator_event,
     signature_request,
 )
 from appliance.domain.audit import AuditEvent, AuditRow, chain
@@ -22,16 +22,24 @@ from appliance.domain.vocab import EventKind
 
 # Made once: each transaction that writes executes them.
 _ADD: Final = insert(audit_event)
-# Whose a request is, its own row says.
-_TELL: Final = insert(request_event).from_select(
-    ["integrator", "request", "event", "at", "detail"],
+# Whose a request is, its own row says; of what is about none, the audit does.
+_TELL: Final = insert(integrator_event).from_select(
+    ["integrator", "request", "event", "at", "detail", "pending"],
     select(
         signature_request.c.integrator,
         signature_request.c.id,
-        bindparam("told_event", type_=request_event.c.event.type),
-        bindparam("told_at", type_=request_event.c.at.type),
-        bindparam("told_detail", type_=request_event.c.detail.type),
+        bindparam("told_event", type_=integrator_event.c.event.type),
+        bindparam("told_at", type_=integrator_event.c.at.type),
+        bindparam("told_detail", type_=integrator_event.c.detail.type),
+        true(),
     ).where(signature_request.c.id == bindparam("told_request")),
+)
+_TELL_OTHERS: Final = insert(integrator_event).values(
+    integrator=bindparam("told_integrator"),
+    event=bindparam("told_event"),
+    at=bindparam("told_at"),
+    detail=bindparam("told_detail"),
+    pending=true(),
 )
 _NEWEST: Final = (
     select(audit_writer.c.n, audit_writer.c.hash)
@@ -64,7 +72,11 @@ class SqlAudit:
         at = self.clock.now()
         told = [
             {
-                "told_request": event.request,
+                **(
+                    {"told_integrator": event.integrator}
+                    if event.request is None
+                    else {"told_request": event.request}
+                ),
                 "told_event": event.event.value,
                 "told_at": at,
                 "told_detail": detail,
@@ -72,8 +84,12 @@ class SqlAudit:
             for event in self.queued
             if (detail := told_of(event)) is not None
         ]
-        if told:
-            await self.connection.execute(_TELL, told)
+        of_requests = [each for each in told if "told_request" in each]
+        others = [each for each in told if "told_request" not in each]
+        if of_requests:
+            await self.connection.execute(_TELL, of_requests)
+        if others:
+            await self.connection.execute(_TELL_OTHERS, others)
         # Number and hash of the writer's newest row, held until the commit.
         rows = await self.connection.execute(_NEWEST, {"writer": self.writer})
         newest = rows.one()

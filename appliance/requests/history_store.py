@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import select
 
-from appliance.core.database.tables import request_event
+from appliance.core.database.tables import integrator_event
 from appliance.core.unit_of_work import Store
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.history import RequestEvent
@@ -24,9 +24,9 @@ class HistoryStore(Store):
         Requests of before there were such rows have those of later alone.
         """
         rows = await self._connection.execute(
-            select(request_event)
-            .where(request_event.c.request.in_(requests))
-            .order_by(request_event.c.at.desc(), request_event.c.id.desc())
+            select(integrator_event)
+            .where(integrator_event.c.request.in_(requests))
+            .order_by(integrator_event.c.at.desc(), integrator_event.c.id.desc())
             .limit(MOST_EVENTS)
         )
         told = [

@@ -16,8 +16,8 @@ class SecretSettings(Section):
     pepper_file: Path
     """Pepper of signing passwords; read by `api` (and `embed`) alone."""
     data_key_file: Path
-    """Key over TOTP seeds, JWT keys, e-mail addresses; read by `api`, `embed` and
-    `admin` alone."""
+    """Key over TOTP seeds, JWT keys, e-mail addresses; read by `api`, `embed`,
+    `admin` and `chores` alone."""
     document_key_file: Path | None = None
     """Key over the keys of integrators' documents; read by all roles but `sandbox`.
     The default is `document-key` beside `data_key_file`."""

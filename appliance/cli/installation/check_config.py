@@ -124,7 +124,7 @@ def _named(settings: Settings) -> Iterator[_Named]:
     passwords = frozenset({"api", "embed"})
     keys: tuple[tuple[str, Path, frozenset[str]], ...] = (
         ("secrets.pepper_file", secrets.pepper_file, passwords),
-        ("secrets.data_key_file", secrets.data_key_file, _FRONTS),
+        ("secrets.data_key_file", secrets.data_key_file, _FRONTS | {"chores"}),
         ("secrets.document_key_file", settings.document_key_file, _SERVING),
         ("secrets.lookup_key_file", secrets.lookup_key_file, _FRONTS),
     )

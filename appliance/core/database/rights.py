@@ -216,9 +216,13 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
         _CHORES: "SELECT, UPDATE (state, reason, level, document)",
     },
-    # Each role writes what it does; nobody changes it.
-    "request_event": dict.fromkeys(Role, "INSERT")
-    | {_API: "SELECT, INSERT", _ADMIN: "SELECT, INSERT"},
+    # Each role writes what it does; nobody changes it but to say that it was sent.
+    "integrator_event": dict.fromkeys(Role, "INSERT")
+    | {
+        _API: "SELECT, INSERT",
+        _ADMIN: "SELECT, INSERT",
+        _CHORES: "SELECT, INSERT, UPDATE (pending)",
+    },
     "signing_batch": {
         _API: "SELECT, INSERT, UPDATE (refused, asked)",
         _CHORES: "SELECT, DELETE",
@@ -313,6 +317,6 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
 
 SEQUENCES: Final[Mapping[str, frozenset[Role]]] = {
     "signature_request_id_seq": frozenset({_API, _EMBED, _ADMIN}),
-    "request_event_id_seq": frozenset(Role),
+    "integrator_event_id_seq": frozenset(Role),
 }
 """By sequence: who takes numbers of it (USAGE)."""

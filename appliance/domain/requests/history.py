@@ -47,7 +47,7 @@ def told_of(event: AuditEvent) -> dict[str, object] | None:
         event: of the audit.
     """
     members = TOLD.get(event.event)
-    if members is None or event.request is None:
+    if members is None or (event.request is None and event.integrator is None):
         return None
     detail = event.detail
     after = detail.get("after")

@@ -24,7 +24,7 @@ WITHOUT_HSM = ("api", "embed", "admin", "metrics", "chores", "sandbox")
 FACES = ("api", "embed", "admin")
 READERS = {
     "pepper": ("api", "embed"),
-    "data-key": FACES,
+    "data-key": (*FACES, "chores"),
     "lookup-key": FACES,
     "document-key": (*FACES, "chores", "signing-1", "signing-2"),
 }

@@ -37,7 +37,7 @@ CREDENTIALS: Final = {
     "rubrica-embed.service": {"pepper", "data-key", "document-key", "lookup-key"},
     "rubrica-admin.service": {"data-key", "document-key", "lookup-key"},
     "rubrica-signing@.service": {"document-key"},
-    "rubrica-chores.service": {"document-key"},
+    "rubrica-chores.service": {"data-key", "document-key"},
     "rubrica-metrics.service": set(),
     "rubrica-sandbox.service": set(),
     "rubrica-migrate.service": set(),

@@ -54,7 +54,7 @@ from appliance.core.database.tables.people import (
 )
 from appliance.core.database.tables.requests import (
     idempotency,
-    request_event,
+    integrator_event,
     signature_request,
     signing_batch,
     signing_process,
@@ -98,6 +98,7 @@ __all__ = [
     "installation",
     "integrator",
     "integrator_domain",
+    "integrator_event",
     "intent",
     "jwt_key",
     "known_address",
@@ -111,7 +112,6 @@ __all__ = [
     "outside_status",
     "person",
     "person_vouch",
-    "request_event",
     "revocation_pin",
     "signature_request",
     "signed_document",

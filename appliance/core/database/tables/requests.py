@@ -1,6 +1,7 @@
 """What is to be signed by whom, alone or in a batch."""
 
 from sqlalchemy import (
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -9,6 +10,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from appliance.core.database.tables.base import Id, Serial, metadata
@@ -77,18 +79,26 @@ signature_request = Table(
     sqlite_autoincrement=True,
 )
 
-# What its integrator may know of a request: written with the audit's rows.
-request_event = Table(
-    "request_event",
+# What an integrator may know of what happened: written with the audit's rows.
+integrator_event = Table(
+    "integrator_event",
     metadata,
     Column("id", Serial, primary_key=True, autoincrement=True),
     Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
-    Column("request", Serial, ForeignKey("signature_request.id"), nullable=False),
+    Column("request", Serial, ForeignKey("signature_request.id")),
     Column("event", String(40), nullable=False),
     Column("at", Instant, nullable=False),
     Column("detail", JsonText, nullable=False),
-    Index("ix_request_event_request_id", "request", "id"),
-    Index("ix_request_event_integrator_id", "integrator", "id"),
+    # True until chores have made of it what is sent; an index of such rows alone.
+    Column("pending", Boolean),
+    Index("ix_integrator_event_request_id", "request", "id"),
+    Index("ix_integrator_event_integrator_id", "integrator", "id"),
+    Index(
+        "ix_integrator_event_pending",
+        "id",
+        sqlite_where=text("pending"),
+        postgresql_where=text("pending"),
+    ),
     sqlite_autoincrement=True,
 )
 

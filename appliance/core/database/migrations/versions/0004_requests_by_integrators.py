@@ -73,15 +73,22 @@ def upgrade() -> None:
         sa.Index("ix_uploaded_document_integrator_created", "integrator", "created"),
     )
     op.create_table(
-        "request_event",
+        "integrator_event",
         sa.Column("id", _SERIAL, primary_key=True, autoincrement=True),
         _required("integrator", sa.String(36), sa.ForeignKey("integrator.id")),
-        _required("request", _SERIAL, sa.ForeignKey("signature_request.id")),
+        sa.Column("request", _SERIAL, sa.ForeignKey("signature_request.id")),
         _required("event", sa.String(40)),
         _required("at", _INSTANT),
         _required("detail", sa.Text),
-        sa.Index("ix_request_event_request_id", "request", "id"),
-        sa.Index("ix_request_event_integrator_id", "integrator", "id"),
+        sa.Column("pending", sa.Boolean),
+        sa.Index("ix_integrator_event_request_id", "request", "id"),
+        sa.Index("ix_integrator_event_integrator_id", "integrator", "id"),
+        sa.Index(
+            "ix_integrator_event_pending",
+            "id",
+            sqlite_where=sa.text("pending"),
+            postgresql_where=sa.text("pending"),
+        ),
         sqlite_autoincrement=True,
     )
     op.create_table(
@@ -101,7 +108,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Take them away."""
     op.drop_table("person_vouch")
-    op.drop_table("request_event")
+    op.drop_table("integrator_event")
     op.drop_table("uploaded_document")
     for table, names, _ in _INDEXES:
         op.drop_index(_name(table, names), table, if_exists=True)

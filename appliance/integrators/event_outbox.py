@@ -1,0 +1,63 @@
+"""What integrators may know of, on its way out: to webhooks, to mail.
+
+`SqlAudit` writes each event in the transaction of what happened, as pending. Chores
+hand it to whoever makes something of it to send, once, in one transaction with that:
+an event that was committed is never lost and never taken twice.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.domain.integrators.events import TellableEvent
+from appliance.integrators.event_store import PendingEventStore
+
+_AT_ONCE: Final = 200
+"""Events that one transaction hands on."""
+
+
+class EventTaker(Protocol):
+    """Makes of events what is to be sent."""
+
+    async def take(
+        self, transaction: Transaction, events: Sequence[TellableEvent]
+    ) -> None:
+        """Record what is to be sent of some events.
+
+        Args:
+            transaction: in which they stop being pending.
+            events: oldest first; of several integrators.
+        """
+
+
+class EventOutbox:
+    """Hands pending events on.
+
+    Args:
+        store: the record.
+        takers: get every event, each once.
+    """
+
+    def __init__(self, store: Database, takers: Sequence[EventTaker]) -> None:
+        self._store = store
+        self._takers = takers
+
+    async def run(self) -> None:
+        """Hand on what is pending.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        while await self._hand_on() == _AT_ONCE:
+            pass
+
+    async def _hand_on(self) -> int:
+        """Hand on the oldest ones; how many there were."""
+        async with self._store.write() as transaction:
+            outbox = PendingEventStore(transaction)
+            events = await outbox.pending(_AT_ONCE)
+            if events:
+                for taker in self._takers:
+                    await taker.take(transaction, events)
+                await outbox.settle([event.id for event in events])
+        return len(events)

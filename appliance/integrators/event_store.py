@@ -1,0 +1,48 @@
+"""What integrators may know of, as long as it is pending, in SQL."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import select, update
+
+from appliance.core.database.tables import integrator_event
+from appliance.core.unit_of_work import Store
+from appliance.domain.ids import IntegratorId, RequestId
+from appliance.domain.integrators.events import TellableEvent
+from appliance.domain.vocab import EventKind
+
+
+class PendingEventStore(Store):
+    """Pending events."""
+
+    async def pending(self, limit: int) -> list[TellableEvent]:
+        """The oldest pending events, kept from whoever else hands on.
+
+        Another one waits, for an event that it passed over would come after later ones
+        of the same request.
+        """
+        rows = await self._connection.execute(
+            select(integrator_event)
+            .where(integrator_event.c.pending)
+            .order_by(integrator_event.c.id)
+            .limit(limit)
+            .with_for_update()
+        )
+        return [
+            TellableEvent(
+                row.id,
+                IntegratorId(row.integrator),
+                None if row.request is None else RequestId(row.request),
+                EventKind(row.event),
+                row.at,
+                row.detail,
+            )
+            for row in rows
+        ]
+
+    async def settle(self, events: Sequence[int]) -> None:
+        """Have events pending no more."""
+        await self._connection.execute(
+            update(integrator_event)
+            .where(integrator_event.c.id.in_(events))
+            .values(pending=False)
+        )
