@@ -14,7 +14,7 @@ from quart import current_app
 from appliance.documents.download_links import DownloadLinks
 from appliance.domain.clock import Clock
 from appliance.domain.ids import BatchId, PersonId, RequestId, TaskId
-from appliance.domain.ports import DocumentStream
+from appliance.domain.ports import DocumentBytes, DocumentStream
 from appliance.domain.requests.batch import BatchOutcome, SignBatch
 from appliance.domain.requests.request import (
     Preview,
@@ -130,7 +130,10 @@ class SigningService(Protocol):
     """Signing."""
 
     async def sign(
-        self, command: SignCommand, signer: Signer, document: bytes | None = None
+        self,
+        command: SignCommand,
+        signer: Signer,
+        document: DocumentBytes | None = None,
     ) -> SignOutcome:
         """Carry out a signing command, or give what an equal one yielded."""
         ...

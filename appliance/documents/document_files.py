@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import hashes
@@ -36,6 +36,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
+from appliance.domain.ports import DocumentMemory
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
 """What a file is named by."""
@@ -68,6 +69,38 @@ class ReadableFile(Protocol):
     def seek(self, offset: int, /) -> int:
         """Go to a place, counted from the start."""
         ...
+
+
+class MemoryPart:
+    """Some of a document's bytes that are not in the heap, to be cut as a view is.
+
+    Args:
+        memory: that holds them.
+        start: of the first one.
+        end: after the last one.
+    """
+
+    def __init__(self, memory: DocumentMemory, start: int, end: int) -> None:
+        self._memory = memory
+        self._start = start
+        self._end = end
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self._end - self._start
+
+    def __getitem__(self, cut: slice) -> "MemoryPart":
+        """Some of them; the slice has no step."""
+        start, end, _ = cut.indices(len(self))
+        return MemoryPart(self._memory, self._start + start, self._start + end)
+
+    def read(self) -> bytes:
+        """All of them."""
+        return self._memory.read(self._start, len(self))
+
+
+Part: TypeAlias = memoryview | MemoryPart
+"""Bytes of a document that is to be kept: single bytes, or not in the heap at all."""
 
 
 class DamagedError(Exception):
@@ -241,11 +274,11 @@ def is_sealed(file: ReadableFile) -> bool:
     return begins == MAGIC
 
 
-def seal(parts: Sequence[memoryview], key: bytes, associated: bytes) -> Iterator[bytes]:
+def seal(parts: Sequence[Part], key: bytes, associated: bytes) -> Iterator[bytes]:
     """Encrypt what several pieces make together, one after the other.
 
     Args:
-        parts: views of single bytes.
+        parts: one after the other.
         key: 32 bytes, for any number of files.
         associated: says what and whose it is; demanded again to open it.
 
@@ -266,6 +299,46 @@ def seal(parts: Sequence[memoryview], key: bytes, associated: bytes) -> Iterator
         if left == 0:
             return
         number, room = number + 1, _SEGMENT_BYTES - _TAG_BYTES
+
+
+class NewDocument:
+    """A document that is to be kept.
+
+    Args:
+        integrator: whose.
+        parts: its bytes, one after the other, or the memory that has all of them.
+        key: of the integrator.
+    """
+
+    def __init__(
+        self,
+        integrator: IntegratorId,
+        parts: Sequence[bytes | memoryview | DocumentMemory],
+        key: bytes,
+    ) -> None:
+        self.integrator = integrator
+        self.key = key
+        self._parts: list[Part] = []
+        digest, known = hashlib.sha256(), ""
+        for part in parts:
+            if isinstance(part, bytes | memoryview):
+                view = memoryview(part).cast("B")
+                digest.update(view)
+                self._parts.append(view)
+            else:
+                self._parts.append(MemoryPart(part, 0, part.size_bytes))
+                known = part.sha256
+        if known and len(parts) > 1:
+            msg = "a document in memory of its own is all of it"
+            raise ValueError(msg)
+        self.sha256 = known or digest.hexdigest()
+        """In hex."""
+        self.size_bytes = sum(map(len, self._parts))
+
+    def sealed(self) -> Iterator[bytes]:
+        """Its pieces as the file has them, once more at each call."""
+        about = associated(self.integrator, self.sha256)
+        return seal(self._parts, self.key, about)
 
 
 class SealedReader:
@@ -325,7 +398,7 @@ class SealedReader:
 class _Pieces:
     """Several views as if they were one."""
 
-    def __init__(self, parts: Sequence[memoryview]) -> None:
+    def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = [part for part in parts if len(part)]
 
     def take(self, size: int) -> bytes | memoryview:
@@ -333,12 +406,14 @@ class _Pieces:
         if self._parts and len(self._parts[0]) >= size:
             first = self._parts[0]
             self._parts[0] = first[size:]
-            return first[:size]
+            piece = first[:size]
+            return piece if isinstance(piece, memoryview) else piece.read()
         taken = bytearray()
         while len(taken) < size:
             first = self._parts.pop(0)
             wanted = size - len(taken)
-            taken += first[:wanted]
+            piece = first[:wanted]
+            taken += piece if isinstance(piece, memoryview) else piece.read()
             if len(first) > wanted:
                 self._parts.insert(0, first[wanted:])
         return bytes(taken)

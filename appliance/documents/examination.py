@@ -3,13 +3,14 @@
 Source: docs/documents.md; decisions "PDFs".
 """
 
+import asyncio
 import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from appliance.domain.documents import FindingKind, Inspection, Repair
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.ports import PdfInspector
+from appliance.domain.ports import DocumentBytes, PdfInspector
 from appliance.settings import DocumentSettings
 
 _NO_CHANGES: Final = 1
@@ -20,7 +21,7 @@ _REPAIRABLE: Final = frozenset({ErrorCode.PDF_MALFORMED, ErrorCode.PDF_UNVERIFIA
 class Examined:
     """A PDF that can be signed, and where it comes from."""
 
-    pdf: bytes = field(repr=False)
+    pdf: DocumentBytes = field(repr=False)
     inspection: Inspection
     repair: Repair | None
 
@@ -37,7 +38,7 @@ class Examination:
         self._inspector = inspector
         self._settings = settings
 
-    async def examine(self, pdf: bytes) -> Examined:
+    async def examine(self, pdf: DocumentBytes) -> Examined:
         """Look at a PDF, and repair it where that helps.
 
         Raises:
@@ -46,7 +47,7 @@ class Examination:
             ApplianceError: `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
                 `SANDBOX_UNAVAILABLE`.
         """
-        self._demand_size(pdf)
+        self._demand_size(size_of(pdf))
         examined = await self._examined(pdf)
         self._demand_allowed(examined.inspection)
         return examined
@@ -62,19 +63,19 @@ class Examination:
         self._demand_allowed(inspection)
         return Examined(copy, inspection, repair)
 
-    def _demand_size(self, pdf: bytes) -> None:
+    def _demand_size(self, size_bytes: int) -> None:
         """Refuse what is empty or too large.
 
         Raises:
             ApplianceError: `DOCUMENT_EMPTY` or `DOCUMENT_TOO_LARGE`.
         """
-        if not pdf:
+        if not size_bytes:
             raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
         limit = self._settings.limit_bytes
-        if len(pdf) > limit:
+        if size_bytes > limit:
             raise ApplianceError(ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limit})
 
-    async def _examined(self, pdf: bytes) -> Examined:
+    async def _examined(self, pdf: DocumentBytes) -> Examined:
         """The PDF, or the repaired copy of it.
 
         Raises:
@@ -101,7 +102,7 @@ class Examination:
                 # It was read: that it cannot be repaired is not what is wrong.
                 raise refused from None
             raise
-        origin = Repair(hashlib.sha256(pdf).hexdigest(), repaired.damage)
+        origin = Repair(await sha256_of(pdf), repaired.damage)
         return Examined(repaired.pdf, as_repaired(described), origin)
 
     def _demand_allowed(self, inspection: Inspection) -> None:
@@ -126,6 +127,19 @@ class Examination:
                 params={"kinds": kinds},
                 extras={"avisos": refused},
             )
+
+
+def size_of(pdf: DocumentBytes) -> int:
+    """How many bytes a document has."""
+    return len(pdf) if isinstance(pdf, bytes) else pdf.size_bytes
+
+
+async def sha256_of(pdf: DocumentBytes) -> str:
+    """The SHA-256 of a document, in hex."""
+    if not isinstance(pdf, bytes):
+        return pdf.sha256
+    # A large one would hold up everybody else.
+    return (await asyncio.to_thread(hashlib.sha256, pdf)).hexdigest()
 
 
 def _is_to_repair(inspection: Inspection) -> bool:

@@ -6,16 +6,16 @@ integrator's sessions is not locked: as many uploads as run at once may pass it 
 their own size.
 """
 
-import asyncio
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from appliance.core.unit_of_work import Database
+from appliance.documents.examination import sha256_of, size_of
 from appliance.domain.clock import Clock
 from appliance.domain.embedding import BroughtDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.integrators.session_document_store import SessionDocumentStore
 from appliance.integrators.session_store import SessionStore
@@ -39,15 +39,18 @@ class SessionQuotas:
         self._settings = settings
 
     @asynccontextmanager
-    async def bringing(self, session: EmbedSession, pdf: bytes) -> AsyncIterator[None]:
+    async def bringing(
+        self, session: EmbedSession, pdf: DocumentBytes
+    ) -> AsyncIterator[None]:
         """Count a document while it is taken in; uncount it where it is refused.
 
         Raises:
             ApplianceError: `SESSION_DOCUMENTS`, `DOCUMENT_QUOTA`.
         """
-        # A large one would hold up everybody else.
-        sha256 = (await asyncio.to_thread(hashlib.sha256, pdf)).hexdigest()
-        brought = BroughtDocument(session.id, session.integrator.id, sha256, len(pdf))
+        sha256 = await sha256_of(pdf)
+        brought = BroughtDocument(
+            session.id, session.integrator.id, sha256, size_of(pdf)
+        )
         is_new = await self._count(brought)
         try:
             yield

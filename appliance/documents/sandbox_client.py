@@ -12,7 +12,6 @@ import asyncio
 import base64
 import hashlib
 import logging
-import os
 import time
 import zlib
 from collections.abc import Mapping, Sequence
@@ -22,12 +21,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from appliance.core.fair_queue import FairLimits, FairQueue
+from appliance.core.system.sealed_memory import MemoryWriter, SealedMemory
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.documents.sandbox_connection import (
     NotReachedError,
     Reply,
     exchange,
-    sealed,
 )
 from appliance.domain import sandbox
 from appliance.domain.appearance.details import (
@@ -45,6 +44,7 @@ from appliance.domain.documents import (
     VerificationReport,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ports import DocumentBytes
 from appliance.domain.sandbox import UNNAMED, JobCaller, MessageInvalidError, Operation
 from appliance.domain.timestamps import RevokedTsa
 
@@ -79,7 +79,7 @@ class SandboxClient:
         self._threads = ThreadPoolExecutor(limits.places, thread_name_prefix="sandbox")
         self._ping_threads = ThreadPoolExecutor(_PINGS, thread_name_prefix="ping")
 
-    async def inspect(self, pdf: bytes) -> Inspection:
+    async def inspect(self, pdf: DocumentBytes) -> Inspection:
         """Describe a PDF.
 
         Raises:
@@ -92,7 +92,7 @@ class SandboxClient:
         except MessageInvalidError as exc:
             raise _unavailable("an inspection of another shape") from exc
 
-    async def repair(self, pdf: bytes) -> RepairedCopy:
+    async def repair(self, pdf: DocumentBytes) -> RepairedCopy:
         """Write a damaged file that holds no signature anew.
 
         Raises:
@@ -210,7 +210,10 @@ class SandboxClient:
         )
 
     async def _ask(
-        self, operation: Operation, params: Mapping[str, object], pdf: bytes | None
+        self,
+        operation: Operation,
+        params: Mapping[str, object],
+        pdf: DocumentBytes | None,
     ) -> Reply:
         """Run one job in a thread.
 
@@ -224,7 +227,11 @@ class SandboxClient:
         return await self._in_turn(owner, request, pdf, caller)
 
     async def _in_turn(
-        self, owner: WorkOwner, request: bytes, pdf: bytes | None, caller: JobCaller
+        self,
+        owner: WorkOwner,
+        request: bytes,
+        pdf: DocumentBytes | None,
+        caller: JobCaller,
     ) -> Reply:
         """Run one job in a thread, when it is its owner's turn.
 
@@ -248,7 +255,7 @@ class SandboxClient:
     def _run(
         self,
         request: bytes,
-        pdf: bytes | None,
+        pdf: DocumentBytes | None,
         deadline: float,
         caller: JobCaller = UNNAMED,
     ) -> Reply:
@@ -258,8 +265,10 @@ class SandboxClient:
             DocumentRefusedError: the sandbox refused the document.
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
-        memory = None if pdf is None else sealed(pdf)
         try:
+            # Never the stored file's own descriptor: what the sandbox holds must not
+            # be a way to the file.
+            memory = _in_memory(pdf) if isinstance(pdf, bytes) else pdf
             try:
                 return exchange(self._path, request, memory, deadline, caller)
             except NotReachedError:
@@ -271,9 +280,17 @@ class SandboxClient:
             raise _unavailable("an answer of another shape") from exc
         except OSError as exc:
             raise _unavailable(exc.strerror or type(exc).__name__) from exc
-        finally:
-            if memory is not None:
-                os.close(memory)
+
+
+def _in_memory(pdf: bytes) -> SealedMemory:
+    """Bytes of the heap as the sandbox is handed them.
+
+    Raises:
+        OSError: the machine has no room for them.
+    """
+    writer = MemoryWriter("pdf")
+    writer.write(pdf)
+    return writer.sealed()
 
 
 def _encoded(certificates: Sequence[bytes]) -> list[str]:

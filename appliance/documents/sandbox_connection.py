@@ -3,26 +3,21 @@
 It blocks, as descriptors are passed by blocking sockets only.
 """
 
-import fcntl
-import os
 import socket
 import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from appliance.domain import sandbox
+from appliance.domain.ports import DocumentMemory
 from appliance.domain.sandbox import (
     LENGTH,
     UNNAMED,
     JobCaller,
     MessageInvalidError,
     socket_name,
-)
-
-_SEALS: Final = (
-    fcntl.F_SEAL_SEAL | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 )
 
 
@@ -41,7 +36,7 @@ class Reply:
 def exchange(
     path: str,
     request: bytes,
-    memory: int | None,
+    memory: DocumentMemory | None,
     deadline: float,
     caller: JobCaller = UNNAMED,
 ) -> Reply:
@@ -50,7 +45,7 @@ def exchange(
     Args:
         path: of the sandbox's socket.
         request: a whole message.
-        memory: descriptor of what `sealed` gave, or None.
+        memory: what nobody can change any more, or None.
         deadline: on the monotonic clock, in seconds.
         caller: whose job it is; the server's places are given out by it.
 
@@ -60,7 +55,7 @@ def exchange(
         MessageInvalidError: the answer does not follow the protocol.
         OSError: of the socket; `TimeoutError` past the deadline.
     """
-    descriptors = [] if memory is None else [memory]
+    descriptors = [] if memory is None else [memory.fileno()]
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         _allow(connection, deadline)
         connection.bind(socket_name(caller))
@@ -74,24 +69,6 @@ def exchange(
         if not first:
             raise NotReachedError
         return _read_reply(connection, first, deadline)
-
-
-def sealed(pdf: bytes) -> int:
-    """Put bytes into a memfd that nobody can change any more.
-
-    Never the stored file's own descriptor: what the sandbox holds must not be
-    a way to the file.
-    """
-    memory = os.memfd_create("pdf", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        view = memoryview(pdf)
-        while view:
-            view = view[os.write(memory, view) :]
-        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
-    except OSError:
-        os.close(memory)
-        raise
-    return memory
 
 
 def _allow(connection: socket.socket, deadline: float) -> None:

@@ -21,7 +21,12 @@ from appliance.domain.embedding import Claim, EmbedSessionView, InitOrder, Opene
 from appliance.domain.errors import ApplianceError, ErrorCode, PageOutOfRangeError
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.ports import BlobStore, DocumentStream, PdfInspector
+from appliance.domain.ports import (
+    BlobStore,
+    DocumentBytes,
+    DocumentStream,
+    PdfInspector,
+)
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import EventKind
 from appliance.embedding.identification import EmbedSessionIdentity
@@ -38,7 +43,7 @@ from appliance.signing.requests import Requests
 from appliance.signing.signer_readiness import check_signer
 
 PAGE_DPI: Final = 96
-ReadDocument: TypeAlias = Callable[[], Awaitable[bytes]]
+ReadDocument: TypeAlias = Callable[[], Awaitable[DocumentBytes]]
 """Reads a document that is on its way."""
 
 
@@ -198,7 +203,7 @@ class Ceremony:
         self,
         session: EmbedSession,
         name: str,
-        pdf: bytes | ReadDocument,
+        pdf: DocumentBytes | ReadDocument,
         *,
         by_host: bool = False,
     ) -> EmbedSessionView:
@@ -223,7 +228,7 @@ class Ceremony:
         most = self._settings.per_session
         await self._progress.count_document(session, most, by_host=by_host)
         name = check_file_name(name)
-        if not isinstance(pdf, bytes):
+        if callable(pdf):
             pdf = await pdf()
         async with self._quotas.bringing(session, pdf):
             kept = await self._intake.keep(session.integrator.id, pdf)

@@ -1,13 +1,14 @@
 """What an integrator's backend may ask for, as its calls are read."""
 
-import asyncio
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from appliance.documents.examination import sha256_of
 from appliance.domain.canonical_json import canonical_json
+from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.preset import WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessNote
 from appliance.domain.vocab import SignatureLevel
@@ -44,7 +45,7 @@ class ProcessOrder:
 
     name: str | None
     """File name of the document; None: as it was uploaded, or `DEFAULT_NAME`."""
-    document: bytes | str = field(repr=False)
+    document: DocumentBytes | str = field(repr=False)
     """Its bytes, or the id of one that was uploaded."""
     signers: tuple[NamedSigner, ...]
     """In the order in which they sign."""
@@ -58,9 +59,7 @@ class ProcessOrder:
         """What tells a repeated order from another one, SHA-256 in hex."""
         document = self.document
         if not isinstance(document, str):
-            # A large one would hold up everybody else.
-            digest = await asyncio.to_thread(hashlib.sha256, document)
-            document = digest.hexdigest()
+            document = await sha256_of(document)
         told = {
             "document": document,
             "name": self.name,

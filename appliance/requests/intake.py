@@ -1,7 +1,5 @@
 """Taking a document in: size, sandbox, store, record, request."""
 
-import asyncio
-import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from typing import Final
 
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.examination import Examination, Examined
+from appliance.documents.examination import Examination, Examined, sha256_of
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     SIGNER_REPEATED,
@@ -21,7 +19,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.identity import Integrator, Person, format_cuil
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
-from appliance.domain.ports import BlobStore, PdfInspector
+from appliance.domain.ports import BlobStore, DocumentBytes, PdfInspector
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.text.unicode_nfc import nfc
@@ -149,7 +147,9 @@ class Intake:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND, extras={"field": "then"})
         return integrator, people
 
-    async def keep(self, integrator: IntegratorId, pdf: bytes) -> StoredDocument:
+    async def keep(
+        self, integrator: IntegratorId, pdf: DocumentBytes
+    ) -> StoredDocument:
         """Examine a PDF and keep its bytes; a damaged one is repaired first.
 
         Returns:
@@ -177,12 +177,10 @@ class Intake:
         )
 
     async def _earlier_copy(
-        self, integrator: IntegratorId, pdf: bytes
+        self, integrator: IntegratorId, pdf: DocumentBytes
     ) -> Examined | None:
         """The copy that was made when the same damaged file came before."""
-        # A large one would hold up everybody else.
-        digest = await asyncio.to_thread(hashlib.sha256, pdf)
-        original = digest.hexdigest()
+        original = await sha256_of(pdf)
         async with self._store.read() as transaction:
             earlier = await DocumentStore(transaction).repaired(integrator, original)
         if earlier is None or earlier.repair is None:

@@ -5,8 +5,6 @@ integrator deletes it or its time is over, and the document goes with everything
 that nothing refers to. A request that was made of it keeps the document.
 """
 
-import asyncio
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,12 +12,13 @@ from datetime import datetime, timedelta
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
+from appliance.documents.examination import sha256_of, size_of
 from appliance.documents.uploaded_document_store import UploadedDocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, UploadId, new_id
-from appliance.domain.ports import BlobStore, DocumentStream
+from appliance.domain.ports import BlobStore, DocumentBytes, DocumentStream
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.uploads import UploadedDocument, UploadOrder, upload_id
 from appliance.domain.vocab import EventKind
@@ -62,7 +61,7 @@ class UploadedDocuments:
         self._kept = timedelta(days=settings.upload_days)
         self._most = max(settings.integrator_bytes, settings.limit_bytes)
 
-    async def take(self, order: UploadOrder, pdf: bytes) -> Uploaded:
+    async def take(self, order: UploadOrder, pdf: DocumentBytes) -> Uploaded:
         """Examine a document and keep it under an id.
 
         Args:
@@ -78,13 +77,12 @@ class UploadedDocuments:
                 what it stands for is gone.
         """
         name = check_file_name(order.name)
-        # A large one would hold up everybody else.
-        sha256 = (await asyncio.to_thread(hashlib.sha256, pdf)).hexdigest()
+        sha256 = await sha256_of(pdf)
         async with self._store.read() as transaction:
             earlier = await self._earlier(transaction, order, name, sha256)
             if earlier is not None:
                 return Uploaded(earlier, is_repeated=True)
-            await self._demand_room(transaction, order.integrator, sha256, len(pdf))
+            await self._demand_room(transaction, order.integrator, sha256, size_of(pdf))
         kept = await self._intake.keep(order.integrator, pdf)
         return await self._record(order, name, sha256, kept)
 

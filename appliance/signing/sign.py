@@ -11,7 +11,6 @@ Source: design §3, 1 and 2, and §4 "Activation keys"; spec "POST
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.examination import sha256_of
 from appliance.domain.activation import (
     MOST_DOCUMENTS,
     SIGNING_PASSWORD,
@@ -37,7 +37,12 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
-from appliance.domain.ports import CompletionNotifier, Subscription, WorkNotifier
+from appliance.domain.ports import (
+    CompletionNotifier,
+    DocumentBytes,
+    Subscription,
+    WorkNotifier,
+)
 from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.preset import effective
 from appliance.domain.requests.request import (
@@ -148,7 +153,10 @@ class Signing:
         self._shielded = shielded
 
     async def sign(
-        self, command: SignCommand, signer: Signer, document: bytes | None = None
+        self,
+        command: SignCommand,
+        signer: Signer,
+        document: DocumentBytes | None = None,
     ) -> SignOutcome:
         """Sign one request, or give what signing it before gave.
 
@@ -167,16 +175,11 @@ class Signing:
                 `POSITION_OUT_OF_PAGE`, `PDF_ALREADY_SIGNED`, `PDF_LOCKED`,
                 `PDF_CERTIFIED`, `SIGNATURE_FIELD_NOT_FOUND`,
                 `SIGNATURE_FIELD_FILLED`, `SIGNATURE_FIELD_DEMANDS`,
-                `SIGNERS_LOCKED_OUT`,
-                `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
-                `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
-                `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`,
-                `PRESET_FIXED`.
+                `SIGNERS_LOCKED_OUT`, `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
+                `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`, `PRESET_FIXED`,
+                `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
         """
-        sent = None
-        if document is not None:
-            # Of a large one not in the event loop.
-            sent = (await asyncio.to_thread(hashlib.sha256, document)).hexdigest()
+        sent = None if document is None else await sha256_of(document)
         async with self.begin((command.request,), command, signer, sent) as begun:
             _refuse_single(command, begun.refused)
             return await self._outcome(

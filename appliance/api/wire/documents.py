@@ -20,6 +20,7 @@ from appliance.domain.errors import (
     BadHeaderError,
     ErrorCode,
 )
+from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.uploads import DEFAULT_NAME, UploadedDocument, upload_id
 from appliance.web.body import SentFile
 
@@ -67,7 +68,7 @@ class NamedDocument:
     """A PDF, and how its file is called."""
 
     name: str
-    content: bytes = field(repr=False)
+    content: DocumentBytes = field(repr=False)
 
 
 def sent_document(sent: SentFile) -> NamedDocument:

@@ -36,6 +36,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.identity import format_cuil, parse_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, ProcessId, RequestId
+from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.history import RequestEvent
 from appliance.domain.requests.process import (
     NamedBy,
@@ -189,7 +190,7 @@ def order(
     body: Mapping[str, object],
     api_key: str,
     idempotency_key: str | None,
-    file: bytes | None = None,
+    file: DocumentBytes | None = None,
 ) -> ProcessOrder:
     """Read the body of a new request.
 
@@ -227,7 +228,7 @@ def _given(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _only(document: _Document, file: bytes | None) -> bytes | str:
+def _only(document: _Document, file: DocumentBytes | None) -> DocumentBytes | str:
     """The bytes of the document, or the id of its upload: one of the three is there.
 
     Raises:

@@ -9,13 +9,11 @@ there too; an HMAC would hide that, and the record has the same hash anyway.
 """
 
 import asyncio
-import hashlib
 import os
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterable,
     Sequence,
 )
 from concurrent.futures import ThreadPoolExecutor
@@ -33,8 +31,8 @@ from appliance.core.system.durable_files import (
     write_all_durably,
 )
 from appliance.documents.document_files import (
+    NewDocument,
     SealedReader,
-    associated,
     contents,
     hashed,
     is_older,
@@ -44,13 +42,12 @@ from appliance.documents.document_files import (
     older,
     opens,
     read_document,
-    seal,
 )
 from appliance.documents.local.disk_reserve import Reserve
 from appliance.documents.local.folder_mark import DocumentMark
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentKeys, DocumentStream
+from appliance.domain.ports import DocumentKeys, DocumentMemory, DocumentStream
 
 _Key = TypeVar("_Key")
 _READERS: Final = 2
@@ -96,7 +93,7 @@ class LocalBlobStore:
     async def put(
         self,
         integrator: IntegratorId,
-        *parts: bytes | memoryview,
+        *parts: bytes | memoryview | DocumentMemory,
         signed: bool = False,
     ) -> str:
         """Keep the bytes durably before returning.
@@ -117,7 +114,7 @@ class LocalBlobStore:
         key = await self._key(integrator)
 
         def put() -> str:
-            new = _New(integrator, parts, key)
+            new = NewDocument(integrator, parts, key)
             if signed:
                 kept = self._put_signed(new)
                 if isinstance(kept, ApplianceError):
@@ -179,18 +176,20 @@ class LocalBlobStore:
 
         def put() -> list[str | ApplianceError]:
             news = [
-                key if isinstance(key, ApplianceError) else _New(owner, parts, key)
+                key
+                if isinstance(key, ApplianceError)
+                else NewDocument(owner, parts, key)
                 for owner, parts in files
                 for key in (keys[owner],)
             ]
             try:
-                self._write([new for new in news if isinstance(new, _New)])
+                self._write([new for new in news if isinstance(new, NewDocument)])
             except ApplianceError:
                 return [
-                    self._put_signed(new) if isinstance(new, _New) else new
+                    self._put_signed(new) if isinstance(new, NewDocument) else new
                     for new in news
                 ]
-            return [new.sha256 if isinstance(new, _New) else new for new in news]
+            return [new.sha256 if isinstance(new, NewDocument) else new for new in news]
 
         return await asyncio.to_thread(put)
 
@@ -329,7 +328,7 @@ class LocalBlobStore:
         with named_faults():
             return sorted(path for path in self._folder.glob("*/??") if path.is_dir())
 
-    def _put_signed(self, new: "_New") -> str | ApplianceError:
+    def _put_signed(self, new: NewDocument) -> str | ApplianceError:
         """Keep one for which a key was used, where the reserve was if need be."""
         try:
             self._write([new])
@@ -346,7 +345,7 @@ class LocalBlobStore:
 
     def _write(
         self,
-        news: Sequence["_New"],
+        news: Sequence[NewDocument],
         demand_room: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Have them in their places, durable.
@@ -369,7 +368,7 @@ class LocalBlobStore:
                 stack.enter_context(held(shelf, alone=False))
             fresh = []
             for path, new in paths.items():
-                if new.is_at(path):
+                if _is_at(path, new):
                     os.utime(path)
                     # Another writer may be between its rename and its fsync.
                     sync_folder(path.parent)
@@ -379,7 +378,7 @@ class LocalBlobStore:
             if fresh:
                 write_all_durably(fresh)
 
-    def _write_on_reserve(self, new: "_New") -> None:
+    def _write_on_reserve(self, new: NewDocument) -> None:
         """Write once more, where the reserve was.
 
         Raises:
@@ -393,42 +392,11 @@ class LocalBlobStore:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
 
 
-class _New:
-    """A document that is to be kept.
-
-    Args:
-        integrator: whose.
-        parts: its bytes, one after the other.
-        key: of the integrator.
-    """
-
-    def __init__(
-        self,
-        integrator: IntegratorId,
-        parts: Sequence[bytes | memoryview],
-        key: bytes,
-    ) -> None:
-        self.integrator = integrator
-        self._parts = [memoryview(part).cast("B") for part in parts]
-        self._key = key
-        digest = hashlib.sha256()
-        for part in self._parts:
-            digest.update(part)
-        self.sha256 = digest.hexdigest()
-        """In hex."""
-        self.size_bytes = sum(map(len, self._parts))
-
-    def is_at(self, path: Path) -> bool:
-        """Whether it is there already, to be opened by the same key."""
-        with suppress(FileNotFoundError), path.open("rb") as file:
-            size = _size_of(file)
-            return opens(file, size, self.integrator, self.sha256, self._key)
-        return False
-
-    def sealed(self) -> Iterable[bytes]:
-        """Its pieces as the file has them."""
-        about = associated(self.integrator, self.sha256)
-        return seal(self._parts, self._key, about)
+def _is_at(path: Path, new: NewDocument) -> bool:
+    """Whether a document is there already, to be opened by the same key."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        return opens(file, _size_of(file), new.integrator, new.sha256, new.key)
+    return False
 
 
 def _size_of(file: BinaryIO) -> int:

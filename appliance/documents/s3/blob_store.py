@@ -18,7 +18,6 @@ Source: Amazon S3, "Conditional writes", "Strong consistency"; docs/storage.md.
 """
 
 import asyncio
-import hashlib
 import io
 import time
 from collections.abc import (
@@ -35,8 +34,8 @@ from functools import partial
 from typing import Final, TypeVar
 
 from appliance.documents.document_files import (
+    NewDocument,
     SealedReader,
-    associated,
     contents,
     hashed,
     is_sealed,
@@ -44,14 +43,13 @@ from appliance.documents.document_files import (
     named_document,
     named_faults,
     opens,
-    seal,
 )
 from appliance.documents.s3.bucket import PART_BYTES, Bucket, Stored
 from appliance.documents.s3.bucket_mark import BucketMark
 from appliance.documents.s3.object_file import BucketFile
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentKeys, DocumentStream
+from appliance.domain.ports import DocumentKeys, DocumentMemory, DocumentStream
 
 AGAIN: Final = ".again"
 LEAVING: Final = ".leaving"
@@ -97,7 +95,7 @@ class S3BlobStore:
     async def put(
         self,
         integrator: IntegratorId,
-        *parts: bytes | memoryview,
+        *parts: bytes | memoryview | DocumentMemory,
         signed: bool = False,
     ) -> str:
         """Keep the bytes durably before returning.
@@ -113,13 +111,12 @@ class S3BlobStore:
         Raises:
             ApplianceError: `STORAGE_FULL`, of what is not signed; `STORE_UNAVAILABLE`.
         """
-        views = [memoryview(part).cast("B") for part in parts]
         await self.check()
         key = await self._keys.get(integrator)
         if key is None:
             key = await self._keys.make(integrator)
         try:
-            return await self._run(self._put, integrator, views, key)
+            return await self._run(self._put, integrator, parts, key)
         except ApplianceError as exc:
             if signed and exc.code is ErrorCode.STORAGE_FULL:
                 raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
@@ -282,20 +279,20 @@ class S3BlobStore:
             raise
 
     def _put(
-        self, integrator: IntegratorId, parts: Sequence[memoryview], key: bytes
+        self,
+        integrator: IntegratorId,
+        parts: Sequence[bytes | memoryview | DocumentMemory],
+        key: bytes,
     ) -> str:
         """Have a document be there, whoever removes it meanwhile.
 
         Raises:
             ApplianceError: `STORAGE_FULL`, `STORE_UNAVAILABLE`.
         """
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(part)
-        sha256 = digest.hexdigest()
+        new = NewDocument(integrator, parts, key)
+        sha256, sealed = new.sha256, new.sealed
         name = name_of(integrator, sha256)
-        sealed = partial(seal, parts, key, associated(integrator, sha256))
-        is_small = sum(len(part) for part in parts) <= _SINGLE_BYTES
+        is_small = new.size_bytes <= _SINGLE_BYTES
         for _ in range(_ROUNDS):
             if self._is_new(name, sealed, is_small=is_small):
                 return sha256

@@ -6,7 +6,9 @@ Each port has one contract test that runs on every adapter of it.
 from appliance.domain.ports.documents import (
     BlobMaintenance,
     BlobStore,
+    DocumentBytes,
     DocumentKeys,
+    DocumentMemory,
     DocumentStream,
 )
 from appliance.domain.ports.inspection import PdfInspector
@@ -25,7 +27,9 @@ __all__ = [
     "BlobMaintenance",
     "BlobStore",
     "CompletionNotifier",
+    "DocumentBytes",
     "DocumentKeys",
+    "DocumentMemory",
     "DocumentStream",
     "LookupIndex",
     "OwnTimestampAuthority",

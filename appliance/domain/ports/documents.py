@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
@@ -19,13 +19,43 @@ class DocumentStream:
     """Its bytes; ends early, by an `ApplianceError`, before what is not right."""
 
 
+class DocumentMemory(Protocol):
+    """A document's bytes where no process's heap holds them; nobody can change them."""
+
+    @property
+    def size_bytes(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def sha256(self) -> str:
+        """Their SHA-256 in hex."""
+        ...
+
+    def fileno(self) -> int:
+        """A descriptor of them, as long as this object is there."""
+        ...
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Some of them, from an offset on; fewer than `size` only at their end."""
+        ...
+
+    def __bytes__(self) -> bytes:
+        """All of them."""
+        ...
+
+
+DocumentBytes: TypeAlias = bytes | DocumentMemory
+"""A document that came in: a large one is not held in the heap."""
+
+
 class BlobStore(Protocol):
     """PDFs by integrator and SHA-256 of their bytes; written once, encrypted."""
 
     async def put(
         self,
         integrator: IntegratorId,
-        *parts: bytes | memoryview,
+        *parts: bytes | memoryview | DocumentMemory,
         signed: bool = False,
     ) -> str:
         """Keep the bytes durably before returning.

@@ -11,13 +11,14 @@ from appliance.domain.documents import (
     TextSearch,
     VerificationReport,
 )
+from appliance.domain.ports.documents import DocumentBytes
 from appliance.domain.timestamps import RevokedTsa
 
 
 class PdfInspector(Protocol):
     """The sandbox: the only place where an untrusted PDF is opened."""
 
-    async def inspect(self, pdf: bytes) -> Inspection:
+    async def inspect(self, pdf: DocumentBytes) -> Inspection:
         """Describe a PDF.
 
         Raises:
@@ -26,7 +27,7 @@ class PdfInspector(Protocol):
         """
         ...
 
-    async def repair(self, pdf: bytes) -> RepairedCopy:
+    async def repair(self, pdf: DocumentBytes) -> RepairedCopy:
         """Write a damaged file that holds no signature anew.
 
         Raises:

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from quart import request
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -16,6 +16,7 @@ from werkzeug.sansio.multipart import (
     NeedData,
 )
 
+from appliance.core.system.sealed_memory import SealedMemory
 from appliance.domain import strict_json
 from appliance.domain.errors import (
     ApplianceError,
@@ -23,6 +24,8 @@ from appliance.domain.errors import (
     FieldInvalidError,
     FieldMissingError,
 )
+from appliance.domain.ports import DocumentMemory
+from appliance.web.body.arriving_document import ArrivingDocument
 from appliance.web.body.multipart_decoder import BoundedDecoder, is_boundary
 from appliance.web.body.reading import (
     MULTIPART,
@@ -33,6 +36,7 @@ from appliance.web.body.reading import (
 )
 
 _PARTS_AT_MOST = 16
+_FILE: Final = "file"
 Part: TypeAlias = Field | File | Data
 """The head of a part, or more of what is in it."""
 
@@ -42,7 +46,7 @@ class DocumentForm:
     """A multipart body: a PDF and the JSON that goes with it."""
 
     options: dict[str, object] = field(repr=False)
-    file: bytes = field(repr=False)
+    file: DocumentMemory = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class SentFile:
 
     name: str | None
     """As its part has it; None for a part without a name of a file."""
-    content: bytes = field(repr=False)
+    content: DocumentMemory = field(repr=False)
 
 
 async def read_file() -> SentFile:
@@ -66,12 +70,9 @@ async def read_file() -> SentFile:
 
     Source: RFC 7578.
     """
-    parts = _Parts({"file": face_limits().document})
+    parts = _Parts({})
     await read_parts(parts.take, _PARTS_AT_MOST)
-    content = parts.pick("file")
-    if not content:
-        raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-    return SentFile(parts.file_name, content)
+    return SentFile(parts.file_name, parts.file())
 
 
 async def read_form() -> DocumentForm:
@@ -90,12 +91,9 @@ async def read_form() -> DocumentForm:
 
     Source: RFC 7578; decisions "document in the call".
     """
-    limits = face_limits()
-    parts = _Parts({"file": limits.document, "options": limits.json})
+    parts = _Parts({"options": face_limits().json})
     await read_parts(parts.take, _PARTS_AT_MOST)
-    file, options = parts.pick("file"), parts.pick("options")
-    if not file:
-        raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
+    file, options = parts.file(), parts.pick("options")
     return DocumentForm(strict_json.parse_object(options), file)
 
 
@@ -144,12 +142,17 @@ def _take_ready(decoder: MultipartDecoder, take: Callable[[Part], None]) -> bool
 
 
 class _Parts:
-    """The parts of a multipart body as they come in."""
+    """The parts of a multipart body as they come in: `file`, and others.
+
+    Args:
+        limits: of the others, in bytes.
+    """
 
     def __init__(self, limits: dict[str, int]) -> None:
         self._limits = limits
         # A BytesIO grows in place and gives its buffer away uncopied.
         self._content: dict[str, io.BytesIO] = {}
+        self._document: ArrivingDocument | None = None
         self._name = ""
         self.file_name: str | None = None
 
@@ -159,7 +162,7 @@ class _Parts:
         Raises:
             FieldInvalidError: a part comes twice.
             ApplianceError: `FIELD_UNKNOWN`, `DOCUMENT_TOO_LARGE`,
-                `BODY_TOO_LARGE`.
+                `BODY_TOO_LARGE`, `OVERLOADED`.
         """
         if isinstance(part, Data):
             self._add(part.data)
@@ -168,8 +171,19 @@ class _Parts:
             if isinstance(part, File):
                 self.file_name = part.filename
 
+    def file(self) -> SealedMemory:
+        """The document.
+
+        Raises:
+            FieldMissingError: it did not come.
+            ApplianceError: `DOCUMENT_EMPTY`.
+        """
+        if self._document is None:
+            raise FieldMissingError(_FILE)
+        return self._document.whole()
+
     def pick(self, name: str) -> bytes:
-        """The whole of one part.
+        """The whole of another part.
 
         Raises:
             FieldMissingError: it did not come.
@@ -179,25 +193,29 @@ class _Parts:
         return self._content[name].getvalue()
 
     def _begin(self, name: str | None) -> None:
-        if name is None or name not in self._limits:
+        allowed = {_FILE, *self._limits}
+        if name is None or name not in allowed:
             # The decoder's types promise a name, but a part may have none.
             shown = (name or "")[:64]
             raise ApplianceError(
                 ErrorCode.FIELD_UNKNOWN,
                 params={"field": shown},
-                extras={"field": shown, "allowed": sorted(self._limits)},
+                extras={"field": shown, "allowed": sorted(allowed)},
             )
-        if name in self._content:
+        is_file = name == _FILE
+        if name in self._content or (is_file and self._document is not None):
             raise FieldInvalidError(name)
         self._name = name
-        self._content[name] = io.BytesIO()
+        if is_file:
+            self._document = ArrivingDocument(face_limits().document)
+        else:
+            self._content[name] = io.BytesIO()
 
     def _add(self, data: bytes) -> None:
-        content, limit = self._content[self._name], self._limits[self._name]
+        if self._name == _FILE and self._document is not None:
+            self._document.write(data)
+            return
+        content = self._content[self._name]
         content.write(data)
-        if content.tell() > limit:
-            if self._name == "file":
-                raise ApplianceError(
-                    ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limit}
-                )
+        if content.tell() > self._limits[self._name]:
             raise ApplianceError(ErrorCode.BODY_TOO_LARGE)

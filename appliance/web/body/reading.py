@@ -9,7 +9,6 @@ Source: decisions "size of bodies", "Limits".
 """
 
 import asyncio
-import io
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -19,10 +18,12 @@ from quart import Request, current_app, g, request
 from werkzeug.http import parse_options_header
 
 from appliance.core import metrics
+from appliance.core.system.sealed_memory import SealedMemory
 from appliance.domain import strict_json
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.request import Signer
 from appliance.web import auth
+from appliance.web.body.arriving_document import ArrivingDocument
 from appliance.web.responses import PDF, SLOWEST
 from appliance.web.server.client_address import client_address
 from appliance.web.server.exchange import ArrivingBody
@@ -203,29 +204,26 @@ async def read_document_object() -> dict[str, object]:
     return strict_json.parse_object(raw)
 
 
-async def read_document() -> bytes:
+async def read_document() -> SealedMemory:
     """Read the present request's body, which must be a PDF and nothing else.
 
     Raises:
         ApplianceError: `CONTENT_TYPE`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_EMPTY`,
-            `BODY_TIMEOUT`.
+            `BODY_TIMEOUT`, `OVERLOADED`.
     """
     check_type(PDF)
-    limits = face_limits()
-    # A BytesIO grows in place and gives its buffer away uncopied.
-    content = io.BytesIO()
+    limit = face_limits().document
+    document = ArrivingDocument(limit)
     try:
-        async for chunk in chunks(min(limits.document, multipart_limit())):
-            content.write(chunk)
+        async for chunk in chunks(min(limit, multipart_limit())):
+            document.write(chunk)
     except ApplianceError as exc:
         if exc.code is not ErrorCode.BODY_TOO_LARGE:
             raise
         raise ApplianceError(
-            ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limits.document}
+            ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limit}
         ) from exc
-    if not content.tell():
-        raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-    return content.getvalue()
+    return document.whole()
 
 
 async def read_bytes(expected: str, limit: int) -> bytes:

@@ -17,6 +17,7 @@ from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorC
 from appliance.domain.identity import Integrator
 from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.integrators.integrators import KeyView
+from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.new_request import NewRequest
 from appliance.domain.requests.uploads import UploadOrder
 from appliance.domain.vocab import EventKind
@@ -39,7 +40,7 @@ OTHER = IntegratorId("0197d3c0-0000-7000-8000-000000000001")
 class AwayInspector(FakeInspector):
     """A sandbox that is away."""
 
-    async def inspect(self, pdf: bytes) -> Inspection:
+    async def inspect(self, pdf: DocumentBytes) -> Inspection:
         """It is away."""
         del pdf
         raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)

@@ -76,7 +76,7 @@ def test_corpus_file_is_signed_and_valid(
 ) -> None:
     """Valid and whole for pyHanko and pdfsig, the original an untouched prefix."""
     document = examined(path)
-    original = document.pdf
+    original = bytes(document.pdf)
     wanted = plan(signer, automatic(document) if visible else None)
 
     increment = signer.complete(prepare(original, wanted, fonts), wanted)
@@ -100,7 +100,7 @@ def test_corpus_file_looks_the_same_but_for_the_stamp(
 ) -> None:
     """Every page, for PDFium: repaired, signed without a stamp, and with one."""
     document = examined(path)
-    original = document.pdf
+    original = bytes(document.pdf)
     if document.repair is not None:
         assert looks(original) == looks(path.read_bytes())
     before = pictures(original)

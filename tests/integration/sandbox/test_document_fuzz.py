@@ -69,7 +69,7 @@ async def test_mutant_is_signed_and_valid_or_refused_by_name(
                 wrong.append((number, refusal.code.value))
             continue
         try:
-            whole = await asyncio.to_thread(b_lt, taken.pdf, pki, fonts)
+            whole = await asyncio.to_thread(b_lt, bytes(taken.pdf), pki, fonts)
             found = await asyncio.to_thread(
                 judge.call, document_faults, whole, taken.pdf, roots
             )

@@ -147,8 +147,8 @@ async def test_faulty_file_is_signed_valid_as_a_repaired_copy(
 
     taken = await examined(sandbox, pdf)
 
-    signed_pdf = await asyncio.to_thread(b_lt, taken.pdf, pki, fonts)
-    assert await asyncio.to_thread(faults, signed_pdf, taken.pdf, pki) == []
+    signed_pdf = await asyncio.to_thread(b_lt, bytes(taken.pdf), pki, fonts)
+    assert await asyncio.to_thread(faults, signed_pdf, bytes(taken.pdf), pki) == []
     if name in AS_THEY_ARE:
         assert (taken.pdf, taken.repair) == (pdf, None)
         return
@@ -157,7 +157,7 @@ async def test_faulty_file_is_signed_valid_as_a_repaired_copy(
     said = SAID.get(name.partition("-")[0])
     assert said is None or said in taken.repair.damage
     if name not in LOOKS_OTHERWISE:
-        assert _looks(taken.pdf) in (None, _looks(pdf))
+        assert _looks(bytes(taken.pdf)) in (None, _looks(pdf))
 
 
 def _looks(pdf: bytes) -> list[bytes] | None:
@@ -192,7 +192,7 @@ async def test_metadata_that_can_be_read_is_kept(
     """Written again as a validator reads it; what cannot be read goes."""
     taken = await examined(sandbox, faulty.with_metadata(faulty.XMP[name]()))
 
-    with pikepdf.open(io.BytesIO(taken.pdf)) as opened:
+    with pikepdf.open(io.BytesIO(bytes(taken.pdf))) as opened:
         metadata = opened.Root.get("/Metadata")
         if not kept:
             assert metadata is None
@@ -209,7 +209,7 @@ async def test_fields_of_one_name_keep_their_values_and_places(
     """The second gets another name, and nothing else changes."""
     taken = await examined(sandbox, faulty.FORMS["two-of-one-name"]())
 
-    with pikepdf.open(io.BytesIO(taken.pdf)) as opened:
+    with pikepdf.open(io.BytesIO(bytes(taken.pdf))) as opened:
         fields = [
             (str(field.T), str(field.V), [int(side) for side in field.Rect.as_list()])
             for field in opened.Root.AcroForm.Fields.as_list()

@@ -89,7 +89,7 @@ async def test_every_corpus_file_that_is_taken_in_can_be_drawn(
     drawn = 0
     for path in sorted(CORPUS.glob("*.pdf")):
         try:
-            content = (await examination.examine(path.read_bytes())).pdf
+            content = bytes((await examination.examine(path.read_bytes())).pdf)
         except DocumentRefusedError:
             continue
         Image.open(io.BytesIO(await sandbox.client.render(content, 1, None, 48))).load()

@@ -128,7 +128,7 @@ async def test_words_of_real_documents_are_found_where_poppler_has_them(
             once = len(text) > 4 and text.isascii() and whole.count(text) == 1
             if not once:
                 continue
-            search = await sandbox.client.find_text(examined.pdf, text, 1, page)
+            search = await sandbox.client.find_text(bytes(examined.pdf), text, 1, page)
             if search.found is not None:
                 seen = as_seen(examined.inspection.pages[page - 1], search.found.rect)
                 # Poppler's boxes are of the font's height, ours of what is drawn.

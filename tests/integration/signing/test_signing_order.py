@@ -20,6 +20,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.ids import IntegratorId, RequestId
+from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.request import Signer
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
@@ -55,9 +56,9 @@ class OwnSandbox(PlayedSandbox):
     refusal: ApplianceError | None = None
     asked: list[bytes] = field(default_factory=list)
 
-    async def inspect(self, pdf: bytes) -> Inspection:
+    async def inspect(self, pdf: DocumentBytes) -> Inspection:
         """As a sandbox does."""
-        self.asked.append(pdf)
+        self.asked.append(bytes(pdf))
         if self.refusal is not None:
             raise self.refusal
         return TWICE_SIGNED

@@ -20,6 +20,7 @@ from appliance.domain.documents import (
     VerificationReport,
 )
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.ports import DocumentBytes
 from appliance.domain.timestamps import RevokedTsa
 
 BAD_PDF: Final = b"%PDF-1.7\n%bad\n%%EOF\n"
@@ -31,11 +32,11 @@ FULL: Final = b"%PDF full"
 class PlayedSandbox:
     """Is always there, and is asked for nothing (port `PdfInspector`)."""
 
-    async def inspect(self, pdf: bytes) -> Inspection:
+    async def inspect(self, pdf: DocumentBytes) -> Inspection:
         """See `PdfInspector`."""
         raise NotImplementedError
 
-    async def repair(self, pdf: bytes) -> RepairedCopy:
+    async def repair(self, pdf: DocumentBytes) -> RepairedCopy:
         """See `PdfInspector`."""
         raise NotImplementedError
 
@@ -88,8 +89,9 @@ class FakeInspector(PlayedSandbox):
 
     pages: int
 
-    async def inspect(self, pdf: bytes) -> Inspection:
+    async def inspect(self, pdf: DocumentBytes) -> Inspection:
         """So many pages, one finding."""
+        pdf = bytes(pdf)
         if not pdf.startswith(b"%PDF") or pdf in {BAD_PDF, DAMAGED_PDF}:
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
         page = PageBox(0.0, 0.0, 595.0, 842.0, 0)
@@ -103,9 +105,9 @@ class FakeInspector(PlayedSandbox):
         facts = SigningFacts(permitted=2, empty=empty)
         return replace(described, signatures=1, docmdp=2, signing=facts)
 
-    async def repair(self, pdf: bytes) -> RepairedCopy:
+    async def repair(self, pdf: DocumentBytes) -> RepairedCopy:
         """One file can be."""
-        if pdf != DAMAGED_PDF:
+        if bytes(pdf) != DAMAGED_PDF:
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
         return RepairedCopy(b"%PDF-repaired", (Damage.STREAMS, Damage.SURROUNDINGS))
 

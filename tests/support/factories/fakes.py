@@ -20,7 +20,7 @@ from appliance.domain.ids import (
     RequestId,
     TaskId,
 )
-from appliance.domain.ports import DocumentStream
+from appliance.domain.ports import DocumentBytes, DocumentStream
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
 from appliance.domain.requests.request import (
     Preview,
@@ -251,12 +251,15 @@ class FakeSigning:
         self.slow = False
 
     async def sign(
-        self, command: SignCommand, signer: Signer, document: bytes | None = None
+        self,
+        command: SignCommand,
+        signer: Signer,
+        document: DocumentBytes | None = None,
     ) -> SignOutcome:
         """Remember the command."""
         del signer
         self.commands.append(command)
-        self.documents.append(document)
+        self.documents.append(None if document is None else bytes(document))
         if self.failure is not None:
             raise self.failure
         made = None if self.slow else signed_view(command.request)

@@ -21,7 +21,7 @@ from appliance.bootstrap import open_front
 from appliance.domain.clock import SystemClock
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ports import PdfInspector
+from appliance.domain.ports import DocumentBytes, PdfInspector
 from appliance.requests.intake import Intake
 from tests.support.appliance.appliance import Appliance, TestPerson, intake_order
 from tests.support.processes.plain_http import NO_TLS
@@ -195,8 +195,9 @@ class _Once:
         self._inspector = inspector
         self._found: dict[bytes, Inspection] = {}
 
-    async def inspect(self, pdf: bytes) -> Inspection:
+    async def inspect(self, pdf: DocumentBytes) -> Inspection:
         """Describe a PDF, as it was described before."""
+        pdf = bytes(pdf)
         if pdf not in self._found:
             self._found[pdf] = await self._inspector.inspect(pdf)
         return self._found[pdf]

@@ -1,0 +1,47 @@
+"""A document as it arrives: kept out of the heap, so that a large one costs no more."""
+
+from appliance.core.system.sealed_memory import MemoryWriter, SealedMemory
+from appliance.domain.errors import ApplianceError, ErrorCode
+
+
+class ArrivingDocument:
+    """Takes a document's bytes as they come.
+
+    Args:
+        limit: most that it may have.
+
+    Raises:
+        ApplianceError: `OVERLOADED`: the machine has no room for it.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        try:
+            self._memory = MemoryWriter("document")
+        except OSError as exc:
+            raise ApplianceError(ErrorCode.OVERLOADED) from exc
+
+    def write(self, content: bytes) -> None:
+        """Add bytes.
+
+        Raises:
+            ApplianceError: `DOCUMENT_TOO_LARGE`, `OVERLOADED`.
+        """
+        if self._memory.size_bytes + len(content) > self._limit:
+            raise ApplianceError(
+                ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": self._limit}
+            )
+        try:
+            self._memory.write(content)
+        except OSError as exc:
+            raise ApplianceError(ErrorCode.OVERLOADED) from exc
+
+    def whole(self) -> SealedMemory:
+        """The document, once all of it is there.
+
+        Raises:
+            ApplianceError: `DOCUMENT_EMPTY`.
+        """
+        if not self._memory.size_bytes:
+            raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
+        return self._memory.sealed()
