@@ -26,6 +26,7 @@ from appliance.api import (
 )
 from appliance.api.core import KEY, ApiCore
 from appliance.api.integration import documents as integration_documents
+from appliance.api.integration import limits as integration_limits
 from appliance.api.integration import requests as integration_requests
 from appliance.api.integration import sessions as integration_sessions
 from appliance.api.integration import signers as integration_signers
@@ -68,6 +69,7 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(integration_sessions.blueprint)
     app.register_blueprint(integration_signers.blueprint)
     app.register_blueprint(integration_documents.blueprint)
+    app.register_blueprint(integration_limits.blueprint)
     app.register_blueprint(enrolment.blueprint)
     app.extensions[verificar.RATE] = AddressRate(
         core.settings.stamp.looks_per_minute_address, core.clock

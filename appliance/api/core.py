@@ -32,6 +32,7 @@ from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.login import Login
 from appliance.integration.ordering import BackendOrders
+from appliance.integration.quotas import BackendQuotas
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
@@ -241,6 +242,11 @@ class ApiCore(Protocol):
     @property
     def api_keys(self) -> ApiKeyAuth:
         """API keys as they are presented."""
+        ...
+
+    @property
+    def quotas(self) -> BackendQuotas:
+        """How much backends may call for."""
         ...
 
     @property

@@ -9,6 +9,7 @@ from typing import Final
 from quart import Blueprint, Response, request
 
 from appliance.api.core import core
+from appliance.api.integration import rates
 from appliance.api.integration.caller import is_browser, refuse_key_in_url
 from appliance.api.wire import representations
 from appliance.api.wire.query import QueryInvalidError
@@ -40,7 +41,7 @@ async def new_session() -> Response:
     Raises:
         ApplianceError: `API_KEY_MISSING`, `API_KEY_INVALID`,
             `API_KEY_ENVIRONMENT`, `API_KEY_IN_URL`, `API_KEY_IN_BROWSER`,
-            `BODY_TOO_LARGE`.
+            `BODY_TOO_LARGE`, `RATE_LIMITED`.
         FieldMissingError: no `id`.
         QueryInvalidError: more than one.
 
@@ -57,7 +58,7 @@ async def new_session() -> Response:
     if not api_key and LOOKS_LIKE_ONE.search(request.headers.get("Authorization", "")):
         raise ApplianceError(ErrorCode.API_KEY_MISSING, sentence=API_KEY_ELSEWHERE)
     opened = await core().sessions.open(
-        ids[0], api_key, full_address(), from_browser=is_browser()
+        ids[0], api_key, full_address(), _count, from_browser=is_browser()
     )
     return json_response(
         {
@@ -65,3 +66,7 @@ async def new_session() -> Response:
             "validUntil": representations.instant(opened.valid_until),
         }
     )
+
+
+async def _count(key: str) -> None:
+    await rates.count(core().quotas.session(key))

@@ -8,12 +8,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from appliance.appearance.content import Stamping
 from appliance.bootstrap.certificates import open_expiry, open_trust
 from appliance.bootstrap.core import Core, data_sealer, document_sealer, open_core
 from appliance.console.expiry_notices import Expiry
 from appliance.core.background import Shielded
+from appliance.core.messaging import connect, redis_settings
 from appliance.core.rate_limit import Throttle
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
@@ -40,9 +42,11 @@ from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login
 from appliance.identity.people import People
 from appliance.integration.ordering import BackendOrders
+from appliance.integration.quotas import BackendQuotas
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
+from appliance.integrators.call_rates import CallRates
 from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
 from appliance.keys.change_password import PasswordChange
@@ -108,6 +112,7 @@ class ServiceRegistry:
     backend_orders: BackendOrders
     backend_requests: BackendRequests
     backend_signers: BackendSigners
+    quotas: BackendQuotas
     sessions: Sessions
     progress: SessionSteps
     """How a session of the frame goes on."""
@@ -142,6 +147,10 @@ async def open_front(
     shielded = Shielded()
     async with open_core(settings, clock, role, document_sealer(settings)) as core:
         store = core.store
+        quotas = BackendQuotas(
+            CallRates(partial(connect, redis_settings(settings)), clock),
+            settings.integration,
+        )
         tokens = AccessTokens(store, sealer, clock, settings)
         attempts = PasswordAttempts(
             store, signing_passwords, clock, settings.signing, settings.installation
@@ -251,6 +260,7 @@ async def open_front(
             integrators=Integrators(store, lookup, clock, settings.environment),
             api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
             backend_signers=BackendSigners(store, invitations, clock),
+            quotas=quotas,
             backend_requests=BackendRequests(store, core.documents, clock),
             backend_orders=BackendOrders(
                 store,
@@ -331,6 +341,7 @@ async def open_front(
             yield front
         finally:
             await shielded.close()
+            await quotas.close()
             listening.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await listening

@@ -86,7 +86,7 @@ def redis_settings(settings: Settings) -> RedisSettings:
     return found
 
 
-class _Link(Generic[_Client]):
+class RedisLink(Generic[_Client]):
     """A client of Redis, asked for `_NOTIFY_S` at most and never in vain for long.
 
     What is later than that is cancelled and comes to its end by itself: over a dead
@@ -174,7 +174,7 @@ class RedisWorkNotifier:
     """A `WorkNotifier` over arq; never raises."""
 
     def __init__(self, settings: RedisSettings) -> None:
-        self._link = _Link(partial(connect_queue, settings))
+        self._link = RedisLink(partial(connect_queue, settings))
 
     async def notify(self, work: ActivationId | TaskId) -> None:
         """Tell any worker that there is work; never raises."""
@@ -227,7 +227,7 @@ class RedisCompletionNotifier:
     def __init__(self, settings: RedisSettings) -> None:
         self._settings = settings
         self._waiters: dict[str, set[_Subscription]] = {}
-        self._link = _Link(self._connect)
+        self._link = RedisLink(self._connect)
         self.hears = False
         """Whether news can come; without, a wait is a short one."""
 

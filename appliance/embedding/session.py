@@ -9,6 +9,7 @@ Source: spec "States and transitions", "Authentication"; decisions "tokenSession
 
 import re
 import secrets
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
@@ -84,6 +85,7 @@ class Sessions:
         integrator_id: str,
         api_key: str,
         address: str = LOCAL,
+        admit: Callable[[str], Awaitable[None]] | None = None,
         *,
         from_browser: bool = False,
     ) -> NewSession:
@@ -93,6 +95,7 @@ class Sessions:
             integrator_id: the integrator's code, or its UUID.
             api_key: as it came.
             address: where the call came from: an IP address, or `LOCAL`.
+            admit: is given the id of a key that is good, and may refuse by raising.
             from_browser: the call shows marks of a browser: it is refused,
                 and the key flagged.
 
@@ -114,6 +117,8 @@ class Sessions:
             integrator=integrator_id,
             from_browser=from_browser,
         )
+        if admit is not None:
+            await admit(row.key.id)
         return await self._open(row)
 
     async def open_for(

@@ -9,6 +9,7 @@ from appliance.settings.access import AuthSettings, SecretSettings
 from appliance.settings.coherence import Fault
 from appliance.settings.documents import DocumentSettings, SandboxSettings
 from appliance.settings.hsm import HsmSettings, ReplicaSettings, TokenSettings
+from appliance.settings.integration import IntegrationSettings
 from appliance.settings.loading import load_settings
 from appliance.settings.metrics import MetricsSettings
 from appliance.settings.pki import (
@@ -33,6 +34,7 @@ __all__ = [
     "ExternalTsaSettings",
     "Fault",
     "HsmSettings",
+    "IntegrationSettings",
     "LogSettings",
     "MetricsSettings",
     "PkiSettings",

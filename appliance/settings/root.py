@@ -14,6 +14,7 @@ from appliance.settings.access import AuthSettings, SecretSettings
 from appliance.settings.coherence import ContradictionError, contradictions
 from appliance.settings.documents import DocumentSettings, SandboxSettings
 from appliance.settings.hsm import HsmSettings
+from appliance.settings.integration import IntegrationSettings
 from appliance.settings.metrics import MetricsSettings
 from appliance.settings.pki import PkiSettings, RevocationSettings, TimestampSettings
 from appliance.settings.section import Section
@@ -61,6 +62,7 @@ class Settings(Section):
     revocation: RevocationSettings = RevocationSettings()
     secrets: SecretSettings
     auth: AuthSettings = AuthSettings()
+    integration: IntegrationSettings = IntegrationSettings()
     signing: SigningSettings = SigningSettings()
     profile: ProfileSettings = ProfileSettings()
     stamp: StampSettings = StampSettings()

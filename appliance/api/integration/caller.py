@@ -9,6 +9,7 @@ from typing import Final
 from quart import request
 
 from appliance.api.core import core
+from appliance.api.integration import rates
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE, ApiKeyScope
@@ -31,7 +32,7 @@ async def caller(scope: ApiKeyScope) -> IntegratorCaller:
     Raises:
         ApplianceError: `API_KEY_MISSING`, `API_KEY_INVALID`, `API_KEY_ENVIRONMENT`,
             `API_KEY_IN_URL`, `API_KEY_IN_BROWSER`, `API_KEY_ADDRESS`,
-            `INTEGRATOR_DISABLED`, `API_KEY_SCOPE`.
+            `INTEGRATOR_DISABLED`, `API_KEY_SCOPE`, `RATE_LIMITED`.
     """
     await refuse_key_in_url()
     row = await core().api_keys.demand(
@@ -42,6 +43,7 @@ async def caller(scope: ApiKeyScope) -> IntegratorCaller:
     # A body counts as the integrator's from here on, not as a stranger's.
     body.hold_as({f"integrator {row.integrator.id}": body.GROUP_PART})
     request_log.note(integrator=row.integrator.code)
+    await rates.count(core().quotas.call(asking.key))
     return asking
 
 

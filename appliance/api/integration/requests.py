@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from quart import Blueprint, Response, request
 
 from appliance.api.core import core
+from appliance.api.integration import rates
 from appliance.api.integration.caller import caller
 from appliance.api.wire import processes, query
 from appliance.domain.documents import signed_name
@@ -36,6 +37,9 @@ async def create() -> Response:
     """`POST /api/integration/requests`: ask people to sign a document."""
     asking = await caller(_WRITE)
     key = query.conditions(one_document=False).idempotency_key
+    whose = asking.integrator.id
+    await rates.count(core().quotas.request(whose))
+    await rates.count(core().quotas.document(whose, request.content_length or 0))
     if body.is_multipart():
         form = await body.read_form()
         order = processes.order(form.options, asking.key, key, form.file)

@@ -6,6 +6,7 @@ from typing import Final
 from quart import Blueprint, Response
 
 from appliance.api.core import core
+from appliance.api.integration import rates
 from appliance.api.integration.caller import caller
 from appliance.api.wire import processes, representations
 from appliance.domain.integrators.api_keys import ApiKeyScope
@@ -23,6 +24,7 @@ PATH: Final = "/api/integration/sessions"
 async def open_session() -> Response:
     """`POST /api/integration/sessions`: a token for one request, or for any."""
     asking = await caller(ApiKeyScope.SESSIONS_WRITE)
+    await rates.count(core().quotas.session(asking.key))
     asked = processes.session_for(await body.read_object())
     wanted = (
         None

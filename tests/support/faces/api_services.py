@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyotp
 from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
 from appliance.core.database.engines import open_engines
+from appliance.core.messaging import connect, redis_settings
 from appliance.core.rate_limit import Throttle
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey, SecretBox
@@ -29,9 +31,11 @@ from appliance.identity.enrolment import Enrolment
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login, email_index
 from appliance.integration.ordering import BackendOrders
+from appliance.integration.quotas import BackendQuotas
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
+from appliance.integrators.call_rates import CallRates
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.password_attempts import PasswordAttempts
@@ -115,6 +119,7 @@ class ApiServices:
     backend_requests: BackendRequests
     backend_signers: BackendSigners
     uploads: UploadedDocuments
+    quotas: BackendQuotas
     sessions: Sessions
     invitations: Invitations
     enrolment: Enrolment
@@ -251,6 +256,11 @@ async def open_api_services(
             clock,
         ),
         uploads=uploads,
+        # No Redis is there: it counts alone.
+        quotas=BackendQuotas(
+            CallRates(partial(connect, redis_settings(settings)), clock),
+            settings.integration,
+        ),
         sessions=Sessions(store, lookup, clock, settings),
         invitations=Invitations(store, lookup, sealer, clock, settings),
         enrolment=Enrolment(

@@ -18,6 +18,7 @@ from appliance.api import (
     tsa,
 )
 from appliance.api.integration import documents as integration_documents
+from appliance.api.integration import limits as integration_limits
 from appliance.api.integration import requests as integration_requests
 from appliance.api.integration import sessions as integration_sessions
 from appliance.api.integration import signers as integration_signers
@@ -150,6 +151,7 @@ def test_integration_page_lists_every_address() -> None:
         integration_sessions,
         integration_signers,
         integration_documents,
+        integration_limits,
     ):
         app.register_blueprint(face.blueprint)
     served = {

@@ -1,0 +1,52 @@
+"""What is left of a backend's rates, in the headers of each answer.
+
+Source: draft-ietf-httpapi-ratelimit-headers-10.
+"""
+
+from collections.abc import Awaitable
+from typing import Final, TypeAlias
+
+from quart import Response, after_this_request, g
+from werkzeug.wrappers import Response as WerkzeugResponse
+
+from appliance.integrators.call_rates import RateLimitedError, RateState
+
+AnyResponse: TypeAlias = Response | WerkzeugResponse
+_STATES: Final = "rate_states"
+
+
+async def count(taking: Awaitable[RateState]) -> None:
+    """Take something, and have the present answer tell what is left.
+
+    Args:
+        taking: of `BackendQuotas`.
+
+    Raises:
+        RateLimitedError: there is no room for it.
+    """
+    try:
+        state = await taking
+    except RateLimitedError as refusal:
+        _tell(refusal.state)
+        raise
+    _tell(state)
+
+
+def _tell(state: RateState) -> None:
+    if _STATES not in g:
+        g.rate_states = {}
+        after_this_request(_write)
+    g.rate_states[state.policy.name] = state
+
+
+def _write(response: AnyResponse) -> AnyResponse:
+    states: dict[str, RateState] = g.rate_states
+    response.headers["RateLimit-Policy"] = ", ".join(
+        f'"{name}";q={state.policy.most};w={state.policy.window_s}'
+        for name, state in states.items()
+    )
+    response.headers["RateLimit"] = ", ".join(
+        f'"{name}";r={state.remaining};t={state.reset_s}'
+        for name, state in states.items()
+    )
+    return response

@@ -1,0 +1,68 @@
+"""How much an integrator's backend may call for, by its key and by its integrator.
+
+Source: decisions "Limits"; docs/integration.md "Limits".
+"""
+
+from typing import Final
+
+from appliance.domain.ids import IntegratorId
+from appliance.integrators.call_rates import CallRates, RatePolicy, RateState
+from appliance.settings import IntegrationSettings
+
+_MINUTE_S: Final = 60
+_DAY_S: Final = 86_400
+
+
+class BackendQuotas:
+    """Counts what backends call for.
+
+    Args:
+        rates: count.
+        settings: how much there is.
+    """
+
+    def __init__(self, rates: CallRates, settings: IntegrationSettings) -> None:
+        self._rates = rates
+        self._calls = RatePolicy("llamadas", settings.calls_per_minute, _MINUTE_S)
+        self._sessions = RatePolicy("sesiones", settings.sessions_per_minute, _MINUTE_S)
+        self._requests = RatePolicy("solicitudes", settings.requests_per_day, _DAY_S)
+        self._bytes = RatePolicy("bytes", settings.upload_bytes_per_day, _DAY_S)
+
+    async def call(self, key: str) -> RateState:
+        """Count a call with a key.
+
+        Args:
+            key: its id.
+
+        Raises:
+            ApplianceError: `RATE_LIMITED`, as of the others.
+        """
+        return await self._rates.take(self._calls, key)
+
+    async def session(self, key: str) -> RateState:
+        """Count a session that is opened with a key."""
+        return await self._rates.take(self._sessions, key)
+
+    async def request(self, integrator: IntegratorId, count: int = 1) -> RateState:
+        """Count requests that an integrator makes."""
+        return await self._rates.take(self._requests, integrator, count)
+
+    async def document(self, integrator: IntegratorId, size_bytes: int) -> RateState:
+        """Count bytes of a document that an integrator sends."""
+        return await self._rates.take(self._bytes, integrator, size_bytes)
+
+    async def left(self, key: str, integrator: IntegratorId) -> list[RateState]:
+        """What is left of each; nothing is counted."""
+        return [
+            await self._rates.look(policy, whose)
+            for policy, whose in (
+                (self._calls, key),
+                (self._sessions, key),
+                (self._requests, integrator),
+                (self._bytes, integrator),
+            )
+        ]
+
+    async def close(self) -> None:
+        """Drop the connection."""
+        await self._rates.close()

@@ -1,0 +1,135 @@
+"""How much a backend may call for, and how it is told.
+
+Source: docs/integration.md "Limits"; draft-ietf-httpapi-ratelimit-headers-10.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from appliance.domain.integrators.api_keys import ApiKeyScope
+from tests.support.appliance.appliance import Appliance
+from tests.support.appliance.backends import REQUESTS, TestBackend, backend_of
+from tests.support.appliance.http_calls import problem
+from tests.support.documents import pdfs
+from tests.support.processes.scratch import short_folder
+
+LIMITS: Final = "/api/integration/limits"
+DOCUMENTS: Final = "/api/integration/documents"
+SESSION: Final = "/api/integration/session/new"
+LIMITED: Final = """[integration]
+calls_per_minute = 20
+sessions_per_minute = 3
+requests_per_day = 2
+upload_bytes_per_day = 1048576
+"""
+
+
+@pytest.fixture(scope="module")
+def limited() -> Iterator[Appliance]:
+    """An appliance of low rates."""
+    with short_folder() as folder, Appliance.made(folder, more=LIMITED) as appliance:
+        yield appliance
+
+
+@pytest.fixture
+def backend(limited: Appliance) -> Iterator[TestBackend]:
+    """A backend that has called for nothing yet."""
+    with backend_of(limited) as made:
+        yield made
+
+
+def test_what_is_left_is_told(backend: TestBackend) -> None:
+    """By the call, which counts as one, and in the headers of every answer."""
+    first = backend.client.get(LIMITS)
+    second = backend.client.get(REQUESTS)
+
+    assert [
+        (each["nombre"], each["maximo"], each["ventana"], each["quedan"])
+        for each in first.json()
+    ] == [
+        ("llamadas", 20, 60, 19),
+        ("sesiones", 3, 60, 3),
+        ("solicitudes", 2, 86_400, 2),
+        ("bytes", 1_048_576, 86_400, 1_048_576),
+    ]
+    assert all(0 < each["renuevaEn"] <= each["ventana"] for each in first.json())
+    assert first.headers["RateLimit-Policy"] == '"llamadas";q=20;w=60'
+    assert re.fullmatch(r'"llamadas";r=19;t=\d+', first.headers["RateLimit"])
+    assert re.fullmatch(r'"llamadas";r=18;t=\d+', second.headers["RateLimit"])
+
+
+def test_calls_beyond_the_rate_are_told_when(
+    limited: Appliance, backend: TestBackend
+) -> None:
+    """By key: another one of the same integrator calls on."""
+    answers = [backend.client.get(REQUESTS) for _ in range(21)]
+
+    assert [each.status_code for each in answers[:20]] == [200] * 20
+    problem(answers[20], 429, "RATE_LIMITED")
+    assert 1 <= int(answers[20].headers["Retry-After"]) <= 120
+    assert answers[20].headers["RateLimit"].startswith('"llamadas";r=0;t=')
+    with backend_of(limited, code=backend.code) as other:
+        assert other.client.get(REQUESTS).status_code == 200
+
+
+def test_sessions_have_a_rate_of_their_own(backend: TestBackend) -> None:
+    """Both calls count: three are opened in all; a wrong key takes nothing of it."""
+    for _ in range(5):
+        backend.client.post(
+            SESSION, params={"id": backend.code}, headers={"X-Api-Key": "rbk_test_x"}
+        )
+    opened = [
+        backend.client.post(SESSION, params={"id": backend.code}),
+        backend.client.post("/api/integration/sessions", json={}),
+        backend.client.post(SESSION, params={"id": backend.code}),
+    ]
+
+    assert [each.status_code for each in opened] == [200, 201, 200]
+    assert '"sesiones";r=0' in opened[2].headers["RateLimit"]
+    refused = backend.client.post(SESSION, params={"id": backend.code})
+    problem(refused, 429, "RATE_LIMITED")
+    problem(
+        backend.client.post("/api/integration/sessions", json={}), 429, "RATE_LIMITED"
+    )
+
+
+def test_requests_of_a_day_are_the_integrators(
+    limited: Appliance, backend: TestBackend
+) -> None:
+    """A key more does not make them more."""
+    person = limited.new_person()
+    for name in ("uno", "dos"):
+        assert backend.ask(pdfs.one_page(name), person).status_code == 201
+
+    with backend_of(limited, code=backend.code) as other:
+        answer = other.ask(pdfs.one_page("tres"), person)
+
+    problem(answer, 429, "RATE_LIMITED")
+    assert '"solicitudes";r=0' in answer.headers["RateLimit"]
+
+
+def test_integrator_has_so_many_bytes_a_day(
+    limited: Appliance, backend: TestBackend
+) -> None:
+    """Whether a body says how long it is or not; another integrator's are its own."""
+    pdf = pdfs.heavy(1, 400_000)
+    sent = {"Content-Type": "application/pdf"}
+    assert backend.client.post(DOCUMENTS, content=pdf, headers=sent).status_code == 201
+    chunked = backend.client.post(
+        DOCUMENTS, content=iter([pdf[:1000], pdf[1000:]]), headers=sent
+    )
+    assert chunked.status_code == 201
+
+    refused = backend.client.post(DOCUMENTS, content=pdf, headers=sent)
+
+    problem(refused, 429, "RATE_LIMITED")
+    left = {
+        each["nombre"]: each["quedan"] for each in backend.client.get(LIMITS).json()
+    }
+    assert left["bytes"] == 1_048_576 - 2 * len(pdf)
+    with backend_of(limited, ApiKeyScope.REQUESTS_WRITE) as other:
+        answer = other.client.post(DOCUMENTS, content=pdf, headers=sent)
+        assert answer.status_code == 201
