@@ -24,6 +24,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.API_KEY_FLAGGED: N_("API key exposed"),
     EventKind.DOMAIN_ADDED: N_("Domain allowed"),
     EventKind.DOMAIN_REMOVED: N_("Domain removed"),
+    EventKind.WEBHOOK_DISABLED: N_("Webhook disabled: it gets nothing any more"),
     EventKind.SESSION_OPENED: N_("Session opened"),
     EventKind.SESSION_EXCHANGED: N_("Session opened in a frame"),
     EventKind.SESSION_INIT: N_("Session started by the page"),

@@ -11,7 +11,13 @@ from appliance.bootstrap.certificates import (
     open_expiry,
     open_trust,
 )
-from appliance.bootstrap.core import Core, WorkChannel, document_sealer, open_core
+from appliance.bootstrap.core import (
+    Core,
+    WorkChannel,
+    data_sealer,
+    document_sealer,
+    open_core,
+)
 from appliance.bootstrap.documents import open_documents
 from appliance.bootstrap.front import ServiceRegistry, open_front
 from appliance.bootstrap.heartbeat import heartbeat
@@ -22,6 +28,7 @@ __all__ = [
     "Core",
     "ServiceRegistry",
     "WorkChannel",
+    "data_sealer",
     "document_sealer",
     "heartbeat",
     "open_admin",

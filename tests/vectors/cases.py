@@ -279,6 +279,8 @@ SEALED: Final[Cases] = {
         ("console_user", A, "totp_offered"),
         ("jwt_key", "kid_-1", "private_sealed"),
         ("document_key", A, "key_sealed"),
+        ("webhook_endpoint", A, "secret_sealed"),
+        ("webhook_endpoint", A, "former_secret_sealed"),
     ]
 } | {
     "a later version of the key": {

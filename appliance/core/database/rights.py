@@ -56,6 +56,11 @@ _TRIES: Final = (
 )
 _REMEMBERED: Final = "SELECT, INSERT, UPDATE (at)"
 _DERIVATION: Final = "salt, argon2, pepper_version, verifier_sha256"
+_ENDPOINT: Final = (
+    "SELECT, INSERT, UPDATE (url, label, events, secret_sealed, former_secret_sealed, "
+    "former_until, disabled, disabled_reason, failing_since, removed)"
+)
+_MESSAGE: Final = "SELECT, INSERT, UPDATE (state, tries, due)"
 
 RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     # Nobody changes or deletes a row of the audit; the console alone reads them.
@@ -223,6 +228,22 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _ADMIN: "SELECT, INSERT",
         _CHORES: "SELECT, INSERT, UPDATE (pending)",
     },
+    # Who sets webhooks up may send something again; chores alone deliver.
+    "webhook_endpoint": {
+        _API: _ENDPOINT,
+        _ADMIN: _ENDPOINT,
+        _CHORES: "SELECT, UPDATE (disabled, disabled_reason, failing_since)",
+    },
+    "webhook_message": {
+        _API: _MESSAGE,
+        _ADMIN: _MESSAGE,
+        _CHORES: f"SELECT, INSERT, UPDATE (state, tries, due, {_LEASE}), DELETE",
+    },
+    "webhook_attempt": {
+        _API: "SELECT",
+        _ADMIN: "SELECT",
+        _CHORES: "SELECT, INSERT, DELETE",
+    },
     "signing_batch": {
         _API: "SELECT, INSERT, UPDATE (refused, asked)",
         _CHORES: "SELECT, DELETE",
@@ -318,5 +339,6 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
 SEQUENCES: Final[Mapping[str, frozenset[Role]]] = {
     "signature_request_id_seq": frozenset({_API, _EMBED, _ADMIN}),
     "integrator_event_id_seq": frozenset(Role),
+    "webhook_attempt_id_seq": frozenset({_CHORES}),
 }
 """By sequence: who takes numbers of it (USAGE)."""

@@ -22,6 +22,12 @@ from appliance.domain.vocab.requests import (
 )
 from appliance.domain.vocab.stamps import CuilDisplay, FontName, FontStyle
 from appliance.domain.vocab.tasks import TaskKind, TaskState
+from appliance.domain.vocab.webhooks import (
+    DeliveryFailure,
+    MessageState,
+    WebhookDisabled,
+    WebhookEvent,
+)
 
 __all__ = [
     "ActivationState",
@@ -29,12 +35,14 @@ __all__ = [
     "CertificateState",
     "CredentialState",
     "CuilDisplay",
+    "DeliveryFailure",
     "Environment",
     "EventKind",
     "FontName",
     "FontStyle",
     "IntentState",
     "ItemState",
+    "MessageState",
     "PersonState",
     "RequestState",
     "Restriction",
@@ -46,4 +54,6 @@ __all__ = [
     "TaskState",
     "TimestampPolicy",
     "VouchedBy",
+    "WebhookDisabled",
+    "WebhookEvent",
 ]

@@ -16,6 +16,8 @@ class EventKind(StrEnum):
     """It was seen in an address or came from a browser."""
     DOMAIN_ADDED = "domain.added"
     DOMAIN_REMOVED = "domain.removed"
+    WEBHOOK_DISABLED = "webhook.disabled"
+    """An endpoint gets nothing any more: it said so, or has failed for days."""
     SESSION_OPENED = "session.opened"
     SESSION_EXCHANGED = "session.exchanged"
     """The frame gave the token for a bearer; earlier bearers are over."""

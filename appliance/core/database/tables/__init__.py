@@ -67,6 +67,11 @@ from appliance.core.database.tables.sessions import (
     embed_session_document,
     jwt_key,
 )
+from appliance.core.database.tables.webhooks import (
+    webhook_attempt,
+    webhook_endpoint,
+    webhook_message,
+)
 from appliance.core.database.tables.workers import hsm_task, task_seal, worker_status
 
 __all__ = [
@@ -122,5 +127,8 @@ __all__ = [
     "task_seal",
     "trust_anchor",
     "uploaded_document",
+    "webhook_attempt",
+    "webhook_endpoint",
+    "webhook_message",
     "worker_status",
 ]

@@ -1,4 +1,4 @@
-"""What integrators do by themselves: scopes, requests, uploads, events, vouches.
+"""What integrators do by themselves: scopes, requests, uploads, vouches, webhooks.
 
 On PostgreSQL the indexes of a table that has rows are left to `rubrica migrate`, as
 in 0003.
@@ -52,7 +52,7 @@ def _is_left(table: str) -> bool:
 
 
 def upgrade() -> None:
-    """Add columns that may be empty, and three tables."""
+    """Add columns that may be empty, and tables."""
     for table, columns in _COLUMNS.items():
         for name, kind in columns:
             op.add_column(table, sa.Column(name, kind))
@@ -103,10 +103,71 @@ def upgrade() -> None:
         _required("created", _INSTANT),
         sa.Index("ix_person_vouch_person_integrator", "person", "integrator"),
     )
+    _create_webhooks()
+
+
+def _create_webhooks() -> None:
+    op.create_table(
+        "webhook_endpoint",
+        sa.Column("id", sa.String(36), primary_key=True),
+        _required("integrator", sa.String(36), sa.ForeignKey("integrator.id")),
+        _required("url", sa.Text),
+        _required("label", sa.Text),
+        _required("events", sa.Text),
+        _required("secret_sealed", sa.LargeBinary),
+        sa.Column("former_secret_sealed", sa.LargeBinary),
+        sa.Column("former_until", _INSTANT),
+        _required("created", _INSTANT),
+        sa.Column("disabled", _INSTANT),
+        sa.Column("disabled_reason", sa.String(40)),
+        sa.Column("failing_since", _INSTANT),
+        sa.Column("removed", _INSTANT),
+        sa.Index("ix_webhook_endpoint_integrator", "integrator"),
+    )
+    op.create_table(
+        "webhook_message",
+        sa.Column("id", sa.String(36), primary_key=True),
+        _required("endpoint", sa.String(36), sa.ForeignKey("webhook_endpoint.id")),
+        sa.Column("event", _SERIAL, sa.ForeignKey("integrator_event.id")),
+        _required("kind", sa.String(64)),
+        sa.Column("request", _SERIAL, sa.ForeignKey("signature_request.id")),
+        _required("body", sa.Text),
+        _required("created", _INSTANT),
+        _required("state", sa.String(16)),
+        _required("tries", sa.Integer),
+        _required("due", _INSTANT),
+        sa.Column("lease_owner", sa.Text),
+        sa.Column("lease_until", _INSTANT),
+        _required("fence", sa.BigInteger),
+        sa.Index(
+            "ix_webhook_message_endpoint_request_event", "endpoint", "request", "event"
+        ),
+        sa.Index("ix_webhook_message_endpoint_created", "endpoint", "created"),
+        sa.Index(
+            "ix_webhook_message_pending",
+            "due",
+            sqlite_where=sa.text("state = 'pending'"),
+            postgresql_where=sa.text("state = 'pending'"),
+        ),
+    )
+    op.create_table(
+        "webhook_attempt",
+        sa.Column("id", _SERIAL, primary_key=True, autoincrement=True),
+        _required("message", sa.String(36), sa.ForeignKey("webhook_message.id")),
+        _required("at", _INSTANT),
+        sa.Column("status", sa.Integer),
+        sa.Column("failure", sa.String(40)),
+        _required("took_ms", sa.Integer),
+        _required("answer", sa.Text),
+        sa.Index("ix_webhook_attempt_message_id", "message", "id"),
+        sqlite_autoincrement=True,
+    )
 
 
 def downgrade() -> None:
     """Take them away."""
+    for table in ("webhook_attempt", "webhook_message", "webhook_endpoint"):
+        op.drop_table(table)
     op.drop_table("person_vouch")
     op.drop_table("integrator_event")
     op.drop_table("uploaded_document")

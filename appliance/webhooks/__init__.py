@@ -1,0 +1,1 @@
+"""Integrators' webhooks: endpoints, what is sent to them, and its delivery."""
