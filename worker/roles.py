@@ -16,6 +16,7 @@ import structlog
 
 from appliance.bootstrap import (
     Core,
+    data_sealer,
     document_sealer,
     heartbeat,
     open_auto_renewal,
@@ -51,6 +52,7 @@ from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.hsm.watchdog import calls_guarded
 from worker.network.role import open_outside
+from worker.network.webhooks_role import open_telling
 from worker.pades.appearance.fonts import StampFonts, load_fonts
 from worker.pades.reading_limits import read_beside_others
 from worker.periodic_jobs import attempt, repeat
@@ -74,6 +76,7 @@ _log = structlog.get_logger(__name__)
 _CHORES_S = 5.0
 _SWEEP_S = 3600.0
 _UPKEEP_S = 10.0
+_TELL_S = 1.0
 
 
 def run_signing(settings: Settings, number: int, listener: socket.socket | None) -> int:
@@ -234,6 +237,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         handing_over(settings.metrics_dir, "chores", number),
         open_core(settings, SystemClock(), slot, sealer) as core,
         open_outside(core, slot) as outside,
+        open_telling(core, slot, data_sealer(settings)) as telling,
         heartbeat(core, "chores", number),
     ):
         documents = GarbageCollection(
@@ -264,6 +268,8 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             asyncio.create_task(repeat(_UPKEEP_S, outside.upkeep.run)),
             asyncio.create_task(repeat(_CHORES_S, turns.give_on)),
             asyncio.create_task(repeat(EVERY_S, figures.look)),
+            asyncio.create_task(repeat(_TELL_S, telling.hand_on)),
+            asyncio.create_task(repeat(_SWEEP_S, telling.delivery.forget)),
         ]
         others = (
             sweeping.expire_activations,
@@ -273,18 +279,23 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             ends.run,
             overdue.run,
             authority.run,
+            telling.delivery.withdraw,
         )
-        finishing = asyncio.create_task(outside.completion.run(stop))
+        finishing = [
+            asyncio.create_task(outside.completion.run(stop)),
+            asyncio.create_task(telling.run(stop)),
+        ]
         while not stop.is_set():
-            if finishing.done():
-                # Without it nothing that waits for the network gets on.
-                finishing.result()
+            for each in finishing:
+                if each.done():
+                    # Without it nothing that waits for the network gets on.
+                    each.result()
             for chore in others:
                 await attempt(chore)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CHORES_S):
                     await stop.wait()
-        await finishing
+        await asyncio.gather(*finishing)
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)

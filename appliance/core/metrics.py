@@ -252,6 +252,30 @@ STATUS_LAST_BAD: Final = _gauge(
     roles=_CHORES,
 )
 
+# -- webhooks --------------------------------------------------------------------
+
+WEBHOOK_TRIES: Final = _counter(
+    "rubrica_webhook_tries",
+    "Tries to deliver a webhook's message, by how they ended.",
+    "outcome",
+    roles=_CHORES,
+)
+WEBHOOKS_PENDING: Final = _gauge(
+    "rubrica_webhook_messages_pending",
+    "Messages that are to be sent, or sent again.",
+    roles=_CHORES,
+)
+WEBHOOKS_OLDEST: Final = _gauge(
+    "rubrica_webhook_oldest_pending_seconds",
+    "Age of the oldest of them.",
+    roles=_CHORES,
+)
+WEBHOOKS_FAILING: Final = _gauge(
+    "rubrica_webhook_endpoints_failing",
+    "Endpoints at which the last try failed, and that are not disabled.",
+    roles=_CHORES,
+)
+
 # -- the sandbox -----------------------------------------------------------------
 
 SANDBOX_JOBS: Final = _counter(

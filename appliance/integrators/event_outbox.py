@@ -42,14 +42,21 @@ class EventOutbox:
         self._store = store
         self._takers = takers
 
-    async def run(self) -> None:
-        """Hand on what is pending.
+    async def run(self) -> int:
+        """Hand on what is pending; how many events. Most looks take no lock.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        while await self._hand_on() == _AT_ONCE:
-            pass
+        done = 0
+        async with self._store.read() as transaction:
+            if not await PendingEventStore(transaction).any_pending():
+                return done
+        while True:
+            handed = await self._hand_on()
+            done += handed
+            if handed < _AT_ONCE:
+                return done
 
     async def _hand_on(self) -> int:
         """Hand on the oldest ones; how many there were."""

@@ -14,6 +14,11 @@ from appliance.domain.vocab import EventKind
 class PendingEventStore(Store):
     """Pending events."""
 
+    async def any_pending(self) -> bool:
+        """Whether there is one; it takes no lock."""
+        looking = select(integrator_event.c.id).where(integrator_event.c.pending)
+        return (await self._connection.execute(looking.limit(1))).first() is not None
+
     async def pending(self, limit: int) -> list[TellableEvent]:
         """The oldest pending events, kept from whoever else hands on.
 

@@ -9,6 +9,7 @@ from appliance.core.database.tables import integrator_event
 from appliance.core.unit_of_work import Store
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.history import RequestEvent
+from appliance.domain.requests.told_names import EVENT_NAMES
 from appliance.domain.vocab import EventKind
 
 MOST_EVENTS: Final = 500
@@ -25,7 +26,10 @@ class HistoryStore(Store):
         """
         rows = await self._connection.execute(
             select(integrator_event)
-            .where(integrator_event.c.request.in_(requests))
+            .where(
+                integrator_event.c.request.in_(requests),
+                integrator_event.c.event.in_([kind.value for kind in EVENT_NAMES]),
+            )
             .order_by(integrator_event.c.at.desc(), integrator_event.c.id.desc())
             .limit(MOST_EVENTS)
         )

@@ -24,6 +24,7 @@ from appliance.settings.signing import ProfileSettings, SigningSettings, StampSe
 from appliance.settings.stores import DatabaseSettings, RedisSettings
 from appliance.settings.toml_file import faults_in, read_toml, refuse
 from appliance.settings.web import FACES, METRICS, WebSettings
+from appliance.settings.webhooks import WebhookSettings
 
 __all__ = [
     "FACES",
@@ -51,6 +52,7 @@ __all__ = [
     "TimestampSettings",
     "TokenSettings",
     "WebSettings",
+    "WebhookSettings",
     "faults_in",
     "load_settings",
     "read_toml",

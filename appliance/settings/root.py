@@ -21,6 +21,7 @@ from appliance.settings.section import Section
 from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
 from appliance.settings.stores import DatabaseSettings, RedisSettings
 from appliance.settings.web import METRICS, WebSettings
+from appliance.settings.webhooks import WebhookSettings
 
 
 class LogSettings(Section):
@@ -60,6 +61,7 @@ class Settings(Section):
     pki: PkiSettings = PkiSettings()
     timestamps: TimestampSettings = TimestampSettings()
     revocation: RevocationSettings = RevocationSettings()
+    webhooks: WebhookSettings = WebhookSettings()
     secrets: SecretSettings
     auth: AuthSettings = AuthSettings()
     integration: IntegrationSettings = IntegrationSettings()
@@ -91,6 +93,13 @@ class Settings(Section):
     def tsa_names(self) -> tuple[str, ...]:
         """Names that profiles may have for who makes timestamps."""
         return (INTERNAL_TSA, *(one.name for one in self.timestamps.outside))
+
+    @property
+    def webhook_schemes(self) -> frozenset[str]:
+        """Schemes that addresses of webhooks may have."""
+        told = self.webhooks.allow_http
+        allows_http = self.environment is Environment.PREPROD if told is None else told
+        return frozenset({"https", "http"} if allows_http else {"https"})
 
     @property
     def verify_url(self) -> str:

@@ -1,96 +1,64 @@
-"""HTTP to addresses that certificates name, and that nobody here chose.
+"""HTTP to addresses that somebody outside chose: certificates, integrators.
 
     async with GuardedHttp(settings) as http:
         der = await http.get("http://ca.example/ca.crl", limit)
 
-A certificate may be made to name anything: only http and https are spoken, and only
-to addresses that are public or that the settings allow. The name is resolved once,
-and that address connected to; no redirect is followed.
+They may name anything: only http and https are spoken, and only to addresses that
+`AddressGuard` lets through. No redirect is followed.
 """
 
 import ipaddress
-import socket
-from collections.abc import Mapping, Sequence
+import ssl
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
+from aiohttp.abc import AbstractResolver
 
 from appliance.core.system.http_client import BadAnswerError, HttpClient, read_up_to
 from appliance.domain.text.urls import read_address
-from appliance.settings import RevocationSettings
+from worker.network.address_guard import AddressGuard
 
-_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-_TRANSLATED: Final = tuple(
-    map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16"))
-)
-"""Global by themselves, and yet they lead to an IPv4 address within them."""
 _URL_MOST: Final = 2048
+_BEGINNING_BYTES: Final = 4096
 
 
-class RefusedAddressError(OSError):
-    """An address that must not be connected to."""
+class BadUrlError(BadAnswerError):
+    """A text that is no address to go to."""
 
 
 FAILURES: Final = (BadAnswerError, aiohttp.ClientError, OSError, ValueError)
 """What a call ends in that yields nothing; a time-out is an OSError."""
 
 
-class AddressGuard(AbstractResolver):
-    """Resolves names to addresses that may be connected to, and to no others.
+class Egress(Protocol):
+    """How such addresses are reached: a section of the settings."""
 
-    Args:
-        allowed: networks beside the public ones.
-    """
+    @property
+    def timeout_s(self) -> float:
+        """Longest that a call may take, in seconds."""
 
-    def __init__(self, allowed: Sequence[_Network]) -> None:
-        self._allowed = allowed
-        self._inner = ThreadedResolver()
+    @property
+    def proxy(self) -> str | None:
+        """Address of an HTTP proxy; which addresses it goes to is its own matter."""
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """See `AbstractResolver`.
+    @property
+    def allowed_networks(self) -> tuple[str, ...]:
+        """Networks that may be connected to beside public addresses."""
 
-        Raises:
-            RefusedAddressError: it has an address that must not be connected to.
-        """
-        found = await self._inner.resolve(host, port, family)
-        for each in found:
-            self.check(each["host"])
-        return found
 
-    def check(self, host: str) -> None:
-        """Refuse an address, if it is one, that must not be connected to.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said, well or not."""
 
-        Args:
-            host: address or name.
-
-        Raises:
-            RefusedAddressError: it must not.
-        """
-        try:
-            address = ipaddress.ip_address(host.partition("%")[0])
-        except ValueError:
-            return
-        if not self._may(address):
-            msg = f"{address} is not public"
-            raise RefusedAddressError(msg)
-
-    def _may(self, address: _Address) -> bool:
-        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-            address = address.ipv4_mapped
-        if any(address in network for network in self._allowed):
-            return True
-        is_translated = any(address in network for network in _TRANSLATED)
-        return address.is_global and not address.is_multicast and not is_translated
-
-    async def close(self) -> None:
-        """Release what it holds."""
-        await self._inner.close()
+    status: int
+    retry_after: str
+    """The header of that name, or empty."""
+    beginning: bytes
+    """Of its body, as far as it was read."""
 
 
 class GuardedHttp(HttpClient):
@@ -98,13 +66,25 @@ class GuardedHttp(HttpClient):
 
     Args:
         settings: time, proxy and networks that are allowed.
+        schemes: that are spoken.
+        tls: what servers' certificates are checked by; the system's authorities
+            unless given.
+        resolver: of names; the system's unless given.
     """
 
-    def __init__(self, settings: RevocationSettings) -> None:
+    def __init__(
+        self,
+        settings: Egress,
+        schemes: Collection[str] = ("http", "https"),
+        tls: ssl.SSLContext | None = None,
+        resolver: AbstractResolver | None = None,
+    ) -> None:
         super().__init__()
         self._settings = settings
+        self._schemes = schemes
+        self._tls = tls
         allowed = [ipaddress.ip_network(one) for one in settings.allowed_networks]
-        self._guard = AddressGuard(allowed)
+        self._guard = AddressGuard(allowed, resolver)
 
     async def get(self, url: str, limit_bytes: int) -> bytes:
         """Fetch something.
@@ -118,7 +98,8 @@ class GuardedHttp(HttpClient):
             ClientError: there was no answer.
             OSError: nor a connection; it came too late; `RefusedAddressError`.
         """
-        return await self._call("GET", url, limit_bytes)
+        async with self._asking("GET", url) as response:
+            return await _good_body(response, limit_bytes)
 
     async def post(self, url: str, kind: str, body: bytes, limit_bytes: int) -> bytes:
         """Ask something.
@@ -133,20 +114,40 @@ class GuardedHttp(HttpClient):
             BadAnswerError: as `get`, as the others.
         """
         headers = {"Content-Type": kind}
-        return await self._call("POST", url, limit_bytes, headers, body)
+        async with self._asking("POST", url, headers, body) as response:
+            return await _good_body(response, limit_bytes)
 
-    async def _call(
+    async def tell(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Tell something; any answer is one, and no more of it is read than a page.
+
+        Args:
+            url: whom.
+            headers: beside those that every call has.
+            body: what.
+
+        Raises:
+            BadUrlError: it is no address to go to.
+            ClientError: as `get`, as the others.
+        """
+        async with self._asking("POST", url, headers, body) as response:
+            return Answer(
+                response.status,
+                response.headers.get("Retry-After", ""),
+                await _beginning(response),
+            )
+
+    @asynccontextmanager
+    async def _asking(
         self,
         method: str,
         url: str,
-        limit_bytes: int,
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
-    ) -> bytes:
-        """One call, its answer's body.
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One call.
 
         Raises:
-            BadAnswerError: as `get`.
+            BadUrlError: as `_check_url`.
         """
         self._check_url(url)
         async with self._session().request(
@@ -158,28 +159,25 @@ class GuardedHttp(HttpClient):
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=self._settings.timeout_s),
         ) as response:
-            if response.status != HTTPStatus.OK:
-                msg = f"HTTP {response.status}"
-                raise BadAnswerError(msg)
-            return await read_up_to(response, limit_bytes)
+            yield response
 
     def _check_url(self, url: str) -> None:
         """Refuse what is no address to go to.
 
         Raises:
-            BadAnswerError: another scheme, a user name, no host, too long.
+            BadUrlError: another scheme, a user name, no host, too long.
             RefusedAddressError: an address that must not be connected to.
         """
         parts = read_address(url)
         if (
             parts is None
             or len(url) > _URL_MOST
-            or parts.scheme not in {"http", "https"}
+            or parts.scheme not in self._schemes
             or not parts.hostname
             or parts.username is not None
         ):
             msg = "it is no address to go to"
-            raise BadAnswerError(msg)
+            raise BadUrlError(msg)
         # Names go through the resolver, addresses do not.
         self._guard.check(parts.hostname)
 
@@ -188,10 +186,39 @@ class GuardedHttp(HttpClient):
         guard = None if self._settings.proxy else self._guard
         return {
             "connector": aiohttp.TCPConnector(
-                resolver=guard, use_dns_cache=False, force_close=True
+                resolver=guard,
+                use_dns_cache=False,
+                force_close=True,
+                limit=0,
+                ssl=self._tls or True,
             ),
             "headers": {"Accept-Encoding": "identity", "User-Agent": "rubrica"},
         }
+
+
+async def _good_body(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
+    """The body of an answer that has what was asked for.
+
+    Raises:
+        BadAnswerError: it has another status, or is too long.
+    """
+    if response.status != HTTPStatus.OK:
+        msg = f"HTTP {response.status}"
+        raise BadAnswerError(msg)
+    return await read_up_to(response, limit_bytes)
+
+
+async def _beginning(response: aiohttp.ClientResponse) -> bytes:
+    """How a body begins; that it breaks off or comes too late, its status outlives."""
+    read = bytearray()
+    with suppress(aiohttp.ClientError, OSError):
+        async for chunk in response.content.iter_any():
+            read += chunk
+            if len(read) >= _BEGINNING_BYTES:
+                break
+    # There may be more: the connection is of no use any more.
+    response.close()
+    return bytes(read[:_BEGINNING_BYTES])
 
 
 def host_of(url: str) -> str:

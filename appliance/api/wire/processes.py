@@ -46,7 +46,12 @@ from appliance.domain.requests.process import (
     SignerShown,
 )
 from appliance.domain.requests.request import RequestView, SignedVersion
-from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
+from appliance.domain.requests.told_names import (
+    CHANGED_NAMES,
+    EVENT_NAMES,
+    told_members,
+)
+from appliance.domain.vocab import RequestState, SignatureLevel
 from appliance.integration.orders import NamedSigner, ProcessChange, ProcessOrder
 from appliance.requests.intake import MAX_SIGNERS
 
@@ -66,37 +71,7 @@ _FILTERS: Final = (
     "cursor",
 )
 _CHANGED: Final = {
-    "referencia": "reference",
-    "referenciaUnica": "is_unique",
-    "metadatos": "metadata",
-    "idioma": "language",
-    "mensaje": "message",
-}
-_FIELDS: Final = {inside: wire for wire, inside in _CHANGED.items()} | {
-    "expires": "vence"
-}
-_EVENTS: Final = {
-    EventKind.REQUEST_CREATED: "creada",
-    EventKind.REQUEST_TURN: "turno",
-    EventKind.REQUEST_VIEWED: "vista",
-    EventKind.REQUEST_CHANGED: "modificada",
-    EventKind.REQUEST_REJECTED: "rechazada",
-    EventKind.REQUEST_CANCELLED: "cancelada",
-    EventKind.REQUEST_EXPIRED: "vencida",
-    EventKind.REQUEST_RETURNED: "devuelta",
-    EventKind.REQUEST_FAILED: "fallida",
-    EventKind.REQUEST_SIGNED: "firmada",
-    EventKind.DOCUMENT_RAISED: "nivel_elevado",
-}
-_MEMBERS: Final = {
-    "documentSha256": "sha256",
-    "sha256": "sha256",
-    "originalSha256": "sha256Original",
-    "predecessor": "anterior",
-    "reason": "motivo",
-    "level": "nivel",
-    "version": "version",
-    "fields": "campos",
+    wire: inside for inside, wire in CHANGED_NAMES.items() if inside != "expires"
 }
 
 
@@ -441,12 +416,9 @@ def _signer(
 
 
 def _event(event: RequestEvent) -> dict[str, object]:
-    told = {_MEMBERS[name]: value for name, value in event.detail.items()}
-    if isinstance(fields := told.get("campos"), list):
-        told["campos"] = [_FIELDS[name] for name in fields]
     return {
-        "evento": _EVENTS[event.event],
+        "evento": EVENT_NAMES[event.event],
         "cuando": representations.instant(event.at),
         "solicitudId": event.request,
-        **told,
+        **told_members(event.detail),
     }

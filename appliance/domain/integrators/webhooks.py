@@ -28,8 +28,9 @@ class WebhookEndpoint:
     integrator: IntegratorId
     url: str
     label: str
-    events: tuple[WebhookEvent, ...]
-    """What it wants to be told of; none: everything."""
+    events: tuple[str, ...]
+    """Each a `WebhookEvent`, or one that an earlier version does not know: what it
+    wants to be told of; none: everything."""
     created: datetime
     disabled: datetime | None = None
     disabled_reason: WebhookDisabled | None = None

@@ -25,6 +25,10 @@ TOLD: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.REQUEST_FAILED: ("reason",),
     EventKind.REQUEST_SIGNED: ("sha256", "level"),
     EventKind.DOCUMENT_RAISED: ("version", "sha256", "level"),
+    EventKind.SESSION_OPENED: ("session",),
+    EventKind.SESSION_COMPLETED: ("session",),
+    EventKind.API_KEY_FLAGGED: ("key", "reason"),
+    EventKind.WEBHOOK_DISABLED: ("endpoint", "reason", "since"),
 }
 """Events that are told, and what of their `detail`."""
 

@@ -27,6 +27,7 @@ from appliance.keys.signing_hosts import ALIVE
 from appliance.keys.worker_store import WorkerStore
 from appliance.settings import Settings
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.webhooks.message_queue import MessageQueue
 
 EVERY_S: Final = 10.0
 """Time between two looks."""
@@ -38,6 +39,9 @@ _OF_THE_RECORD: Final = (
     metrics.SIGNERS_ENDING,
     metrics.CLOCK_OFF,
     metrics.BACKUP_MADE,
+    metrics.WEBHOOKS_PENDING,
+    metrics.WEBHOOKS_OLDEST,
+    metrics.WEBHOOKS_FAILING,
 )
 _BY_LABEL: Final = (
     metrics.QUEUE_LENGTH,
@@ -100,6 +104,7 @@ class RecordMetrics:
         async with self._store.read() as transaction:
             await _workers(transaction, now)
             await _levels(transaction, now)
+            await _webhooks(transaction, now)
             made = await InstallationStore(transaction).last_backup()
         metrics.BACKUP_MADE.set(made.timestamp() if made else math.nan)
         state = await look(self._store, self._clock, self._settings)
@@ -155,6 +160,14 @@ async def _levels(transaction: Transaction, now: datetime) -> None:
         oldest = min(one.oldest for one in of_level)
         metrics.BEHIND.labels(level.value).set(sum(one.overdue for one in of_level))
         metrics.BEHIND_OLDEST.labels(level.value).set((now - oldest).total_seconds())
+
+
+async def _webhooks(transaction: Transaction, now: datetime) -> None:
+    waiting = await MessageQueue(transaction).waiting()
+    age_s = (now - waiting.oldest).total_seconds() if waiting.oldest else 0.0
+    metrics.WEBHOOKS_PENDING.set(waiting.count)
+    metrics.WEBHOOKS_OLDEST.set(max(0.0, age_s))
+    metrics.WEBHOOKS_FAILING.set(waiting.failing)
 
 
 def _look_at_disk(settings: Settings) -> None:

@@ -43,7 +43,8 @@ from tests.support.factories.signing_host import SigningHost, signing_front
 from tests.support.pki.outside_ca import OutsideCa, der, ec_key, spki_of
 from tests.support.services.fake_ca import FakeCa, Says
 from worker.circuit_breaker import CircuitBreaker
-from worker.network.guarded_http import AddressGuard, GuardedHttp, RefusedAddressError
+from worker.network.address_guard import AddressGuard, RefusedAddressError
+from worker.network.guarded_http import GuardedHttp
 from worker.network.revocation_status import ExternalStatus
 
 CUIL = "20267565393"

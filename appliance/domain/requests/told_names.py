@@ -1,0 +1,59 @@
+"""How an integrator reads what happened: in `historia`, and in webhooks."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from appliance.domain.vocab import EventKind
+
+EVENT_NAMES: Final[Mapping[EventKind, str]] = {
+    EventKind.REQUEST_CREATED: "creada",
+    EventKind.REQUEST_TURN: "turno",
+    EventKind.REQUEST_VIEWED: "vista",
+    EventKind.REQUEST_CHANGED: "modificada",
+    EventKind.REQUEST_REJECTED: "rechazada",
+    EventKind.REQUEST_CANCELLED: "cancelada",
+    EventKind.REQUEST_EXPIRED: "vencida",
+    EventKind.REQUEST_RETURNED: "devuelta",
+    EventKind.REQUEST_FAILED: "fallida",
+    EventKind.REQUEST_SIGNED: "firmada",
+    EventKind.DOCUMENT_RAISED: "nivel_elevado",
+}
+"""Of what became of a request: all that `historia` has."""
+CHANGED_NAMES: Final[Mapping[str, str]] = {
+    "reference": "referencia",
+    "is_unique": "referenciaUnica",
+    "metadata": "metadatos",
+    "language": "idioma",
+    "message": "mensaje",
+    "expires": "vence",
+}
+"""Of what its integrator may change of a process."""
+_MEMBERS: Final = {
+    "documentSha256": "sha256",
+    "sha256": "sha256",
+    "originalSha256": "sha256Original",
+    "predecessor": "anterior",
+    "reason": "motivo",
+    "level": "nivel",
+    "version": "version",
+    "fields": "campos",
+    "session": "sesionId",
+    "key": "claveId",
+    "endpoint": "webhookId",
+    "since": "desde",
+    "person": "personaId",
+    "days": "dias",
+    "notAfter": "vence",
+}
+
+
+def told_members(detail: Mapping[str, object]) -> dict[str, object]:
+    """What is told of an event, as integrators read it.
+
+    Args:
+        detail: those members of the audit's that `TOLD` names.
+    """
+    told = {_MEMBERS[name]: value for name, value in detail.items()}
+    if isinstance(fields := told.get("campos"), list):
+        told["campos"] = [CHANGED_NAMES[name] for name in fields]
+    return told

@@ -1,0 +1,71 @@
+"""What a webhook's message says: `{"type", "timestamp", "data"}`, thin.
+
+Ids, codes and digests: whoever wants more asks the API. No personal data.
+
+Source: Standard Webhooks 1.0.0, "Payload structure"; docs/integration.md.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from appliance.domain.ids import ProcessId
+from appliance.domain.integrators.events import TellableEvent
+from appliance.domain.requests.told_names import EVENT_NAMES, told_members
+from appliance.domain.vocab import EventKind, WebhookEvent
+
+KINDS: Final[Mapping[EventKind, WebhookEvent]] = {
+    kind: WebhookEvent(
+        f"{'documento' if kind is EventKind.DOCUMENT_RAISED else 'solicitud'}.{name}"
+    )
+    for kind, name in EVENT_NAMES.items()
+} | {
+    EventKind.SESSION_OPENED: WebhookEvent.SESSION_OPENED,
+    EventKind.SESSION_COMPLETED: WebhookEvent.SESSION_COMPLETED,
+    EventKind.API_KEY_FLAGGED: WebhookEvent.KEY_FLAGGED,
+    EventKind.WEBHOOK_DISABLED: WebhookEvent.WEBHOOK_DISABLED,
+}
+"""As what each event is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessName:
+    """How an integrator knows the process of a request."""
+
+    id: ProcessId
+    reference: str | None
+
+
+def event_body(event: TellableEvent, process: ProcessName | None) -> str:
+    """What is said of an event.
+
+    Args:
+        event: of the kinds of `KINDS`.
+        process: of its request, if it is about one.
+    """
+    data: dict[str, object] = {}
+    if process is not None:
+        data = {
+            "procesoId": process.id,
+            "solicitudId": event.request,
+            "referencia": process.reference,
+        }
+    return body(KINDS[event.event], event.at, data | told_members(event.detail))
+
+
+def body(kind: WebhookEvent, at: datetime, data: Mapping[str, object]) -> str:
+    """A message's body.
+
+    Args:
+        kind: what it tells of.
+        at: when that happened, aware.
+        data: plain JSON values.
+    """
+    told = {
+        "type": kind.value,
+        "timestamp": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "data": data,
+    }
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,22 @@
+"""A receiver on this machine, and a worker that delivers to it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.factories.core import CoreFixture
+from tests.support.factories.webhooks import Webhooks
+from tests.support.services.webhook_receiver import WebhookReceiver, receiving
+
+
+@pytest.fixture
+def webhooks(core: CoreFixture) -> Webhooks:
+    """Endpoints and events over the record, on each database."""
+    return Webhooks(core)
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[WebhookReceiver]:
+    """A backend."""
+    async with receiving() as each:
+        yield each
