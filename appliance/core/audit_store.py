@@ -6,40 +6,58 @@ What an integrator may know of them is written with them, for it never reads the
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Row, bindparam, insert, select, true, update
+from sqlalchemy import Insert, Row, bindparam, insert, select, true, union, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import (
     audit_event,
     audit_writer,
     integrator_event,
+    person_vouch,
     signature_request,
 )
 from appliance.domain.audit import AuditEvent, AuditRow, chain
 from appliance.domain.clock import Clock
 from appliance.domain.requests.history import told_of
-from appliance.domain.vocab import EventKind
+from appliance.domain.vocab import EventKind, RequestState
 
 # Made once: each transaction that writes executes them.
 _ADD: Final = insert(audit_event)
+_TOLD: Final = (
+    bindparam("told_event", type_=integrator_event.c.event.type),
+    bindparam("told_at", type_=integrator_event.c.at.type),
+    bindparam("told_detail", type_=integrator_event.c.detail.type),
+    true(),
+)
+_TOLD_COLUMNS: Final = ("event", "at", "detail", "pending")
 # Whose a request is, its own row says; of what is about none, the audit does.
 _TELL: Final = insert(integrator_event).from_select(
-    ["integrator", "request", "event", "at", "detail", "pending"],
-    select(
-        signature_request.c.integrator,
-        signature_request.c.id,
-        bindparam("told_event", type_=integrator_event.c.event.type),
-        bindparam("told_at", type_=integrator_event.c.at.type),
-        bindparam("told_detail", type_=integrator_event.c.detail.type),
-        true(),
-    ).where(signature_request.c.id == bindparam("told_request")),
+    ["integrator", "request", *_TOLD_COLUMNS],
+    select(signature_request.c.integrator, signature_request.c.id, *_TOLD).where(
+        signature_request.c.id == bindparam("told_whose")
+    ),
 )
-_TELL_OTHERS: Final = insert(integrator_event).values(
-    integrator=bindparam("told_integrator"),
+_TELL_INTEGRATOR: Final = insert(integrator_event).values(
+    integrator=bindparam("told_whose"),
     event=bindparam("told_event"),
     at=bindparam("told_at"),
     detail=bindparam("told_detail"),
     pending=true(),
+)
+# Of a person, whoever asks them to sign, and whoever answered for them.
+_ACQUAINTED: Final = union(
+    select(signature_request.c.integrator).where(
+        signature_request.c.person == bindparam("told_whose"),
+        signature_request.c.state.in_(
+            [RequestState.PENDING.value, RequestState.WAITING.value]
+        ),
+    ),
+    select(person_vouch.c.integrator).where(
+        person_vouch.c.person == bindparam("told_whose")
+    ),
+).subquery()
+_TELL_OF_PERSON: Final = insert(integrator_event).from_select(
+    ["integrator", *_TOLD_COLUMNS], select(_ACQUAINTED.c.integrator, *_TOLD)
 )
 _NEWEST: Final = (
     select(audit_writer.c.n, audit_writer.c.hash)
@@ -70,26 +88,24 @@ class SqlAudit:
     async def flush(self) -> None:
         """Number, chain and write what was queued, one event at least."""
         at = self.clock.now()
-        told = [
-            {
-                **(
-                    {"told_integrator": event.integrator}
-                    if event.request is None
-                    else {"told_request": event.request}
-                ),
-                "told_event": event.event.value,
-                "told_at": at,
-                "told_detail": detail,
-            }
-            for event in self.queued
-            if (detail := told_of(event)) is not None
-        ]
-        of_requests = [each for each in told if "told_request" in each]
-        others = [each for each in told if "told_request" not in each]
-        if of_requests:
-            await self.connection.execute(_TELL, of_requests)
-        if others:
-            await self.connection.execute(_TELL_OTHERS, others)
+        told: dict[Insert, list[dict[str, object]]] = {}
+        for event in self.queued:
+            if (detail := told_of(event)) is not None:
+                telling: Insert = _TELL_INTEGRATOR
+                whose: object = event.integrator
+                if event.request is not None:
+                    telling, whose = _TELL, event.request
+                elif whose is None:
+                    telling, whose = _TELL_OF_PERSON, event.detail["person"]
+                given: dict[str, object] = {
+                    "told_whose": whose,
+                    "told_event": event.event.value,
+                    "told_at": at,
+                    "told_detail": detail,
+                }
+                told.setdefault(telling, []).append(given)
+        for statement, rows_told in told.items():
+            await self.connection.execute(statement, rows_told)
         # Number and hash of the writer's newest row, held until the commit.
         rows = await self.connection.execute(_NEWEST, {"writer": self.writer})
         newest = rows.one()

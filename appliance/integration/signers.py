@@ -11,6 +11,7 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person
+from appliance.domain.ids import PersonId
 from appliance.domain.integrators.integrators import IntegratorCaller, Invitation
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.invitations import Invitations
@@ -32,6 +33,8 @@ class SignerState:
     """None for somebody who is not known here."""
     refusal: ApplianceError | None
     """Why somebody who is enrolled could not."""
+    person: PersonId | None = None
+    """Their id."""
 
     @property
     def may_sign(self) -> bool:
@@ -97,7 +100,7 @@ class BackendSigners:
         refusal = None
         if person.state is PersonState.ACTIVE:
             refusal = await refusal_of(transaction, person.id, self._clock.now())
-        return SignerState(cuil, person.state, refusal)
+        return SignerState(cuil, person.state, refusal, person.id)
 
     async def vouch(self, asking: IntegratorCaller, order: VouchOrder) -> Vouched:
         """Answer for who somebody is, and invite them where they are not known.

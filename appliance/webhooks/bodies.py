@@ -25,6 +25,8 @@ KINDS: Final[Mapping[EventKind, WebhookEvent]] = {
     EventKind.SESSION_OPENED: WebhookEvent.SESSION_OPENED,
     EventKind.SESSION_COMPLETED: WebhookEvent.SESSION_COMPLETED,
     EventKind.API_KEY_FLAGGED: WebhookEvent.KEY_FLAGGED,
+    EventKind.CREDENTIAL_ISSUED: WebhookEvent.SIGNER_READY,
+    EventKind.CERTIFICATE_EXPIRING: WebhookEvent.CERTIFICATE_EXPIRING,
     EventKind.WEBHOOK_DISABLED: WebhookEvent.WEBHOOK_DISABLED,
 }
 """As what each event is told."""

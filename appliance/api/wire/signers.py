@@ -108,6 +108,7 @@ def vouched(made: Vouched, lang: str) -> dict[str, object]:
     invitation = made.invitation
     return {
         **state(made.state, lang),
+        "personaId": made.state.person,
         "enlace": None if invitation is None else invitation.url,
         "enlaceVence": (
             None if invitation is None else representations.instant(invitation.until)

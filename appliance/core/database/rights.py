@@ -80,7 +80,13 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _API: "SELECT, INSERT, UPDATE (used, until)",
         _ADMIN: "SELECT, INSERT, UPDATE (until)",
     },
-    "person_vouch": {_API: "SELECT, INSERT", _ADMIN: "SELECT"},
+    "person_vouch": {
+        _API: "SELECT, INSERT",
+        _ADMIN: "SELECT",
+        # Whom to tell of a person.
+        _SIGNING: "SELECT (person, integrator)",
+        _CHORES: "SELECT (person, integrator)",
+    },
     "login_secret": {
         _API: "SELECT, INSERT, UPDATE (last_step)",
         _EMBED: "SELECT, UPDATE (last_step)",

@@ -29,6 +29,9 @@ TOLD: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.SESSION_COMPLETED: ("session",),
     EventKind.API_KEY_FLAGGED: ("key", "reason"),
     EventKind.WEBHOOK_DISABLED: ("endpoint", "reason", "since"),
+    # Of people: every integrator is told that asks them to sign or vouched for them.
+    EventKind.CREDENTIAL_ISSUED: ("person",),
+    EventKind.CERTIFICATE_EXPIRING: ("person", "days", "notAfter"),
 }
 """Events that are told, and what of their `detail`."""
 
@@ -50,10 +53,11 @@ def told_of(event: AuditEvent) -> dict[str, object] | None:
     Args:
         event: of the audit.
     """
-    members = TOLD.get(event.event)
-    if members is None or (event.request is None and event.integrator is None):
+    members, detail = TOLD.get(event.event), event.detail
+    if members is None:
         return None
-    detail = event.detail
+    if event.request is None and event.integrator is None and "person" not in detail:
+        return None
     after = detail.get("after")
     if isinstance(after, Mapping):
         detail = detail | dict(after)

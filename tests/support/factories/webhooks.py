@@ -9,6 +9,7 @@ from aiohttp.abc import AbstractResolver
 from sqlalchemy import insert, select, update
 
 from appliance.core.database.tables import (
+    api_key,
     integrator_event,
     webhook_attempt,
     webhook_endpoint,
@@ -27,7 +28,7 @@ from appliance.webhooks.endpoint_secrets import FORMER, sealed_secret
 from appliance.webhooks.fan_out import WebhookFanOut
 from tests.support.factories.core import CoreFixture
 from worker.network.guarded_http import GuardedHttp
-from worker.network.webhooks import WebhookSender
+from worker.network.webhooks import WebhookSender, tls_context
 
 SEALER = SecretBox(KeyRing.of(b"d" * 32))
 
@@ -57,7 +58,7 @@ class Webhooks:
     async def sender(self, owner: str = "chores/h/1/p") -> AsyncIterator[WebhookSender]:
         """A worker."""
         async with GuardedHttp(
-            self.settings, self.schemes, resolver=self.resolver
+            self.settings, self.schemes, tls_context(self.settings), self.resolver
         ) as http:
             yield WebhookSender(
                 self.delivery(owner), http, self.core.clock, self.settings
@@ -92,6 +93,29 @@ class Webhooks:
                 insert(webhook_endpoint).values(values)
             )
         return made
+
+    async def api_key(self, whose: IntegratorId) -> str:
+        """A key of an integrator that nobody can use; its id."""
+        made = new_id()[-12:]
+        async with self.core.store.write() as transaction:
+            await transaction.connection.execute(
+                insert(api_key).values(
+                    id=made,
+                    integrator=whose,
+                    label="backend",
+                    key_index=made,
+                    hint="…",
+                    created=self.core.now,
+                )
+            )
+        return made
+
+    async def remove_all(self) -> None:
+        """Remove every endpoint."""
+        async with self.core.store.write() as transaction:
+            await transaction.connection.execute(
+                update(webhook_endpoint).values(removed=self.core.now)
+            )
 
     async def change(self, endpoint: str, **values: Any) -> None:
         """Change an endpoint's row."""

@@ -43,6 +43,8 @@ class WebhookReceiver:
     got: list[Received] = field(default_factory=list)
     hangs: bool = False
     """It takes the message and never answers."""
+    is_endless: bool = False
+    """The body of its answer never ends."""
     release: asyncio.Event = field(default_factory=asyncio.Event)
     _came: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -54,6 +56,11 @@ class WebhookReceiver:
             self._came.notify_all()
         if self.hangs:
             await self.release.wait()
+        if self.is_endless:
+            answer = web.StreamResponse(status=self.status)
+            await answer.prepare(request)
+            while True:
+                await answer.write(b"x" * 1000)
         return web.Response(status=self.status, headers=self.headers, text=self.text)
 
     async def wait_for(self, count: int) -> None:

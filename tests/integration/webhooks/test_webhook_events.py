@@ -1,0 +1,99 @@
+"""What of an installation's life integrators are told: of people, keys and sessions."""
+
+from datetime import timedelta
+
+import pytest
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.ids import PersonId
+from appliance.domain.vocab import EventKind
+from appliance.people.vouch_store import Vouch, VouchStore
+from appliance.requests.history_store import HistoryStore
+from tests.support.factories.webhooks import Webhooks
+
+pytestmark = pytest.mark.storage
+URL = "https://backend.example/"
+
+
+async def _of_person(webhooks: Webhooks, kind: EventKind, person: PersonId) -> None:
+    detail = {"person": person, "days": 7, "notAfter": "2026-06-01T00:00:00+00:00"}
+    async with webhooks.core.store.write() as transaction:
+        transaction.audit.add(AuditEvent(kind, "system", detail=detail))
+
+
+async def test_who_knows_a_person_is_told_of_them(webhooks: Webhooks) -> None:
+    """Whoever asks them to sign, or vouched for them, once each; nobody else."""
+    core = webhooks.core
+    whose = await core.integrator()
+    voucher = await core.add_integrator("avala")
+    stranger = await core.add_integrator("nada")
+    named = {
+        await webhooks.endpoint(URL, whose=each): each
+        for each in (whose, voucher, stranger)
+    }
+    signer = await core.add_signer(credential=False)
+    key = await webhooks.api_key(voucher)
+    for _ in range(2):
+        await core.add_request(signer.person)
+    async with core.store.write() as transaction:
+        vouch = Vouch(signer.person, voucher, key, "DNI", "Marta", core.now)
+        await VouchStore(transaction).add(vouch, core.now)
+    await webhooks.hand_on()
+
+    await _of_person(webhooks, EventKind.CREDENTIAL_ISSUED, signer.person)
+    await _of_person(webhooks, EventKind.CERTIFICATE_EXPIRING, signer.person)
+    await webhooks.hand_on()
+
+    told = [
+        (named[each.endpoint], each.kind, each.request)
+        for each in await webhooks.messages()
+    ]
+    assert sorted(told) == sorted(
+        (each, kind, None)
+        for each in (whose, voucher)
+        for kind in ("firmante.listo", "certificado.por_vencer")
+    )
+    body = (await webhooks.messages())[-1].body
+    assert f'"personaId":"{signer.person}"' in body
+    assert '"dias":7' in body
+
+
+async def test_nobody_is_told_of_certificates_of_the_installation(
+    webhooks: Webhooks,
+) -> None:
+    """They are about no person."""
+    await webhooks.endpoint(URL)
+    async with webhooks.core.store.write() as transaction:
+        transaction.audit.add(
+            AuditEvent(
+                EventKind.CERTIFICATE_EXPIRING,
+                "system",
+                detail={"kind": "ca", "days": 7},
+            )
+        )
+
+    assert await webhooks.hand_on() == 0
+
+
+async def test_session_of_a_request_is_told_with_it(webhooks: Webhooks) -> None:
+    """And is no part of the request's `historia`."""
+    await webhooks.endpoint(URL)
+    signer = await webhooks.core.add_signer(credential=False)
+    request = await webhooks.core.add_request(signer.person)
+    await webhooks.happen(EventKind.SESSION_OPENED, request, session="ab12", key="k")
+    await webhooks.happen(EventKind.SESSION_COMPLETED, request, session="ab12")
+    await webhooks.happen(EventKind.REQUEST_VIEWED, request)
+    await webhooks.hand_on()
+
+    made = await webhooks.messages()
+    assert [each.kind for each in made] == [
+        "sesion.abierta",
+        "sesion.completada",
+        "solicitud.vista",
+    ]
+    assert '"sesionId":"ab12"' in made[0].body
+    assert "claveId" not in made[0].body
+    async with webhooks.core.store.read() as transaction:
+        history = await HistoryStore(transaction).of_requests([request])
+    assert [each.event for each in history] == [EventKind.REQUEST_VIEWED]
+    assert webhooks.core.now - history[0].at == timedelta(0)
