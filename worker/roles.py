@@ -28,6 +28,7 @@ from appliance.core.system.late_imports import WORKERS, load_late
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm_tasks import slot_host
+from appliance.integrators.key_expiry import KeyExpiry
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.operations.metrics.database_metrics import EVERY_S, RecordMetrics
@@ -258,6 +259,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             core.store, core.documents, core.inspector, core.clock
         )
         turns = SigningOrder(core.store, inspections, core.clock)
+        keys = KeyExpiry(core.store, core.clock)
         _log.info("worker.started", slot=slot)
         # What looks at documents takes its time; nothing else waits for it.
         beside = [
@@ -270,10 +272,12 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             asyncio.create_task(repeat(EVERY_S, figures.look)),
             asyncio.create_task(repeat(_TELL_S, telling.hand_on)),
             asyncio.create_task(repeat(_SWEEP_S, telling.delivery.forget)),
+            asyncio.create_task(repeat(_SWEEP_S, keys.warn)),
         ]
         others = (
             sweeping.expire_activations,
             sweeping.expire_requests,
+            sweeping.expire_sessions,
             sweeping.fail_tasks,
             sweeping.forget,
             ends.run,

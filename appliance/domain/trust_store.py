@@ -70,6 +70,28 @@ EXPIRY_DAYS: Final = (90, 30, 7, 1)
 """Days before an end on which it is told, once each."""
 
 
+def due_days(begins: datetime, ends: datetime, now: datetime) -> int | None:
+    """The tightest warning of an end that is due now, in days; None for none.
+
+    Twice the time of a warning must fit into the life, or it would be warned of from
+    the first day on. What has ended is told once more, as 0.
+
+    Args:
+        begins: when the life begins, aware.
+        ends: when it ends, aware.
+        now: aware.
+    """
+    if now >= ends:
+        return 0
+    life, left = ends - begins, ends - now
+    due = [
+        days
+        for days in EXPIRY_DAYS
+        if left <= timedelta(days=days) and 2 * timedelta(days=days) <= life
+    ]
+    return min(due, default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Expiring:
     """Something that comes to its end, and whose it is."""
@@ -86,19 +108,7 @@ class Expiring:
     def due_days(self, now: datetime) -> int | None:
         """The tightest warning that is due now, in days; None for none.
 
-        Twice the time of a warning must fit into the certificate's life, or it
-        would be warned of from its first day on. What has ended is told once
-        more, as 0.
-
         Args:
             now: aware.
         """
-        if now >= self.not_after:
-            return 0
-        life, left = self.not_after - self.not_before, self.not_after - now
-        due = [
-            days
-            for days in EXPIRY_DAYS
-            if left <= timedelta(days=days) and 2 * timedelta(days=days) <= life
-        ]
-        return min(due, default=None)
+        return due_days(self.not_before, self.not_after, now)

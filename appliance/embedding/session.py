@@ -251,9 +251,18 @@ class Sessions:
             listed = await IntegratorStore(transaction).domains(integrator.id)
             if origin in {domain.origin for domain in listed}:
                 return
-            await IntegratorStore(transaction).note_blocked(
+            is_new = await IntegratorStore(transaction).note_blocked(
                 integrator.id, origin, self._clock.now(), _BLOCKED_KEPT
             )
+            if is_new:
+                transaction.audit.add(
+                    AuditEvent(
+                        EventKind.ORIGIN_BLOCKED,
+                        "anonymous",
+                        integrator=integrator.id,
+                        detail={"origin": origin},
+                    )
+                )
 
     async def note_seen(self, integrator_code: str, origin: str) -> None:
         """Say that a page of a listed origin started a session.

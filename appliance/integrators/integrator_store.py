@@ -23,6 +23,7 @@ from appliance.domain.integrators.integrators import (
     BlockedView,
     DomainRow,
     DomainView,
+    ExpiringKey,
     FlagReason,
     IntegratorView,
     KeyRow,
@@ -233,9 +234,19 @@ class IntegratorStore(Store):
 
     async def note_blocked(
         self, whose: IntegratorId, origin: str, at: datetime, keep: int
-    ) -> None:
-        """Count a try of an origin that is not listed; keep the latest `keep`."""
+    ) -> bool:
+        """Count a try of an origin that is not listed; keep the latest `keep`.
+
+        Returns:
+            Whether it is a new one, and there was room for it: whoever invents origins
+            comes to an end.
+        """
         column = blocked_origin.c
+        listed = set(
+            await self._connection.scalars(
+                select(column.origin).where(column.integrator == whose)
+            )
+        )
         await self._connection.execute(
             insert_into(self._connection, blocked_origin)
             .values(integrator=whose, origin=origin, first=at, last=at, count=1)
@@ -255,6 +266,47 @@ class IntegratorStore(Store):
                 column.integrator == whose, column.origin.not_in(newest)
             )
         )
+        return origin not in listed and len(listed) < keep
+
+    async def expiring_keys(self, until: datetime) -> list[ExpiringKey]:
+        """Keys that work, or did, and whose time ends by then, one after another."""
+        column = api_key.c
+        rows = await self._connection.execute(
+            select(
+                column.id,
+                column.integrator,
+                column.created,
+                column.expires,
+                column.expiry_told,
+            )
+            .where(
+                column.expires <= until,
+                column.revoked.is_(None),
+                column.ends.is_(None),
+                or_(column.expiry_told.is_(None), column.expiry_told > 0),
+            )
+            .order_by(column.expires, column.id)
+        )
+        return [
+            ExpiringKey(
+                row.id,
+                IntegratorId(row.integrator),
+                row.created,
+                row.expires,
+                row.expiry_told,
+            )
+            for row in rows
+        ]
+
+    async def told_expiry(self, key_id: str, days: int) -> bool:
+        """Note that a key's end is told; False if it was."""
+        told = api_key.c.expiry_told
+        result = await self._connection.execute(
+            update(api_key)
+            .where(api_key.c.id == key_id, or_(told.is_(None), told > days))
+            .values(expiry_told=days)
+        )
+        return result.rowcount == 1
 
     async def _one(self, query: Select[Any]) -> Row[Any] | None:
         row: Row[Any] | None = (await self._connection.execute(query)).one_or_none()

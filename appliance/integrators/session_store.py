@@ -1,10 +1,21 @@
 """Sessions of the frame in SQL: every step one conditional UPDATE."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    delete,
+    exists,
+    insert,
+    not_,
+    or_,
+    select,
+    update,
+)
 
 from appliance.core.database.tables import embed_session, integrator, signature_request
 from appliance.core.unit_of_work import Store
@@ -21,6 +32,16 @@ from appliance.integrators.integrator_store import integrator_view
 _WHOSE = [column.label(f"i_{column.name}") for column in integrator.c]
 _C = embed_session.c
 _OLD = embed_session.alias()
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredSession:
+    """A session whose time was over."""
+
+    public_id: str
+    integrator: IntegratorId
+    request: RequestId | None
+    """What it had come to, or was opened for."""
 
 
 class SessionStore(Store):
@@ -274,6 +295,44 @@ class SessionStore(Store):
             .values(expires=at)
         )
         return [row.public_id for row in rows]
+
+    async def expire(self, at: datetime, limit: int) -> list[ExpiredSession]:
+        """Note that sessions are over in which nothing is or was signed, some at once.
+
+        One that went on with a new token is not over, nor one whose signature is being
+        made: that is told when it is.
+        """
+        busy = [RequestState.IN_PROGRESS.value, RequestState.SIGNED.value]
+        found = (
+            select(_C.id)
+            .where(
+                _C.until <= at,
+                _C.expiry_told.is_(None),
+                _C.state == SessionState.OPEN.value,
+                _C.successor.is_(None),
+                not_(
+                    exists().where(
+                        signature_request.c.id == _C.request,
+                        signature_request.c.state.in_(busy),
+                    )
+                ),
+            )
+            .order_by(_C.until)
+            .limit(limit)
+            .with_for_update(of=embed_session, skip_locked=True)
+        )
+        rows = await self._connection.execute(
+            update(embed_session)
+            .where(_C.id.in_(found))
+            .values(expiry_told=True)
+            .returning(_C.public_id, _C.integrator, _C.request, _C.wanted)
+        )
+        return [
+            ExpiredSession(
+                row.public_id, IntegratorId(row.integrator), row.request or row.wanted
+            )
+            for row in rows
+        ]
 
     async def sweep(self, before: datetime) -> int:
         """Forget sessions that were over by then; how many there were."""

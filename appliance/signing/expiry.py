@@ -197,6 +197,22 @@ class ExpiryJob:
                 )
         return moved
 
+    async def expire_sessions(self) -> int:
+        """Tell of sessions whose time was over before anything was signed; how many."""
+        async with self._store.write() as transaction:
+            over = await SessionStore(transaction).expire(self._clock.now(), _BATCH)
+            for session in over:
+                transaction.audit.add(
+                    AuditEvent(
+                        EventKind.SESSION_EXPIRED,
+                        "system",
+                        integrator=session.integrator,
+                        request=session.request,
+                        detail={"session": session.public_id},
+                    )
+                )
+        return len(over)
+
     async def fail_tasks(self) -> int:
         """End HSM tasks whose attempts or whose time is used up; how many.
 

@@ -24,6 +24,9 @@ KINDS: Final[Mapping[EventKind, WebhookEvent]] = {
 } | {
     EventKind.SESSION_OPENED: WebhookEvent.SESSION_OPENED,
     EventKind.SESSION_COMPLETED: WebhookEvent.SESSION_COMPLETED,
+    EventKind.SESSION_EXPIRED: WebhookEvent.SESSION_EXPIRED,
+    EventKind.ORIGIN_BLOCKED: WebhookEvent.ORIGIN_BLOCKED,
+    EventKind.API_KEY_EXPIRING: WebhookEvent.KEY_EXPIRING,
     EventKind.API_KEY_FLAGGED: WebhookEvent.KEY_FLAGGED,
     EventKind.CREDENTIAL_ISSUED: WebhookEvent.SIGNER_READY,
     EventKind.CERTIFICATE_EXPIRING: WebhookEvent.CERTIFICATE_EXPIRING,

@@ -198,6 +198,8 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "api_key": {
         _API: "SELECT, UPDATE (last_used, key_index, flagged, flag_reason)",
         _ADMIN: "SELECT, INSERT, UPDATE (ends, revoked)",
+        _CHORES: "SELECT (id, integrator, created, expires, ends, revoked, "
+        "expiry_told), UPDATE (expiry_told)",
     },
     "integrator_domain": {
         _API: "SELECT",
@@ -299,7 +301,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         "person, otp_at, document, document_name, request, completed, documents, "
         "wanted, host_document, successor, codes)",
         _ADMIN: "SELECT, UPDATE (state)",
-        _CHORES: "SELECT, UPDATE (document), DELETE",
+        _CHORES: "SELECT, UPDATE (document, expiry_told), DELETE",
     },
     "embed_session_document": {
         _EMBED: "SELECT, INSERT, DELETE",

@@ -116,6 +116,18 @@ class KeyView:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpiringKey:
+    """An API key whose time ends."""
+
+    id: str
+    integrator: IntegratorId
+    created: datetime
+    expires: datetime
+    told: int | None
+    """Days before its end of which it was told last."""
+
+
+@dataclass(frozen=True, slots=True)
 class NewKey:
     """A new API key and, this once, the key itself."""
 

@@ -27,7 +27,10 @@ TOLD: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.DOCUMENT_RAISED: ("version", "sha256", "level"),
     EventKind.SESSION_OPENED: ("session",),
     EventKind.SESSION_COMPLETED: ("session",),
+    EventKind.SESSION_EXPIRED: ("session",),
+    EventKind.ORIGIN_BLOCKED: ("origin",),
     EventKind.API_KEY_FLAGGED: ("key", "reason"),
+    EventKind.API_KEY_EXPIRING: ("key", "days", "notAfter"),
     EventKind.WEBHOOK_DISABLED: ("endpoint", "reason", "since"),
     # Of people: every integrator is told that asks them to sign or vouched for them.
     EventKind.CREDENTIAL_ISSUED: ("person",),

@@ -38,6 +38,7 @@ _MEMBERS: Final = {
     "version": "version",
     "fields": "campos",
     "session": "sesionId",
+    "origin": "origen",
     "key": "claveId",
     "endpoint": "webhookId",
     "since": "desde",

@@ -207,8 +207,8 @@ async def test_missing_right_is_told_apart(
     cluster: SeparateUsers, tmp_path: Path
 ) -> None:
     """Callers get 503; the log names table, user and what to do."""
-    engines = open_engines(core_settings(tmp_path, cluster.url(Role.CHORES.value)))
-    store = Database(engines, SystemClock(), "chores")
+    engines = open_engines(core_settings(tmp_path, cluster.url(Role.SIGNING.value)))
+    store = Database(engines, SystemClock(), "signing")
 
     async def forge() -> None:
         async with store.write() as transaction:
@@ -222,7 +222,7 @@ async def test_missing_right_is_told_apart(
     (line,) = logs
     assert line["event"] == "store.permission_denied"
     assert line["reason"] == "permission denied for table api_key"
-    assert line["user"] == "rubrica-chores"
+    assert line["user"] == "rubrica-signing"
     assert line["remedy"] == "run rubrica migrate"
 
 

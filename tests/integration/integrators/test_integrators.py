@@ -212,6 +212,9 @@ async def test_blocked_origin_is_counted_until_it_is_allowed(
 
     (blocked,) = await integrator_services.integrators.blocked_origins("acme")
     assert (blocked.origin, blocked.count) == (ORIGIN, 2)
+    # Its integrator is told of the first try, and not of each.
+    (event,) = await integrator_services.audited(EventKind.ORIGIN_BLOCKED)
+    assert event.detail == {"origin": ORIGIN}
     assert (blocked.first, blocked.last) == (first, integrator_services.clock.now())
     await integrator_services.integrators.add_domain(OPERATOR, "acme", ORIGIN)
     assert await integrator_services.integrators.blocked_origins("acme") == []
@@ -234,5 +237,6 @@ async def test_blocked_origins_keep_the_latest_hundred(
 
     blocked = await integrator_services.integrators.blocked_origins("acme")
     assert len(blocked) == 100
+    assert len(await integrator_services.audited(EventKind.ORIGIN_BLOCKED)) == 100
     assert blocked[0].origin == "https://h102.example"
     assert blocked[-1].origin == "https://h3.example"

@@ -1,14 +1,18 @@
 """What of an installation's life integrators are told: of people, keys and sessions."""
 
+import json
 from datetime import timedelta
 
 import pytest
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import PersonId
+from appliance.domain.integrators.integrators import SessionState
 from appliance.domain.vocab import EventKind
+from appliance.integrators.key_expiry import KeyExpiry
 from appliance.people.vouch_store import Vouch, VouchStore
 from appliance.requests.history_store import HistoryStore
+from appliance.signing.expiry import ExpiryJob
 from tests.support.factories.webhooks import Webhooks
 
 pytestmark = pytest.mark.storage
@@ -97,3 +101,54 @@ async def test_session_of_a_request_is_told_with_it(webhooks: Webhooks) -> None:
         history = await HistoryStore(transaction).of_requests([request])
     assert [each.event for each in history] == [EventKind.REQUEST_VIEWED]
     assert webhooks.core.now - history[0].at == timedelta(0)
+
+
+async def test_end_of_a_key_is_told_in_time(webhooks: Webhooks) -> None:
+    """Once 30, 7 and 1 day before, and when it has come; not in half of its life."""
+    core = webhooks.core
+    whose = await core.integrator()
+    await webhooks.endpoint(URL)
+    life = timedelta(days=100)
+    key = await webhooks.api_key(whose, expires=core.now + life)
+    await webhooks.api_key(whose)
+    await webhooks.api_key(whose, expires=core.now + life, revoked=core.now)
+    await webhooks.api_key(whose, expires=core.now + life, ends=core.now)
+    expiry = KeyExpiry(core.store, core.clock)
+
+    for _ in range(102):
+        await expiry.warn()
+        core.clock.forward(86_400)
+    await webhooks.hand_on()
+
+    told = [json.loads(each.body) for each in await webhooks.messages()]
+    assert {each["type"] for each in told} == {"clave.por_vencer"}
+    assert {each["data"]["claveId"] for each in told} == {key}
+    assert [each["data"]["dias"] for each in told] == [30, 7, 1, 0]
+
+
+async def test_session_that_is_over_is_told_once(webhooks: Webhooks) -> None:
+    """Unless it was completed, went on with a new token, or a signature is made."""
+    core = webhooks.core
+    await webhooks.endpoint(URL)
+    signer = await core.add_signer()
+    request = await core.add_request(signer.person)
+    busy = await core.add_request(signer.person)
+    await core.begin(signer, [busy])
+    over = await webhooks.session(wanted=request)
+    await webhooks.session(state=SessionState.COMPLETED.value)
+    await webhooks.session(state=SessionState.CANCELLED.value)
+    await webhooks.session(successor=over)
+    await webhooks.session(request=busy)
+    sweeping = ExpiryJob(core.store, core.completion_notifier, core.clock)
+    await webhooks.hand_on()
+    before = len(await webhooks.messages())
+
+    assert await sweeping.expire_sessions() == 0
+    core.clock.forward(1800)
+    assert await sweeping.expire_sessions() == 1
+    assert await sweeping.expire_sessions() == 0
+    await webhooks.hand_on()
+
+    (told,) = (await webhooks.messages())[before:]
+    assert (told.kind, told.request) == ("sesion.vencida", request)
+    assert f'"sesionId":"{over[-24:]}"' in told.body

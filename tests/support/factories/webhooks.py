@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from aiohttp.abc import AbstractResolver
@@ -10,6 +11,7 @@ from sqlalchemy import insert, select, update
 
 from appliance.core.database.tables import (
     api_key,
+    embed_session,
     integrator_event,
     webhook_attempt,
     webhook_endpoint,
@@ -18,6 +20,7 @@ from appliance.core.database.tables import (
 from appliance.core.secrets.sealed_box import SecretBox
 from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import IntegratorId, RequestId, new_id
+from appliance.domain.integrators.integrators import SESSION_S, SessionState
 from appliance.domain.integrators.webhooks import new_secret
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import EventKind
@@ -94,7 +97,7 @@ class Webhooks:
             )
         return made
 
-    async def api_key(self, whose: IntegratorId) -> str:
+    async def api_key(self, whose: IntegratorId, **more: Any) -> str:
         """A key of an integrator that nobody can use; its id."""
         made = new_id()[-12:]
         async with self.core.store.write() as transaction:
@@ -106,8 +109,27 @@ class Webhooks:
                     key_index=made,
                     hint="…",
                     created=self.core.now,
+                    **more,
                 )
             )
+        return made
+
+    async def session(self, **more: Any) -> str:
+        """A session of half an hour of the integrator's; its id."""
+        made, whose = new_id(), await self.core.integrator()
+        values = {
+            "id": made,
+            "public_id": made[-24:],
+            "token_index": made,
+            "integrator": whose,
+            "api_key": await self.api_key(whose),
+            "state": SessionState.OPEN.value,
+            "issued": self.core.now,
+            "until": self.core.now + timedelta(seconds=SESSION_S),
+            **more,
+        }
+        async with self.core.store.write() as transaction:
+            await transaction.connection.execute(insert(embed_session).values(values))
         return made
 
     async def remove_all(self) -> None:

@@ -63,6 +63,8 @@ api_key = Table(
     # What it may do, and from where; null: open sessions, from anywhere.
     Column("scopes", JsonText),
     Column("networks", JsonText),
+    # Days before its end of which it was told last.
+    Column("expiry_told", Integer),
     Index("ix_api_key_integrator_created", "integrator", "created"),
 )
 

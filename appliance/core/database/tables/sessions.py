@@ -49,6 +49,8 @@ embed_session = Table(
     # The request that it was opened for: the signer picks none, and brings no
     # document. No foreign key, which SQLite cannot add to a table that is there.
     Column("wanted", Serial),
+    # True once its integrator was told that its time is over.
+    Column("expiry_told", Boolean),
     # Codes that it has tried.
     Column("codes", Integer, nullable=False, server_default="0"),
     Index("ix_embed_session_api_key_state", "api_key", "state"),

@@ -19,7 +19,11 @@ _INSTANT = sa.DateTime(timezone=True)
 _SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _required = partial(sa.Column, nullable=False)
 _COLUMNS = {
-    "api_key": (("scopes", sa.Text), ("networks", sa.Text)),
+    "api_key": (
+        ("scopes", sa.Text),
+        ("networks", sa.Text),
+        ("expiry_told", sa.Integer),
+    ),
     "signing_process": (
         ("api_key", sa.String(12)),
         ("reference", sa.String(128)),
@@ -28,7 +32,7 @@ _COLUMNS = {
         ("language", sa.String(8)),
         ("message", sa.Text),
     ),
-    "embed_session": (("wanted", _SERIAL),),
+    "embed_session": (("wanted", _SERIAL), ("expiry_told", sa.Boolean)),
     "signature_request": (("preset", sa.Text), ("named_by", sa.String(8))),
 }
 _INDEXES = (
