@@ -13,8 +13,9 @@ from typing import Final
 
 from appliance.domain.ids import ProcessId
 from appliance.domain.integrators.events import TellableEvent
+from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.requests.told_names import EVENT_NAMES, told_members
-from appliance.domain.vocab import EventKind, WebhookEvent
+from appliance.domain.vocab import EventKind, WebhookDisabled, WebhookEvent
 
 KINDS: Final[Mapping[EventKind, WebhookEvent]] = {
     kind: WebhookEvent(
@@ -33,6 +34,14 @@ KINDS: Final[Mapping[EventKind, WebhookEvent]] = {
     EventKind.WEBHOOK_DISABLED: WebhookEvent.WEBHOOK_DISABLED,
 }
 """As what each event is told."""
+_OF_OUR_WORDS: Final = {EventKind.WEBHOOK_DISABLED, EventKind.API_KEY_FLAGGED}
+"""Whose reason is a word of ours; that of a cancelled request is whoever's."""
+_REASONS: Final = {
+    WebhookDisabled.GONE.value: "respuesta_410",
+    WebhookDisabled.FAILING.value: "fallas",
+    FlagReason.URL.value: "url",
+    FlagReason.BROWSER.value: "navegador",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,10 @@ def event_body(event: TellableEvent, process: ProcessName | None) -> str:
             "solicitudId": event.request,
             "referencia": process.reference,
         }
-    return body(KINDS[event.event], event.at, data | told_members(event.detail))
+    data |= told_members(event.detail)
+    if event.event in _OF_OUR_WORDS:
+        data["motivo"] = _REASONS[str(data["motivo"])]
+    return body(KINDS[event.event], event.at, data)
 
 
 def body(kind: WebhookEvent, at: datetime, data: Mapping[str, object]) -> str:

@@ -1,13 +1,13 @@
 """What chores tell integrators with: messages made of events, and their delivery."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from appliance.bootstrap import Core
 from appliance.domain.ports import Sealer
-from appliance.integrators.event_outbox import EventOutbox
+from appliance.integrators.event_outbox import EventOutbox, EventTaker
 from appliance.webhooks.delivery import WebhookDelivery
 from appliance.webhooks.fan_out import WebhookFanOut
 from worker.network.guarded_http import GuardedHttp
@@ -41,13 +41,17 @@ class Telling:
 
 
 @asynccontextmanager
-async def open_telling(core: Core, slot: str, sealer: Sealer) -> AsyncIterator[Telling]:
+async def open_telling(
+    core: Core, slot: str, sealer: Sealer, takers: Sequence[EventTaker] = ()
+) -> AsyncIterator[Telling]:
     """Build it for the chores worker, and close it.
 
     Args:
         core: open.
         slot: of this worker.
         sealer: with the data key.
+        takers: what else is made of events: there is one outbox, for an event is handed
+            on once.
 
     Raises:
         SettingsError: `webhooks.ca_file` cannot be used.
@@ -62,5 +66,5 @@ async def open_telling(core: Core, slot: str, sealer: Sealer) -> AsyncIterator[T
         yield Telling(
             delivery,
             WebhookSender(delivery, http, core.clock, settings),
-            EventOutbox(core.store, [WebhookFanOut(core.clock)]),
+            EventOutbox(core.store, [WebhookFanOut(core.clock), *takers]),
         )

@@ -46,6 +46,7 @@ _MEMBERS: Final = {
     "days": "dias",
     "notAfter": "vence",
 }
+_TIMES: Final = frozenset({"desde", "vence"})
 
 
 def told_members(detail: Mapping[str, object]) -> dict[str, object]:
@@ -55,6 +56,8 @@ def told_members(detail: Mapping[str, object]) -> dict[str, object]:
         detail: those members of the audit's that `TOLD` names.
     """
     told = {_MEMBERS[name]: value for name, value in detail.items()}
+    for name in _TIMES & told.keys():
+        told[name] = str(told[name]).replace("+00:00", "Z")
     if isinstance(fields := told.get("campos"), list):
         told["campos"] = [CHANGED_NAMES[name] for name in fields]
     return told

@@ -234,7 +234,8 @@ async def test_endpoint_that_is_gone_gets_nothing_more(
         ]
     assert told["type"] == "webhook.deshabilitado"
     assert told["data"]["webhookId"] == gone
-    assert told["data"]["motivo"] == "gone"
+    assert told["data"]["motivo"] == "respuesta_410"
+    assert told["data"]["desde"].endswith("Z")
     row = await webhooks.endpoint_row(gone)
     assert (row.disabled, row.disabled_reason) == (webhooks.core.now, "gone")
     states = [(each.endpoint, each.state) for each in await webhooks.messages()]
