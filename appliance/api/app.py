@@ -30,6 +30,7 @@ from appliance.api.integration import limits as integration_limits
 from appliance.api.integration import requests as integration_requests
 from appliance.api.integration import sessions as integration_sessions
 from appliance.api.integration import signers as integration_signers
+from appliance.api.integration import webhooks as integration_webhooks
 from appliance.web.app import create_app, rest_face
 from appliance.web.rate_limit import AddressRate
 from appliance.web.server.public_path import PublicPaths, paths_of
@@ -70,6 +71,7 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(integration_signers.blueprint)
     app.register_blueprint(integration_documents.blueprint)
     app.register_blueprint(integration_limits.blueprint)
+    app.register_blueprint(integration_webhooks.blueprint)
     app.register_blueprint(enrolment.blueprint)
     app.extensions[verificar.RATE] = AddressRate(
         core.settings.stamp.looks_per_minute_address, core.clock

@@ -46,6 +46,8 @@ from appliance.pki.tsa.authority import Timestamps
 from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
+from appliance.webhooks.delivery_log import DeliveryLog
+from appliance.webhooks.endpoints import WebhookEndpoints
 
 KEY = "rubrica.core"
 """Where the application keeps it."""
@@ -207,6 +209,16 @@ class ApiCore(Protocol):
     @property
     def backend_signers(self) -> BackendSigners:
         """People as an integrator's backend sees them."""
+        ...
+
+    @property
+    def webhooks(self) -> WebhookEndpoints:
+        """Webhooks of integrators."""
+        ...
+
+    @property
+    def deliveries(self) -> DeliveryLog:
+        """What was sent to webhooks."""
         ...
 
     @property

@@ -39,6 +39,8 @@ from appliance.pki.validation.trust_anchors import Trust
 from appliance.requests.intake import Intake
 from appliance.settings import Settings
 from appliance.signing.requests import Requests
+from appliance.webhooks.delivery_log import DeliveryLog
+from appliance.webhooks.endpoints import WebhookEndpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class AdminServiceRegistry:
     credentials: Credentials
     revocation_pins: RevocationPins
     integrators: Integrators
+    webhooks: WebhookEndpoints
+    deliveries: DeliveryLog
     console: ConsoleLogin
     console_users: ConsoleUsers
     failed_tries: FailedTries
@@ -129,6 +133,8 @@ async def open_admin(
             credentials=Credentials(store, clock, trust, revocations),
             revocation_pins=RevocationPins(store, clock, passwords),
             integrators=Integrators(store, lookup, clock, settings.environment),
+            webhooks=WebhookEndpoints(store, sealer, clock, allow_http=settings.trial),
+            deliveries=DeliveryLog(store, clock),
             console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
             failed_tries=FailedTries(store, lookup, sealer, clock),
             console_users=ConsoleUsers(

@@ -75,6 +75,8 @@ from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
 from appliance.signing.sign_batch import BatchSigning
 from appliance.signing.signature_lookup import Verification
+from appliance.webhooks.delivery_log import DeliveryLog
+from appliance.webhooks.endpoints import WebhookEndpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,8 @@ class ServiceRegistry:
     backend_requests: BackendRequests
     backend_signers: BackendSigners
     quotas: BackendQuotas
+    webhooks: WebhookEndpoints
+    deliveries: DeliveryLog
     sessions: Sessions
     progress: SessionSteps
     """How a session of the frame goes on."""
@@ -261,6 +265,8 @@ async def open_front(
             api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
             backend_signers=BackendSigners(store, invitations, clock),
             quotas=quotas,
+            webhooks=WebhookEndpoints(store, sealer, clock, allow_http=settings.trial),
+            deliveries=DeliveryLog(store, clock),
             backend_requests=BackendRequests(store, core.documents, clock),
             backend_orders=BackendOrders(
                 store,

@@ -30,6 +30,8 @@ FIELDS: Final = frozenset(
         "solicitudId",
         "proceso",
         "documentoId",
+        "webhook",
+        "entrega",
         "lote",
         "firmadas",
         "fallidas",

@@ -318,8 +318,8 @@ def asked() -> ProcessFilter:
         state=_state(given.get("estado")),
         reference=reference,
         cuil=None if cuil is None else parse_cuil(cuil),
-        since=_instant("desde"),
-        until=_instant("hasta"),
+        since=asked_instant("desde"),
+        until=asked_instant("hasta"),
         before=None if cursor is None else query.before(cursor),
         limit=PAGE if limit is None else limit,
     )
@@ -340,7 +340,15 @@ class _Moment(Body):
     at: Annotated[datetime, moment()]
 
 
-def _instant(name: str) -> datetime | None:
+def asked_instant(name: str) -> datetime | None:
+    """Read a time of the query string; None where it was not given.
+
+    Args:
+        name: of the parameter.
+
+    Raises:
+        QueryInvalidError: `QUERY_INVALID`.
+    """
     written = request.args.get(name)
     if written is None:
         return None

@@ -92,6 +92,15 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.ENROLMENT_UNKNOWN: "This enrolment link does not exist.",
     ErrorCode.ENROLMENT_EXPIRED: "This enrolment link has expired.",
     ErrorCode.ENROLMENT_USED: "This enrolment link has already been used.",
+    ErrorCode.WEBHOOK_NOT_FOUND: "There is no such webhook.",
+    ErrorCode.WEBHOOK_DISABLED: "This webhook is disabled; enable it first.",
+    ErrorCode.WEBHOOKS_TOO_MANY: (
+        "This integrator has {most} webhooks, the most that it can have; remove one "
+        "first."
+    ),
+    ErrorCode.DELIVERY_NOT_FOUND: (
+        "There is no such delivery: its id is wrong, or it is no longer kept."
+    ),
     ErrorCode.ORIGIN_REFUSED: (
         "That did not come from a page of the console; open it at {url}."
     ),
@@ -313,6 +322,7 @@ WRONG_TYPES: Final = {
     "array": "The field {field} must be a list of whole numbers.",
     "object": "The field {field} must be an object, in braces.",
     "objects": "The field {field} must be a list of objects.",
+    "words": "The field {field} must be a list of words, in quotes.",
 }
 """Of `FIELD_INVALID`, where a value is of another JSON type; by what it must be."""
 COMES_WITH: Final = "The field {field} is missing: it comes together with {other}."

@@ -1,7 +1,8 @@
-"""Calls of docs/integration.md as it writes them, with curl."""
+"""Calls of docs/integration.md and docs/webhooks.md as they write them, with curl."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,3 +95,37 @@ def test_documents_from_uploading_to_deleting(
     assert (shell.folder / "copia.pdf").read_bytes() == pdf
     assert [each["nombre"] for each in left] == ["contrato.pdf"]
     assert left[0]["documentoId"] != made["documentoId"]
+
+
+def test_webhooks_from_making_to_removing(appliance: Appliance, tmp_path: Path) -> None:
+    """Made, changed, tried out, looked at, sent again, removed."""
+    shell = OperatorShell.of(appliance, tmp_path)
+    with backend_of(appliance) as backend:
+        shell.variables["API_KEY"] = backend.key.secret
+        made = json.loads(run_block("webhooks.md", "Set one up", 0, shell.run))
+        shell.run(f"WEBHOOK={made['webhookId']}")
+        listed = answers(run_block("webhooks.md", "Set one up", 1, shell.run))
+        shell.run(f"ENTREGA={listed[-1]['entregaId']}")
+        sent = answers(run_block("webhooks.md", "What was sent", 0, shell.run))
+        again = answers(run_block("webhooks.md", "Send again", 0, shell.run))
+        turned = answers(run_block("webhooks.md", "Another secret", 0, shell.run))
+        run_block("webhooks.md", "Set one up", 2, shell.run)
+        left = backend.client.get("/api/integration/webhooks").json()
+
+    assert made["nombre"] == "cobros"
+    assert [each["eventos"] for each in listed[2:4]] == [[], []]
+    assert [each["entregaId"] for each in sent[0]] == [sent[1]["entregaId"]]
+    assert again[0]["entregaId"] == sent[1]["entregaId"]
+    assert [each["siguiente"] for each in again[1:]] == [None, None]
+    assert turned[0]["secreto"] != made["secreto"]
+    assert left == []
+
+
+def answers(text: str) -> list[Any]:
+    """The JSON values that several calls gave, one after the other."""
+    found, decoder, rest = [], json.JSONDecoder(), text.strip()
+    while rest:
+        value, end = decoder.raw_decode(rest)
+        found.append(value)
+        rest = rest[end:].strip()
+    return found

@@ -56,6 +56,8 @@ from appliance.requests.request_store import RequestStore
 from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
+from appliance.webhooks.delivery_log import DeliveryLog
+from appliance.webhooks.endpoints import WebhookEndpoints
 from tests.support.factories.cached_hashes import CachedHashes
 from tests.support.factories.core import core_settings
 from tests.support.factories.fake_sandbox import FakeInspector
@@ -118,6 +120,8 @@ class ApiServices:
     backend_orders: BackendOrders
     backend_requests: BackendRequests
     backend_signers: BackendSigners
+    webhooks: WebhookEndpoints
+    deliveries: DeliveryLog
     uploads: UploadedDocuments
     quotas: BackendQuotas
     sessions: Sessions
@@ -240,6 +244,8 @@ async def open_api_services(
         backend_signers=BackendSigners(
             store, Invitations(store, lookup, sealer, clock, settings), clock
         ),
+        webhooks=WebhookEndpoints(store, sealer, clock, allow_http=settings.trial),
+        deliveries=DeliveryLog(store, clock),
         backend_requests=BackendRequests(store, documents, clock),
         backend_orders=BackendOrders(
             store,

@@ -22,7 +22,8 @@ from appliance.api.integration import limits as integration_limits
 from appliance.api.integration import requests as integration_requests
 from appliance.api.integration import sessions as integration_sessions
 from appliance.api.integration import signers as integration_signers
-from appliance.api.wire import fields, requests
+from appliance.api.integration import webhooks as integration_webhooks
+from appliance.api.wire import fields, requests, webhooks
 from appliance.api.wire.presets import (
     ANCHOR_LENGTH,
     FARTHEST_PT,
@@ -31,7 +32,13 @@ from appliance.api.wire.presets import (
 )
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.signing_command import SignParameters
-from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
+from appliance.domain.vocab import (
+    CuilDisplay,
+    FontName,
+    FontStyle,
+    Restriction,
+    WebhookEvent,
+)
 from appliance.web.app import Digits
 from appliance.web.problems import ANSWERS
 
@@ -39,6 +46,7 @@ _ASKED = ("<path:encoded>", "{request}")
 _DOCS = Path(__file__).parents[3] / "docs"
 TEXT = (_DOCS / "api.md").read_text(encoding="utf-8")
 INTEGRATION = (_DOCS / "integration.md").read_text(encoding="utf-8")
+WEBHOOKS = (_DOCS / "webhooks.md").read_text(encoding="utf-8")
 _BACKEND = "/api/integration/"
 
 
@@ -152,6 +160,7 @@ def test_integration_page_lists_every_address() -> None:
         integration_signers,
         integration_documents,
         integration_limits,
+        integration_webhooks,
     ):
         app.register_blueprint(face.blueprint)
     served = {
@@ -160,7 +169,7 @@ def test_integration_page_lists_every_address() -> None:
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
         if rule.rule.startswith(_BACKEND)
     }
-    lines = " ".join(re.findall(r"```sh\n(.*?)```", INTEGRATION, re.DOTALL))
+    lines = " ".join(re.findall(r"```sh\n(.*?)```", INTEGRATION + WEBHOOKS, re.DOTALL))
 
     told = set(re.findall(r"^\| `(\w+) (\S+)`", INTEGRATION, re.MULTILINE))
 
@@ -168,6 +177,19 @@ def test_integration_page_lists_every_address() -> None:
     called = [re.sub(r"\{\w+\}", "$", path) for _, path in told]
     written = re.sub(r"\$[A-Z]+\b(?!\w)", "$", lines.replace("$WEB_URL", ""))
     assert [path for path in called if path not in written] == []
+
+
+def test_webhooks_page_has_every_word() -> None:
+    """Types, states, failures and why one is off, as answers spell them."""
+    told = set(re.findall(r"`([\w.]+)`", WEBHOOKS))
+
+    answered = {
+        *WebhookEvent,
+        *webhooks.STATES.values(),
+        *webhooks.FAILURES.values(),
+        *webhooks.WHY_DISABLED.values(),
+    }
+    assert answered - told == set()
 
 
 def test_reference_has_curl_line_for_every_address() -> None:
