@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from appliance.cli import arguments, console_users
+from appliance.cli import arguments, console_users, webhooks
 from appliance.cli.fronts import handle
 from appliance.cli.signature_options import add_profile, wishes_of
 from appliance.cli.terminal import say, show_totp, table
@@ -64,6 +64,7 @@ def register(commands: "_Subparsers[argparse.ArgumentParser]") -> None:
     handle(listing, _list)
     _register_keys(parts)
     _register_domains(parts)
+    webhooks.register(parts)
     users = commands.add_parser("console-user", help="who administers")
     user_parts = users.add_subparsers(dest="action", required=True)
     user = user_parts.add_parser(
