@@ -160,6 +160,18 @@ ensure_browser_libraries() {
   printf '%s\n' "$sum" >"$stamp"
 }
 
+# ensure_webhook_receiver fetches what tests read our webhooks by, as the above does.
+ensure_webhook_receiver() {
+  local folder=$root/tests/support/webhooks/node sum
+  local stamp=$root/.venv/.webhook-receiver
+  sum=$(cat "$folder"/package{,-lock}.json | sha256sum)
+  [[ -d $folder/node_modules && $(cat "$stamp" 2>/dev/null) == "$sum" ]] && return 0
+  ensure_venv requirements-npm.lock
+  say "fetching the receiver of webhooks"
+  (cd "$root" && .venv/bin/python -m tests.support.webhooks.node_receiver >/dev/null)
+  printf '%s\n' "$sum" >"$stamp"
+}
+
 # find_fonts prints the folder of the Liberation 2 fonts; where fonts-liberation2
 # is but a name for fonts-liberation they lie in the latter's folder.
 find_fonts() {
