@@ -108,6 +108,7 @@ def _prepare_templates(app: Quart) -> None:
     env.filters["relative"] = lambda at: times.relative(
         at, core().clock.now(), words.lang()
     )
+    env.filters["is_ahead"] = lambda at: at > core().clock.now()
     env.filters["size"] = words.size
     env.filters["machine"] = times.machine
     env.globals["asset"] = assets.address

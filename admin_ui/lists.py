@@ -48,6 +48,8 @@ class Asked:
     """What was typed for filters that cannot be on, by name."""
     wrong: dict[str, str] = field(default_factory=dict)
     """What is wrong with each of those, in words."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """What else the address names: whose list it is."""
 
     @property
     def faults(self) -> Faults:
@@ -149,7 +151,7 @@ class Asked:
         left: dict[str, Any] = {
             key: value for key, value in self.given.items() if key != name
         }
-        return url_for(self.endpoint, **left)
+        return url_for(self.endpoint, **self.about, **left)
 
     def after(self, cursor: str | None) -> str | None:
         """The address of the next page, with the same filters.
@@ -160,13 +162,13 @@ class Asked:
         if cursor is None:
             return None
         given: dict[str, Any] = self.given
-        return url_for(self.endpoint, **given, cursor=cursor)
+        return url_for(self.endpoint, **self.about, **given, cursor=cursor)
 
     @property
     def first(self) -> str:
         """The address of the first page, with the same filters."""
         given: dict[str, Any] = self.given
-        return url_for(self.endpoint, **given)
+        return url_for(self.endpoint, **self.about, **given)
 
 
 def asked(endpoint: str, *names: str) -> Asked:
@@ -180,7 +182,7 @@ def asked(endpoint: str, *names: str) -> Asked:
         ApplianceError: `QUERY_INVALID`: one comes twice, or one that nobody types
             is too long.
     """
-    found = Asked(endpoint, {})
+    found = Asked(endpoint, {}, about=dict(request.view_args or {}))
     for name in (*names, "cursor"):
         values = request.args.getlist(name)
         told = _wrong(values[0]) if values else ""

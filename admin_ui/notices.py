@@ -40,6 +40,12 @@ _DONE: Final = {
     "root-removed": N_("The root is no longer trusted."),
     "saved": N_("The change is saved."),
     "sessions-ended": N_("The sessions are closed."),
+    "deliveries-again": N_("What was given up is being sent again."),
+    "delivery-again": N_("It is being sent again."),
+    "webhook-disabled": N_("The webhook is turned off."),
+    "webhook-enabled": N_("The webhook is on again."),
+    "webhook-removed": N_("The webhook is removed."),
+    "webhook-tested": N_("The test event is on its way."),
     "unlocked": N_("The signing password is unlocked."),
 }
 """What is told of each thing done."""

@@ -15,6 +15,7 @@ from tests.support.faces.console_forms import (
     change_telephone,
     enter,
     from_page,
+    given_up,
     invitation,
     key_form,
     key_id,
@@ -62,6 +63,7 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
     await open_session(console, "eva")
     eva, chosen = "/admin/administrators/eva", {"password": OTHER, "again": OTHER}
     same = {"password": PASSWORD, "again": PASSWORD}
+    webhook, sent = await given_up(console)
     steps = {
         "integrators.create": console.post("/admin/integrators", code="b", name="B"),
         "keys.create": console.post(f"{HERE}/keys", **key_form(label="c")),
@@ -69,6 +71,19 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
         "keys.revoke": console.post(f"{HERE}/keys/{spare}/revoke"),
         "domains.add": console.post(f"{HERE}/domains", origin=origin),
         "domains.remove": console.post(f"{HERE}/domains/{kept.id}/remove"),
+        "webhooks.create": console.post(
+            f"{HERE}/webhooks", url="https://app.example/otro", label=""
+        ),
+        "webhooks.change": console.post(
+            f"{webhook}/change", url="https://app.example/x", label="cobros"
+        ),
+        "webhooks.rotate": from_page(console, f"{webhook}/rotate", how="overlap"),
+        "webhooks.test": console.post(f"{webhook}/test"),
+        "webhooks.replay_given_up": console.post(f"{webhook}/replay"),
+        "webhooks.replay": console.post(f"{webhook}/deliveries/{sent}/replay"),
+        "webhooks.disable": console.post(f"{webhook}/disable"),
+        "webhooks.enable": console.post(f"{webhook}/enable"),
+        "webhooks.remove": console.post(f"{webhook}/remove"),
         "profile.change": console.post(
             f"{HERE}/profile", level="B-B", policy="", digest=""
         ),

@@ -12,9 +12,10 @@ import pyotp
 from cryptography.hazmat.primitives import hashes
 from werkzeug.datastructures import FileStorage
 
+from appliance.core.database import tables
 from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import PersonId
-from appliance.domain.vocab import EventKind
+from appliance.domain.vocab import EventKind, MessageState
 from appliance.identity.enrolment import Choice
 from appliance.people.person_store import PersonStore
 from tests.support.faces.console import NAME, PASSWORD, Answer, Console, open_console
@@ -165,3 +166,30 @@ async def with_secret(console: Console) -> PersonId:
     )
     await console.services.enrolment.complete(code, choice)
     return view.person
+
+
+async def given_up(console: Console) -> tuple[str, str]:
+    """Address of a new webhook's page, and the id of what was given up there."""
+    whose = (await console.front.integrators.get("acme")).id
+    webhooks = console.front.webhooks
+    url = "https://app.example/rubrica"
+    made = (await webhooks.create("operator", whose, url, "")).endpoint.id
+    message = (await webhooks.test("operator", whose, made)).id
+    async with console.front.core.store.write() as transaction:
+        row = tables.webhook_message.c.id == message
+        await transaction.connection.execute(
+            tables.webhook_message.update()
+            .where(row)
+            .values(state=MessageState.GIVEN_UP, tries=10)
+        )
+        await transaction.connection.execute(
+            tables.webhook_attempt.insert().values(
+                message=message,
+                at=console.clock.now(),
+                status=503,
+                failure="status",
+                took_ms=12,
+                answer="Service Unavailable",
+            )
+        )
+    return f"{HERE}/webhooks/{made}", message
