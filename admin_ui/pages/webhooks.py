@@ -42,7 +42,7 @@ class _EndpointForm:
 
     url: str = ""
     label: str = ""
-    events: Collection[WebhookEvent] = ()
+    events: Collection[str] = ()
 
 
 def _typed() -> _EndpointForm:

@@ -133,7 +133,7 @@ async def open_admin(
             credentials=Credentials(store, clock, trust, revocations),
             revocation_pins=RevocationPins(store, clock, passwords),
             integrators=Integrators(store, lookup, clock, settings.environment),
-            webhooks=WebhookEndpoints(store, sealer, clock, allow_http=settings.trial),
+            webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
             deliveries=DeliveryLog(store, clock),
             console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
             failed_tries=FailedTries(store, lookup, sealer, clock),

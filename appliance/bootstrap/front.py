@@ -266,6 +266,7 @@ async def open_front(
             backend_signers=BackendSigners(store, invitations, clock),
             quotas=quotas,
             webhooks=WebhookEndpoints(store, sealer, clock, allow_http=settings.trial),
+            webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
             deliveries=DeliveryLog(store, clock),
             backend_requests=BackendRequests(store, core.documents, clock),
             backend_orders=BackendOrders(

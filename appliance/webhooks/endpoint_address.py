@@ -5,6 +5,7 @@ address that its name then has.
 """
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 from appliance.domain.errors import FieldInvalidError
@@ -15,19 +16,18 @@ _PLAIN: Final = re.compile(r"[!-~]+", re.ASCII)
 """Of what addresses consist (RFC 3986, 2); no space, no control character."""
 
 
-def check_address(text: str, *, allow_http: bool) -> str:
+def check_address(text: str, schemes: Collection[str]) -> str:
     """Read the address of an endpoint.
 
     Args:
         text: as typed; spaces around it do not count.
-        allow_http: whether it need not be https.
+        schemes: that it may have.
 
     Raises:
         FieldInvalidError: `url`: it is none, too long, of another scheme, or has a
             user's name or a fragment.
     """
     text = text.strip(" ")
-    schemes = ("https", "http") if allow_http else ("https",)
     parts = read_address(text) if _PLAIN.fullmatch(text) else None
     if (
         parts is None
@@ -38,7 +38,9 @@ def check_address(text: str, *, allow_http: bool) -> str:
         or "@" in parts.netloc
         or "#" in text
     ):
-        told = " or ".join(f"{each}://host/path" for each in schemes)
+        told = " or ".join(
+            f"{each}://host/path" for each in sorted(schemes, reverse=True)
+        )
         raise FieldInvalidError("url", f"{told}, up to {ADDRESS_CHARS} characters")
     return text
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, func, insert, select, update
+from sqlalchemy import Select, func, insert, select, update
 
 from appliance.core.database.tables import (
     webhook_endpoint,
@@ -12,8 +12,9 @@ from appliance.core.database.tables import (
 )
 from appliance.core.unit_of_work import Store
 from appliance.domain.ids import IntegratorId
-from appliance.domain.integrators.webhooks import WebhookEndpoint, WebhookMessage
-from appliance.domain.vocab import MessageState, WebhookDisabled, WebhookEvent
+from appliance.domain.integrators.webhooks import WebhookEndpoint
+from appliance.domain.vocab import MessageState
+from appliance.webhooks.fan_out_store import webhook_endpoint_of
 
 
 class EndpointStore(Store):
@@ -34,7 +35,7 @@ class EndpointStore(Store):
         rows = await self._connection.execute(
             query.with_for_update() if lock else query
         )
-        return [_endpoint(row) for row in rows]
+        return [webhook_endpoint_of(row) for row in rows]
 
     async def get(
         self, whose: IntegratorId, endpoint: str, *, lock: bool = False
@@ -51,7 +52,7 @@ class EndpointStore(Store):
             query.with_for_update() if lock else query
         )
         row = found.first()
-        return None if row is None else _endpoint(row)
+        return None if row is None else webhook_endpoint_of(row)
 
     async def add(self, new: WebhookEndpoint, secret_sealed: bytes) -> None:
         """Record one."""
@@ -123,24 +124,6 @@ class EndpointStore(Store):
             .values(state=MessageState.WITHDRAWN)
         )
 
-    async def put(self, message: WebhookMessage) -> None:
-        """Have a message sent."""
-        await self._connection.execute(
-            insert(webhook_message).values(
-                id=message.id,
-                endpoint=message.endpoint,
-                event=message.event,
-                kind=message.kind,
-                request=message.request,
-                body=message.body,
-                created=message.created,
-                state=message.state,
-                tries=message.tries,
-                due=message.due,
-                fence=0,
-            )
-        )
-
     async def pending(self, whose: IntegratorId) -> Mapping[str, int]:
         """How many messages are to be sent to each of an integrator's endpoints."""
         rows = await self._connection.execute(
@@ -158,24 +141,4 @@ class EndpointStore(Store):
 def _those_of(whose: IntegratorId) -> Select[Any]:
     return select(webhook_endpoint).where(
         webhook_endpoint.c.integrator == whose, webhook_endpoint.c.removed.is_(None)
-    )
-
-
-def _endpoint(row: Row[Any]) -> WebhookEndpoint:
-    return WebhookEndpoint(
-        id=row.id,
-        integrator=IntegratorId(row.integrator),
-        url=row.url,
-        label=row.label,
-        events=tuple(WebhookEvent(each) for each in row.events),
-        created=row.created,
-        disabled=row.disabled,
-        disabled_reason=(
-            None
-            if row.disabled_reason is None
-            else WebhookDisabled(row.disabled_reason)
-        ),
-        failing_since=row.failing_since,
-        former_until=row.former_until,
-        removed=row.removed,
     )

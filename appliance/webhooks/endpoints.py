@@ -7,8 +7,7 @@ exist.
 Source: docs/webhooks.md.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -31,9 +30,11 @@ from appliance.domain.vocab import (
     WebhookEvent,
 )
 from appliance.integrators.api_keys import words
+from appliance.webhooks.bodies import body
 from appliance.webhooks.endpoint_address import check_address, host_of
 from appliance.webhooks.endpoint_secrets import FORMER, opened_secret, sealed_secret
 from appliance.webhooks.endpoint_store import EndpointStore
+from appliance.webhooks.fan_out_store import FanOutStore
 
 ENDPOINTS_AT_MOST: Final = 20
 """Of one integrator."""
@@ -48,7 +49,7 @@ class EndpointChange:
 
     url: str | None = None
     label: str | None = None
-    events: tuple[WebhookEvent, ...] | None = None
+    events: tuple[str, ...] | None = None
     is_on: bool | None = None
     """Whether anything is to be sent to it."""
 
@@ -69,16 +70,20 @@ class WebhookEndpoints:
         store: the record.
         sealer: seals secrets.
         clock: the time.
-        allow_http: whether addresses need not be https.
+        schemes: that addresses may have.
     """
 
     def __init__(
-        self, store: Database, sealer: Sealer, clock: Clock, *, allow_http: bool
+        self,
+        store: Database,
+        sealer: Sealer,
+        clock: Clock,
+        schemes: Collection[str],
     ) -> None:
         self._store = store
         self._sealer = sealer
         self._clock = clock
-        self._allow_http = allow_http
+        self._schemes = schemes
 
     async def list(self, whose: IntegratorId) -> list[WebhookEndpoint]:
         """An integrator's endpoints, oldest first."""
@@ -105,7 +110,7 @@ class WebhookEndpoints:
         whose: IntegratorId,
         url: str,
         label: str,
-        events: Sequence[WebhookEvent] = (),
+        events: Sequence[str] = (),
     ) -> NewWebhookSecret:
         """Record an endpoint; its secret is shown this once.
 
@@ -120,7 +125,7 @@ class WebhookEndpoints:
             FieldInvalidError: `url` or `label`.
             ApplianceError: `WEBHOOKS_TOO_MANY`.
         """
-        url = check_address(url, allow_http=self._allow_http)
+        url = check_address(url, self._schemes)
         new = WebhookEndpoint(
             id=new_id(),
             integrator=whose,
@@ -186,7 +191,7 @@ class WebhookEndpoints:
         """
         after = before
         if change.url is not None:
-            url = check_address(change.url, allow_http=self._allow_http)
+            url = check_address(change.url, self._schemes)
             after = replace(after, url=url)
         if change.label is not None:
             after = replace(after, label=words(change.label, "label", LABEL_CHARS))
@@ -282,13 +287,13 @@ class WebhookEndpoints:
                 event=None,
                 kind=WebhookEvent.WEBHOOK_TEST,
                 request=None,
-                body=_test_body(endpoint, now),
+                body=body(WebhookEvent.WEBHOOK_TEST, now, {"webhookId": endpoint}),
                 created=now,
                 state=MessageState.PENDING,
                 tries=0,
                 due=now,
             )
-            await EndpointStore(transaction).put(message)
+            await FanOutStore(transaction).add([message])
             _audit(
                 transaction,
                 EventKind.WEBHOOK_TESTED,
@@ -329,18 +334,9 @@ def demand_on(endpoint: WebhookEndpoint) -> None:
         raise ApplianceError(ErrorCode.WEBHOOK_DISABLED)
 
 
-def _chosen(events: Sequence[WebhookEvent]) -> tuple[WebhookEvent, ...]:
-    """Each of them once, in their own order."""
-    return tuple(each for each in WebhookEvent if each in events)
-
-
-def _test_body(endpoint: str, at: datetime) -> str:
-    told = {
-        "type": WebhookEvent.WEBHOOK_TEST,
-        "timestamp": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "data": {"webhookId": endpoint},
-    }
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+def _chosen(events: Sequence[str]) -> tuple[str, ...]:
+    """Each of them once, in their own order; unknown ones are let go."""
+    return tuple(each.value for each in WebhookEvent if each in events)
 
 
 def _audit(

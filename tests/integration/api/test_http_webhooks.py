@@ -162,7 +162,7 @@ async def test_webhook_from_making_to_removing(backend: Backend) -> None:
     [
         ({}, "FIELD_MISSING", "url"),
         ({"url": 7}, "FIELD_INVALID", "url"),
-        ({"url": "http://app.example"}, "FIELD_INVALID", "url"),
+        ({"url": "ftp://app.example"}, "FIELD_INVALID", "url"),
         ({"url": "https://a:b@app.example"}, "FIELD_INVALID", "url"),
         ({"url": URL, "nombre": ""}, "FIELD_INVALID", "nombre"),
         ({"url": URL, "nombre": "x" * 61}, "FIELD_INVALID", "nombre"),

@@ -79,7 +79,7 @@ async def test_address_that_no_webhook_has(sqlite_core: CoreFixture, url: str) -
 
 async def test_http_where_the_settings_allow_it(sqlite_core: CoreFixture) -> None:
     """For development, and for networks that are one's own."""
-    admin = WebhookAdministration.of(sqlite_core, allow_http=True)
+    admin = WebhookAdministration.of(sqlite_core, ("http", "https"))
 
     made = await admin.made(await sqlite_core.integrator(), "http://127.0.0.1:3000/x")
 

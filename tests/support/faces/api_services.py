@@ -244,7 +244,7 @@ async def open_api_services(
         backend_signers=BackendSigners(
             store, Invitations(store, lookup, sealer, clock, settings), clock
         ),
-        webhooks=WebhookEndpoints(store, sealer, clock, allow_http=settings.trial),
+        webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
         deliveries=DeliveryLog(store, clock),
         backend_requests=BackendRequests(store, documents, clock),
         backend_orders=BackendOrders(

@@ -5,6 +5,7 @@ made = await admin.made(whose)
 message = await admin.sent(made.endpoint.id, MessageState.GIVEN_UP)
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
@@ -19,8 +20,8 @@ from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import MessageState, WebhookEvent
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoint_secrets import FORMER, PRESENT, opened_secret
-from appliance.webhooks.endpoint_store import EndpointStore
 from appliance.webhooks.endpoints import NewWebhookSecret, WebhookEndpoints
+from appliance.webhooks.fan_out_store import FanOutStore
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import MovingClock
 
@@ -39,14 +40,14 @@ class WebhookAdministration:
     log: DeliveryLog
 
     @classmethod
-    def of(cls, core: CoreFixture, *, allow_http: bool = False) -> Self:
+    def of(cls, core: CoreFixture, schemes: Collection[str] = ("https",)) -> Self:
         """Over a record."""
         sealer = SecretBox(KeyRing.of(b"d" * 32))
         return cls(
             core.store,
             core.clock,
             sealer,
-            WebhookEndpoints(core.store, sealer, core.clock, allow_http=allow_http),
+            WebhookEndpoints(core.store, sealer, core.clock, schemes),
             DeliveryLog(core.store, core.clock),
         )
 
@@ -69,7 +70,7 @@ class WebhookAdministration:
             new_id(), endpoint, None, kind, request, '{"a":1}', now, state, 1, now
         )
         async with self.store.write() as transaction:
-            await EndpointStore(transaction).put(message)
+            await FanOutStore(transaction).add([message])
             await transaction.connection.execute(
                 insert(tables.webhook_attempt).values(
                     message=message.id,
