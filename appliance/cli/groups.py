@@ -25,6 +25,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         operators,
         trust,
         verify,
+        webhook_listener,
     )
     from appliance.cli.demo import commands as demo  # noqa: PLC0415 (heavy)
     from appliance.cli.installation import (  # noqa: PLC0415 (heavy)
@@ -61,6 +62,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     certificates.register(commands)
     demo.register(commands)
     verify.register(commands)
+    webhook_listener.register(commands)
 
 
 def _up(args: argparse.Namespace) -> int:
