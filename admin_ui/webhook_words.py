@@ -89,7 +89,7 @@ def standing(endpoint: WebhookEndpoint) -> tuple[str, str]:
     """
     if not endpoint.is_on:
         failed = endpoint.disabled_reason is not WebhookDisabled.BY_INTEGRATOR
-        return N_("Turned off"), "bad" if failed else "quiet"
+        return N_("Off"), "bad" if failed else "quiet"
     if endpoint.failing_since is not None:
         return N_("Failing"), "wait"
-    return N_("Active"), "good"
+    return N_("On"), "good"

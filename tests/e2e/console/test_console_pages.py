@@ -61,6 +61,7 @@ def other_pages(town: Town) -> list[Stop]:
     """Those about something, with something on them, and those with nothing."""
     here = f"/admin/integrators/{town.code}"
     key, _ = town.keys
+    webhook = f"{here}/webhooks/{town.webhook[0]}"
     locked = f"/admin/people/{town.locked.id}"
     signer = f"/admin/people/{town.signer}"
     credential = f"{signer}/credentials/{town.credential}"
@@ -76,6 +77,15 @@ def other_pages(town: Town) -> list[Stop]:
         Stop("domains", f"{here}/domains"),
         Stop("domain-allow", f"{here}/domains/allow?origin={town.blocked}"),
         Stop("domain-remove", f"{here}/domains/{town.domain}/remove"),
+        Stop("webhooks", f"{here}/webhooks"),
+        Stop("webhook", webhook),
+        Stop("webhook-given-up", f"{webhook}?state=given_up"),
+        Stop("webhook-nothing", f"{webhook}?state=pending&cursor=20000101T000000.0~x"),
+        Stop("webhook-change", f"{webhook}/change"),
+        Stop("webhook-rotate", f"{webhook}/rotate"),
+        Stop("webhook-disable", f"{webhook}/disable"),
+        Stop("webhook-remove", f"{webhook}/remove"),
+        Stop("webhook-delivery", f"{webhook}/deliveries/{town.webhook[1]}"),
         Stop("profile", f"{here}/profile"),
         Stop("stamp", f"{here}/stamp?fontColor=BLUE&motivo=Conforme&qr=yes"),
         Stop("stamp-wrong", f"{here}/stamp?fontColor=azul&fontSize=99"),
@@ -154,6 +164,8 @@ async def test_every_answer_to_a_form_is_sound(
         ("integrator-name-wrong", f"{here}/name", {"name": ""}),
         ("key-created", f"{here}/keys", {"label": administrator.name}),
         ("key-wrong", f"{here}/keys", {"label": administrator.name}),
+        ("webhook-wrong", f"{here}/webhooks", {"url": "ftp://x", "label": "x" * 61}),
+        ("webhook-created", f"{here}/webhooks", {"url": "https://x.example/"}),
         ("domain-wrong", f"{here}/domains", {"origin": "http://*.example/x"}),
         ("person-wrong", "/admin/people/new", {"cuil": "1", "email": "x"}),
         ("unlock-wrong", f"/admin/people/{town.locked.id}/unlock", {"code": "1"}),

@@ -26,6 +26,7 @@ from appliance.domain.vocab import VouchedBy
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.people.person_store import PersonStore
 from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.webhooks_shown import show_webhooks
 from tests.support.documents import pdfs
 from tests.support.faults.password_guessing import guess_at_person
 from tests.support.pki.outside_ca import OutsideCa, der
@@ -151,6 +152,8 @@ class Town:
     pending: int
     """A request with something to be told about its document."""
     signed: int
+    webhook: tuple[str, str]
+    """Id of one, and of what was given up there."""
 
 
 def build_town(appliance: Appliance) -> Town:
@@ -241,4 +244,5 @@ def build_town(appliance: Appliance) -> Town:
         new_administrator(appliance).name,
         pending,
         signed,
+        appliance.do(lambda front: show_webhooks(front, code)),
     )
