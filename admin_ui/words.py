@@ -242,6 +242,10 @@ FIELDS: Final = {
     "fontSize": N_("Write a size from 4 to 72."),
     "lugar": N_("Write a place of up to 60 characters."),
     "motivo": N_("Write a reason of up to 120 characters."),
+    "url": N_(
+        "Write a whole address, such as https://app.example/rubrica, of up to 2,048 "
+        "characters, with neither a user's name nor a # in it."
+    ),
     "fingerprint": N_("Write the fingerprint: 64 hex digits (SHA-256) or 40 (SHA-1)."),
     "label": N_("Write a label of up to 60 characters."),
     "locale": N_("Choose an option from the list."),
@@ -266,6 +270,7 @@ MISSING: Final = {
     "label": N_("The label is missing."),
     "name": N_("The name is missing."),
     "password": N_("The new password is missing."),
+    "url": N_("The address is missing."),
 }
 """What is said of a field that was left empty, by the error's field."""
 
