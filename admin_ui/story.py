@@ -186,7 +186,6 @@ FACTS: Final = {
     "name": N_("name"),
     "label": N_("label"),
     "scopes": N_("permissions"),
-    "endpoint": N_("webhook"),
     "disabled": N_("disabled"),
     "url": N_("address"),
     "events": N_("events"),
