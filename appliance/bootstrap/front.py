@@ -265,7 +265,6 @@ async def open_front(
             api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
             backend_signers=BackendSigners(store, invitations, clock),
             quotas=quotas,
-            webhooks=WebhookEndpoints(store, sealer, clock, allow_http=settings.trial),
             webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
             deliveries=DeliveryLog(store, clock),
             backend_requests=BackendRequests(store, core.documents, clock),
