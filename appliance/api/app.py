@@ -25,6 +25,7 @@ from appliance.api import (
     verificar,
 )
 from appliance.api.core import KEY, ApiCore
+from appliance.api.integration import batches as integration_batches
 from appliance.api.integration import documents as integration_documents
 from appliance.api.integration import limits as integration_limits
 from appliance.api.integration import requests as integration_requests
@@ -67,6 +68,7 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(auth.blueprint)
     app.register_blueprint(sessions.blueprint)
     app.register_blueprint(integration_requests.blueprint)
+    app.register_blueprint(integration_batches.blueprint)
     app.register_blueprint(integration_sessions.blueprint)
     app.register_blueprint(integration_signers.blueprint)
     app.register_blueprint(integration_documents.blueprint)

@@ -31,6 +31,8 @@ from appliance.embedding.session import Sessions
 from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.login import Login
+from appliance.integration.batch_ordering import BackendBatchOrders
+from appliance.integration.batches import BackendBatches
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
 from appliance.integration.requests import BackendRequests
@@ -204,6 +206,16 @@ class ApiCore(Protocol):
     @property
     def backend_requests(self) -> BackendRequests:
         """Signature requests as their integrator sees them."""
+        ...
+
+    @property
+    def backend_batch_orders(self) -> BackendBatchOrders:
+        """Batches that integrators' backends ask for."""
+        ...
+
+    @property
+    def backend_batches(self) -> BackendBatches:
+        """Batches as their integrator sees them."""
         ...
 
     @property

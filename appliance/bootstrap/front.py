@@ -41,6 +41,8 @@ from appliance.identity.failed_logins import FailedTries
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login
 from appliance.identity.people import People
+from appliance.integration.batch_ordering import BackendBatchOrders
+from appliance.integration.batches import BackendBatches
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
 from appliance.integration.requests import BackendRequests
@@ -113,6 +115,8 @@ class ServiceRegistry:
     api_keys: ApiKeyAuth
     backend_orders: BackendOrders
     backend_requests: BackendRequests
+    backend_batch_orders: BackendBatchOrders
+    backend_batches: BackendBatches
     backend_signers: BackendSigners
     quotas: BackendQuotas
     webhooks: WebhookEndpoints
@@ -199,6 +203,7 @@ async def open_front(
         uploads = UploadedDocuments(
             store, core.documents, intake, clock, settings.documents
         )
+        presets = Presets(store, core.documents, core.inspector, clock, stamping)
         links = DownloadLinks(store, lookup, clock, settings.signing.link_ttl_s)
         views = EmbedSessionViews(
             store, clock, settings.verify_url, trial=settings.trial
@@ -269,13 +274,12 @@ async def open_front(
             deliveries=DeliveryLog(store, clock),
             backend_requests=BackendRequests(store, core.documents, clock),
             backend_orders=BackendOrders(
-                store,
-                intake,
-                uploads,
-                Presets(store, core.documents, core.inspector, clock, stamping),
-                lookup,
-                clock,
+                store, intake, uploads, presets, lookup, clock
             ),
+            backend_batch_orders=BackendBatchOrders(
+                store, intake, uploads, presets, lookup, clock
+            ),
+            backend_batches=BackendBatches(store),
             sessions=sessions,
             progress=progress,
             console=ConsoleLogin(

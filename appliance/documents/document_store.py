@@ -1,6 +1,6 @@
 """Documents and signed documents in SQL."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -78,46 +78,89 @@ class DocumentStore(Store):
         A document inspected again by a newer inspector keeps its place. It counts
         as new again, so that nobody removes it as unused before it is used.
         """
-        inspection = inspection_to_json(new.inspection)
-        result = await self._connection.execute(
-            insert_into(self._connection, document)
-            .values(
-                id=new.id,
-                integrator=new.integrator,
-                sha256=new.sha256,
-                size_bytes=new.inspection.size_bytes,
-                inspection=inspection,
-                created=at,
-            )
-            .on_conflict_do_update(
+        return (await self.add_all([new], at))[0]
+
+    async def add_all(
+        self, new: Sequence[StoredDocument], at: datetime
+    ) -> list[StoredDocument]:
+        """The same for several of one integrator, some of which may be the same."""
+        insertion = insert_into(self._connection, document)
+        # In one order, so that two who add the same ones never wait for each other.
+        distinct = {each.sha256: each for each in sorted(new, key=_sha256)}
+        await self._connection.execute(
+            insertion.on_conflict_do_update(
                 index_elements=["integrator", "sha256"],
-                set_={"inspection": inspection, "created": at},
-            )
-            .returning(document.c.id)
+                set_={
+                    "inspection": insertion.excluded.inspection,
+                    "created": insertion.excluded.created,
+                },
+            ),
+            [
+                {
+                    "id": each.id,
+                    "integrator": each.integrator,
+                    "sha256": each.sha256,
+                    "size_bytes": each.inspection.size_bytes,
+                    "inspection": inspection_to_json(each.inspection),
+                    "created": at,
+                }
+                for each in distinct.values()
+            ],
         )
-        kept = replace(new, id=DocumentId(result.scalar_one()))
-        if kept.repair is not None:
-            await self._connection.execute(
-                insert_into(self._connection, document_repair)
-                .values(
-                    document=kept.id,
-                    integrator=kept.integrator,
-                    sha256=kept.repair.original_sha256,
-                    damage=list(kept.repair.damage),
-                )
-                .on_conflict_do_nothing()
+        rows = await self._connection.execute(
+            select(document.c.sha256, document.c.id).where(
+                document.c.integrator == new[0].integrator,
+                document.c.sha256.in_(distinct),
             )
+        )
+        ids = {row.sha256: DocumentId(row.id) for row in rows}
+        kept = [replace(each, id=ids[each.sha256]) for each in new]
+        await self._add_repairs(kept)
         return kept
 
-    async def renew(self, wanted: DocumentId, at: datetime) -> bool:
-        """Have a document count as new, so that it is not removed before it is used.
+    async def _add_repairs(self, kept: Collection[StoredDocument]) -> None:
+        """Record where copies come from, where that is new."""
+        repairs = [
+            {
+                "document": each.id,
+                "integrator": each.integrator,
+                "sha256": each.repair.original_sha256,
+                "damage": list(each.repair.damage),
+            }
+            for each in kept
+            if each.repair is not None
+        ]
+        if repairs:
+            await self._connection.execute(
+                insert_into(self._connection, document_repair).on_conflict_do_nothing(),
+                repairs,
+            )
 
-        Until the transaction ends nobody else removes it; False: somebody has.
+    async def renew(
+        self, wanted: Collection[DocumentId], at: datetime
+    ) -> set[DocumentId]:
+        """Have documents count as new: nobody removes them before they are used.
+
+        Until the transaction ends nobody else removes them.
+
+        Returns:
+            Those that there are: somebody has removed the others.
         """
-        result = await self._connection.execute(
-            update(document).where(document.c.id == wanted).values(created=at)
+        if len(wanted) > 1:
+            # In one order, as in `add_all`.
+            await self._connection.execute(
+                select(document.c.id)
+                .where(document.c.id.in_(wanted))
+                .order_by(document.c.sha256)
+                .with_for_update()
+            )
+        found = await self._connection.execute(
+            update(document)
+            .where(document.c.id.in_(wanted))
+            .values(created=at)
+            .returning(document.c.id)
         )
-        return result.rowcount == 1
+        return {DocumentId(each) for each in found.scalars()}
 
     async def get(self, wanted: DocumentId) -> StoredDocument | None:
         """A document by id."""
@@ -329,6 +372,10 @@ def _signed_view(row: Row[Any]) -> SignedDocumentView:
         level=row.level,
         version=row.version,
     )
+
+
+def _sha256(document: StoredDocument) -> str:
+    return document.sha256
 
 
 def stored_document(row: Row[Any]) -> StoredDocument:

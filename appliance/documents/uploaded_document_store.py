@@ -1,6 +1,6 @@
 """What integrators' backends have uploaded, in SQL."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -51,9 +51,15 @@ class UploadedDocumentStore(Store):
         self, integrator: IntegratorId, wanted: UploadId
     ) -> UploadedDocument | None:
         """One of an integrator's, whether its time is over or not."""
-        query = _UPLOADS.where(_C.id == wanted, _C.integrator == integrator)
-        row = (await self._connection.execute(query)).one_or_none()
-        return None if row is None else _uploaded(row)
+        return (await self.named(integrator, (wanted,))).get(wanted)
+
+    async def named(
+        self, integrator: IntegratorId, wanted: Collection[UploadId]
+    ) -> dict[UploadId, UploadedDocument]:
+        """Those of an integrator's that there are, their time over or not."""
+        query = _UPLOADS.where(_C.id.in_(wanted), _C.integrator == integrator)
+        rows = await self._connection.execute(query)
+        return {UploadId(row.upload): _uploaded(row) for row in rows}
 
     async def page(
         self,

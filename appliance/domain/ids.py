@@ -1,5 +1,6 @@
 """Identifiers, kept apart by type so that they are not mixed up."""
 
+import re
 import time
 import uuid
 from typing import NewType
@@ -13,6 +14,8 @@ RequestId = NewType("RequestId", int)
 """`solicitudId`: a positive integer below 2**53."""
 ActivationId = NewType("ActivationId", str)
 BatchId = NewType("BatchId", str)
+RequestBatchId = NewType("RequestBatchId", str)
+"""`loteId`: of what an integrator's backend asked one person to sign at once."""
 TaskId = NewType("TaskId", str)
 UploadId = NewType("UploadId", str)
 """`documentoId`: of what an integrator's backend uploaded."""
@@ -20,8 +23,18 @@ UploadId = NewType("UploadId", str)
 MAX_REQUEST_ID = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly (RFC 8259, 6)."""
 
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _LOW_48 = (1 << 48) - 1
 _BELOW_VERSION = (1 << 76) - 1
+
+
+def is_id(text: str) -> bool:
+    """Tell whether a text has the form of an id that `new_id` makes.
+
+    Args:
+        text: of an address or a body.
+    """
+    return bool(_ID.fullmatch(text))
 
 
 def new_id() -> str:

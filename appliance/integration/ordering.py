@@ -7,29 +7,29 @@ Source: docs/integration.md "Ask for signatures".
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.docmdp_policy import CERTIFIES
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person
-from appliance.domain.ids import IntegratorId, PersonId, ProcessId
+from appliance.domain.ids import IntegratorId, ProcessId
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import LookupIndex
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.preset import SignaturePreset
-from appliance.domain.requests.process import BACKEND_ORIGIN, NamedBy, ProcessNote
+from appliance.domain.requests.process import BACKEND_ORIGIN, ProcessNote
 from appliance.domain.requests.uploads import DEFAULT_NAME
 from appliance.domain.vocab import Restriction
-from appliance.identity.login import email_indexes
-from appliance.integration.orders import NamedSigner, ProcessOrder
-from appliance.people.person_store import PersonStore
+from appliance.integration.order_keys import OrderKey
+from appliance.integration.orders import ProcessOrder
+from appliance.integration.refusals import refused_for, refused_within
+from appliance.integration.signer_lookup import person_named
 from appliance.requests.intake import Intake, check_file_name
 from appliance.requests.presets import Presets
 from appliance.requests.process_store import ProcessStore
@@ -37,7 +37,7 @@ from appliance.requests.recording import NewProcess, NewSigner, record
 from appliance.requests.request_store import RequestStore
 from appliance.requests.uploads import UploadedDocuments
 
-_SETTLING_S: Final = 60
+SETTLING_S: Final = 60
 """Longest that the places of all signers of one order are looked for."""
 _SIGNERS: Final = "firmantes"
 """The field of the signers, for errors."""
@@ -103,11 +103,13 @@ class BackendOrders:
                 `DOCUMENT_TOO_LARGE`, `OVERLOADED`, `SANDBOX_UNAVAILABLE`,
                 `STORE_UNAVAILABLE`; those of `Presets.settle`, with the signer's field.
         """
-        fingerprint = await order.fingerprint()
+        key = OrderKey(
+            asking.integrator.id, order.idempotency_key, await order.fingerprint()
+        )
         async with self._store.read() as transaction:
-            earlier = await self._earlier(transaction, asking, order, fingerprint)
+            earlier = await key.made(transaction)
         if earlier is not None:
-            return Made(earlier, is_repeated=True)
+            return Made(ProcessId(earlier), is_repeated=True)
         if order.expires is not None and order.expires <= self._clock.now():
             raise FieldInvalidError("vence", "a time to come")
         # Before people: who is known here is told to who has something to be signed.
@@ -115,7 +117,7 @@ class BackendOrders:
         async with self._store.read() as transaction:
             people = await self._people(transaction, order)
         try:
-            async with asyncio.timeout(_SETTLING_S):
+            async with asyncio.timeout(SETTLING_S):
                 signers = await self._signers(order, people, document.stored)
         except TimeoutError as exc:
             raise ApplianceError(ErrorCode.OVERLOADED) from exc
@@ -123,13 +125,14 @@ class BackendOrders:
             naming_the_other(self._store, asking.integrator.id, order.note),
             self._store.write() as transaction,
         ):
-            earlier = await self._bound(transaction, asking, order, fingerprint)
+            now = self._clock.now()
+            earlier = await key.bind(transaction, now)
             if earlier is not None:
-                return Made(earlier, is_repeated=True)
+                return Made(ProcessId(earlier), is_repeated=True)
             new = self._process(asking, order, document, signers)
-            return Made(
-                await self._record(transaction, asking, order, new), is_repeated=False
-            )
+            made = await self._record(transaction, asking, order, new)
+            await key.stands_for(transaction, made, now)
+        return Made(made, is_repeated=False)
 
     async def _document(
         self, asking: IntegratorCaller, order: ProcessOrder
@@ -141,7 +144,7 @@ class BackendOrders:
             ApplianceError: `FILENAME`, `DOCUMENT_NOT_FOUND`, those of `Intake.keep`.
         """
         whose = asking.integrator.id
-        with _field("documento.nombre"):
+        with refused_for("documento.nombre"):
             name = None if order.name is None else check_file_name(order.name)
         if isinstance(order.document, str):
             uploaded = await self._uploads.get(whose, order.document)
@@ -164,7 +167,7 @@ class BackendOrders:
         for place, (person, named) in enumerate(each):
             preset: SignaturePreset | None = None
             if named.wished is not None:
-                with _of_signer(place):
+                with refused_within(f"{_SIGNERS}[{place}].sello"):
                     preset = await self._presets.settle(
                         document,
                         named.wished,
@@ -182,47 +185,6 @@ class BackendOrders:
             signers.append(NewSigner(person.id, named.by, preset))
         return signers
 
-    async def _earlier(
-        self,
-        transaction: Transaction,
-        asking: IntegratorCaller,
-        order: ProcessOrder,
-        fingerprint: str,
-    ) -> ProcessId | None:
-        """What a call with this key made before.
-
-        Raises:
-            ApplianceError: `IDEMKEY_CONFLICT`.
-        """
-        if order.idempotency_key is None:
-            return None
-        known = IdempotencyStore(transaction)
-        used = await known.remembered(_scope(asking), order.idempotency_key)
-        if used is None:
-            return None
-        if used != fingerprint:
-            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
-        made = await known.remembered(_made_scope(asking), order.idempotency_key)
-        return None if made is None else ProcessId(made)
-
-    async def _bound(
-        self,
-        transaction: Transaction,
-        asking: IntegratorCaller,
-        order: ProcessOrder,
-        fingerprint: str,
-    ) -> ProcessId | None:
-        """The same, with the key bound to this order from now on.
-
-        Of two calls at once the second waits here until the first has committed.
-        """
-        if order.idempotency_key is None:
-            return None
-        await IdempotencyStore(transaction).remember(
-            _scope(asking), order.idempotency_key, fingerprint, self._clock.now()
-        )
-        return await self._earlier(transaction, asking, order, fingerprint)
-
     async def _people(
         self, transaction: Transaction, order: ProcessOrder
     ) -> list[Person]:
@@ -234,7 +196,7 @@ class BackendOrders:
         """
         found: list[Person] = []
         for place, named in enumerate(order.signers):
-            person = await self._person(transaction, named)
+            person = await person_named(transaction, self._lookup, named)
             field = f"{_SIGNERS}[{place}]"
             if person is None:
                 raise ApplianceError(
@@ -244,16 +206,6 @@ class BackendOrders:
                 raise FieldInvalidError(field, "each person once")
             found.append(person)
         return found
-
-    async def _person(
-        self, transaction: Transaction, named: NamedSigner
-    ) -> Person | None:
-        people = PersonStore(transaction)
-        if named.by is NamedBy.CUIL:
-            return await people.by_cuil(named.value)
-        if named.by is NamedBy.EMAIL:
-            return await people.by_email_index(email_indexes(self._lookup, named.value))
-        return await people.get(PersonId(named.value))
 
     def _process(
         self,
@@ -281,22 +233,20 @@ class BackendOrders:
         order: ProcessOrder,
         new: NewProcess,
     ) -> ProcessId:
-        """Record a process, and bind its key to it.
+        """Record a process.
 
         Raises:
             ApplianceError: `REFERENCE_IN_USE`, `DOCUMENT_NOT_FOUND` for an upload that
                 was deleted meanwhile.
         """
         if isinstance(order.document, str):
-            await self._uploads.of(transaction, asking.integrator.id, order.document)
+            whose, upload = asking.integrator.id, order.document
+            if upload not in await self._uploads.hold(transaction, whose, [upload]):
+                raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND)
         requests = await record(transaction, new)
         first = await RequestStore(transaction).get(requests[0])
         if first is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        if order.idempotency_key is not None:
-            await IdempotencyStore(transaction).remember(
-                _made_scope(asking), order.idempotency_key, first.process, new.created
-            )
         return first.process
 
 
@@ -306,42 +256,6 @@ def _after(document: StoredDocument, restriction: Restriction) -> StoredDocument
         return document
     inspection = replace(document.inspection, docmdp=CERTIFIES[restriction])
     return replace(document, inspection=inspection)
-
-
-@contextmanager
-def _field(name: str) -> Iterator[None]:
-    """Name the field that something is refused for.
-
-    Args:
-        name: its path.
-
-    Raises:
-        ApplianceError: what was raised within, with its field.
-    """
-    try:
-        yield
-    except ApplianceError as refusal:
-        refusal.extras["field"] = name
-        raise
-
-
-@contextmanager
-def _of_signer(place: int) -> Iterator[None]:
-    """Name the signer whose look and place is refused.
-
-    Args:
-        place: among the signers, from 0.
-
-    Raises:
-        ApplianceError: what was raised within, with its field.
-    """
-    try:
-        yield
-    except ApplianceError as refusal:
-        within = refusal.extras.get("field")
-        of = f"{_SIGNERS}[{place}].sello"
-        refusal.extras["field"] = f"{of}.{within}" if within else of
-        raise
 
 
 @asynccontextmanager
@@ -368,13 +282,3 @@ async def naming_the_other(
         raise ApplianceError(
             refusal.code, extras={"field": "referencia", "procesoId": other}
         ) from refusal
-
-
-def _scope(asking: IntegratorCaller) -> str:
-    """Where it is kept what a key was first used for."""
-    return f"backend-order:{asking.integrator.id}"
-
-
-def _made_scope(asking: IntegratorCaller) -> str:
-    """Where it is kept what that came to."""
-    return f"backend-made:{asking.integrator.id}"

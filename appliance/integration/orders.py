@@ -26,17 +26,8 @@ class NamedSigner:
 
     def told(self) -> list[object]:
         """What tells it from another one, as JSON."""
-        wished = self.wished
-        if wished is None:
-            return [self.by.value, self.value]
-        anchor = wished.anchor and [
-            wished.anchor.text,
-            wished.anchor.occurrence,
-            wished.anchor.dx,
-            wished.anchor.dy,
-        ]
-        look = [wished.given.to_wire(), wished.fixed, wished.last_page, anchor]
-        return [self.by.value, self.value, look]
+        look = [] if self.wished is None else [_look(self.wished)]
+        return [self.by.value, self.value, *look]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +52,61 @@ class ProcessOrder:
         if not isinstance(document, str):
             document = await sha256_of(document)
         told = {
-            "document": document,
+            "document": await _named(self.document),
             "name": self.name,
             "signers": [signer.told() for signer in self.signers],
-            "reference": self.note.reference,
-            "unique": self.note.is_unique,
-            "metadata": dict(self.note.metadata),
-            "language": self.note.language,
-            "message": self.note.message,
+            **_said(self.note),
             "expires": self.expires and self.expires.isoformat(),
             "level": self.level,
         }
         return hashlib.sha256(canonical_json(told)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDocument:
+    """One document of a batch that is asked for."""
+
+    name: str | None
+    """As of `ProcessOrder`."""
+    document: bytes | str = field(repr=False)
+    """As of `ProcessOrder`."""
+    note: ProcessNote
+    """Its own reference and metadata, and what is the batch's."""
+    wished: WishedPreset | None = None
+    """Look and place of its signature; None: as the batch's signer has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOrder:
+    """Documents that one person is asked to sign at once."""
+
+    signer: NamedSigner
+    documents: tuple[BatchDocument, ...]
+    """In the order in which they are signed."""
+    note: ProcessNote
+    """Of the batch itself; its `api_key` is that of the backend."""
+    expires: datetime | None = None
+    level: SignatureLevel | None = None
+    idempotency_key: str | None = None
+
+    async def fingerprint(self) -> str:
+        """What tells a repeated order from another one, SHA-256 in hex."""
+        told = {
+            "batch": [
+                {
+                    "document": await _named(each.document),
+                    "name": each.name,
+                    "look": each.wished and _look(each.wished),
+                    **_said(each.note),
+                }
+                for each in self.documents
+            ],
+            "signer": self.signer.told(),
+            **_said(self.note),
+            "expires": self.expires and self.expires.isoformat(),
+            "level": self.level,
+        }
+        return hashlib.sha256(await asyncio.to_thread(canonical_json, told)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +122,33 @@ class ProcessChange:
     def of(self, before: ProcessNote) -> ProcessNote:
         """What is said of the process afterwards."""
         return replace(before, **self.note)
+
+
+async def _named(document: bytes | str) -> str:
+    """A document as an order's fingerprint tells it: the id of one, or a SHA-256."""
+    if isinstance(document, str):
+        return document
+    # A large one would hold up everybody else.
+    return (await asyncio.to_thread(hashlib.sha256, document)).hexdigest()
+
+
+def _said(note: ProcessNote) -> dict[str, object]:
+    """What is said of it, as an order's fingerprint tells it."""
+    return {
+        "reference": note.reference,
+        "unique": note.is_unique,
+        "metadata": dict(note.metadata),
+        "language": note.language,
+        "message": note.message,
+    }
+
+
+def _look(wished: WishedPreset) -> list[object]:
+    """A look and place, as an order's fingerprint tells it."""
+    anchor = wished.anchor and [
+        wished.anchor.text,
+        wished.anchor.occurrence,
+        wished.anchor.dx,
+        wished.anchor.dy,
+    ]
+    return [wished.given.to_wire(), wished.fixed, wished.last_page, anchor]

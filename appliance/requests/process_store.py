@@ -84,7 +84,7 @@ class ProcessStore(Store):
         query: Select[Any] = select(signing_process).where(
             signing_process.c.id == process
         )
-        return _note((await self._connection.execute(query)).one())
+        return note_of((await self._connection.execute(query)).one())
 
     async def message(self, process: ProcessId) -> str | None:
         """What the integrator wrote to the signers of a process."""
@@ -97,13 +97,19 @@ class ProcessStore(Store):
         self, whose: IntegratorId, reference: str
     ) -> ProcessId | None:
         """The process that has a reference for itself."""
+        return (await self.of_references(whose, (reference,))).get(reference)
+
+    async def of_references(
+        self, whose: IntegratorId, references: Collection[str]
+    ) -> dict[str, ProcessId]:
+        """The processes that have those references for themselves."""
         found = await self._connection.execute(
-            select(signing_process.c.id).where(
+            select(signing_process.c.unique_reference, signing_process.c.id).where(
                 signing_process.c.integrator == whose,
-                signing_process.c.unique_reference == reference,
+                signing_process.c.unique_reference.in_(references),
             )
         )
-        return found.scalar_one_or_none()
+        return {row.unique_reference: ProcessId(row.id) for row in found}
 
     async def change(self, changed: ProcessId, note: ProcessNote) -> None:
         """Write what is said of a process from now on.
@@ -151,7 +157,7 @@ class ProcessStore(Store):
                     ProcessId(row.id),
                     IntegratorId(row.integrator),
                     row.created,
-                    _note(row),
+                    note_of(row),
                     tuple(requests[ProcessId(row.id)]),
                 ),
             )
@@ -163,6 +169,8 @@ def _conditions(asked: ProcessFilter) -> list[ColumnElement[bool]]:
     found = [_is_place(asked)]
     if asked.before is not None:
         found.append(_PLACE.c.id < asked.before)
+    if asked.batch is not None:
+        found.append(_PLACE.c.batch == asked.batch)
     if asked.reference is not None:
         found.append(signing_process.c.reference == asked.reference)
     if asked.since is not None:
@@ -210,7 +218,12 @@ def _decides(request: FromClause, state: RequestState) -> ColumnElement[bool]:
     return and_(request.c.state == state.value, or_(request.c.seq == 0, before))
 
 
-def _note(row: Row[Any]) -> ProcessNote:
+def note_of(row: Row[Any]) -> ProcessNote:
+    """What is said of a process, or of a batch.
+
+    Args:
+        row: of its table.
+    """
     return ProcessNote(
         row.api_key,
         row.reference,

@@ -1,5 +1,6 @@
 """A document and who signs it, recorded as one process: by whomever it is asked for."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -7,7 +8,7 @@ from appliance.core.unit_of_work import Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.ids import PersonId, RequestBatchId, RequestId
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.preset import SignaturePreset
@@ -41,6 +42,8 @@ class NewProcess:
     expires: datetime | None = None
     wishes: ProfileWishes = NO_WISHES
     note: ProcessNote = NO_NOTE
+    batch: RequestBatchId | None = None
+    """What it is asked for with, where it is one of many."""
 
 
 async def record(transaction: Transaction, new: NewProcess) -> list[RequestId]:
@@ -56,36 +59,71 @@ async def record(transaction: Transaction, new: NewProcess) -> list[RequestId]:
     Raises:
         ApplianceError: `REFERENCE_IN_USE`.
     """
-    if not new.signers:
+    return (await record_all(transaction, [new]))[0]
+
+
+async def record_all(
+    transaction: Transaction, new: Sequence[NewProcess]
+) -> list[list[RequestId]]:
+    """Record processes of one integrator, by a few statements however many they are.
+
+    Args:
+        transaction: the caller's.
+        new: what; one at least.
+
+    Returns:
+        The requests of each, as of `record`.
+
+    Raises:
+        ApplianceError: `REFERENCE_IN_USE`.
+    """
+    if not all(process.signers for process in new):
         raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-    document = await DocumentStore(transaction).add(new.document, new.created)
-    requests: list[RequestId] = []
-    for signer in new.signers:
-        asked = NewRequest(
-            person=signer.person,
+    documents = await DocumentStore(transaction).add_all(
+        [process.document for process in new], new[0].created
+    )
+    each = list(zip(new, documents, strict=True))
+    made = await RequestStore(transaction).add_all(
+        [
+            ([_request(process, document, by) for by in process.signers], process.note)
+            for process, document in each
+        ]
+    )
+    for (process, document), requests in zip(each, made, strict=True):
+        for created in _told(process, document, requests):
+            transaction.audit.add(created)
+    return made
+
+
+def _request(
+    new: NewProcess, document: StoredDocument, signer: NewSigner
+) -> NewRequest:
+    return NewRequest(
+        person=signer.person,
+        integrator=document.integrator,
+        document=document.id,
+        name=new.name,
+        origin=new.origin,
+        created=new.created,
+        expires=new.expires,
+        wishes=new.wishes,
+        named_by=signer.named_by,
+        preset=signer.preset,
+        batch=new.batch,
+    )
+
+
+def _told(
+    new: NewProcess, document: StoredDocument, requests: Sequence[RequestId]
+) -> Iterator[AuditEvent]:
+    """That each of a process's requests was made."""
+    of_all = {**document.facts(), **({} if new.batch is None else {"batch": new.batch})}
+    for place, (signer, request) in enumerate(zip(new.signers, requests, strict=True)):
+        after = {"predecessor": requests[place - 1]} if place else {}
+        yield AuditEvent(
+            EventKind.REQUEST_CREATED,
+            new.actor,
             integrator=document.integrator,
-            document=document.id,
-            name=new.name,
-            origin=new.origin,
-            created=new.created,
-            expires=new.expires,
-            wishes=new.wishes,
-            named_by=signer.named_by,
-            preset=signer.preset,
+            request=request,
+            detail={**of_all, "person": signer.person, **after},
         )
-        requests.append(
-            await RequestStore(transaction).follow(requests[-1], asked)
-            if requests
-            else await RequestStore(transaction).add(asked, new.note)
-        )
-        after = {"predecessor": requests[-2]} if len(requests) > 1 else {}
-        transaction.audit.add(
-            AuditEvent(
-                EventKind.REQUEST_CREATED,
-                new.actor,
-                integrator=document.integrator,
-                request=requests[-1],
-                detail={**document.facts(), "person": signer.person, **after},
-            )
-        )
-    return requests

@@ -1,6 +1,6 @@
 """Signature requests in SQL, and the order of those of one process."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -37,6 +37,7 @@ from appliance.domain.ids import (
     IntegratorId,
     PersonId,
     ProcessId,
+    RequestBatchId,
     RequestId,
     new_id,
 )
@@ -111,58 +112,60 @@ class RequestStore(Store):
         Raises:
             ApplianceError: `REFERENCE_IN_USE`.
         """
-        process = new_id()
+        return (await self.add_all([([new], note)]))[0][0]
+
+    async def add_all(
+        self, processes: Sequence[tuple[Sequence[NewRequest], ProcessNote]]
+    ) -> list[list[RequestId]]:
+        """Record processes, by a few statements however many they are.
+
+        Args:
+            processes: of each its requests, in the order in which they are signed, and
+                what is said of it. Of one integrator.
+
+        Returns:
+            The numbers of each one's requests, which grow in the order given: the
+            first `pendiente`, the others `en_espera`.
+
+        Raises:
+            ApplianceError: `REFERENCE_IN_USE`.
+        """
+        ids = [new_id() for _ in processes]
+        each = list(zip(ids, processes, strict=True))
         try:
             await self._connection.execute(
-                insert(signing_process).values(
-                    id=process,
-                    integrator=new.integrator,
-                    created=new.created,
-                    api_key=note.api_key,
-                    **note_columns(note),
-                )
+                insert(signing_process),
+                [
+                    {
+                        "id": process,
+                        "integrator": asked[0].integrator,
+                        "created": asked[0].created,
+                        "api_key": note.api_key,
+                        **note_columns(note),
+                    }
+                    for process, (asked, note) in each
+                ],
             )
         except IntegrityError as exc:
             raise ApplianceError(ErrorCode.REFERENCE_IN_USE) from exc
-        return await self._add(new, process, 0, RequestState.PENDING)
-
-    async def follow(self, request: RequestId, new: NewRequest) -> RequestId:
-        """Record one, `en_espera`, whose turn comes after another one's."""
-        columns = signature_request.c
-        place = (
-            await self._connection.execute(
-                select(columns.process, columns.seq).where(columns.id == request)
-            )
-        ).one()
-        return await self._add(new, place.process, place.seq + 1, RequestState.WAITING)
-
-    async def _add(
-        self, new: NewRequest, process: str, seq: int, state: RequestState
-    ) -> RequestId:
-        result = await self._connection.execute(
-            insert(signature_request)
-            .values(
-                process=process,
-                seq=seq,
-                person=new.person,
-                integrator=new.integrator,
-                document=new.document,
-                name=new.name,
-                state=state.value,
-                reason="",
-                origin=new.origin,
-                created=new.created,
-                expires=new.expires,
-                wished_level=new.wishes.level,
-                timestamp_policy=new.wishes.timestamp_policy,
-                digest=new.wishes.digest,
-                tsa=new.wishes.tsa and list(new.wishes.tsa),
-                named_by=new.named_by,
-                preset=new.preset and new.preset.to_json(),
-            )
-            .returning(signature_request.c.id)
+        # One after the other, so that they are numbered in this order.
+        await self._connection.execute(
+            insert(signature_request),
+            [
+                _columns(new, process, seq)
+                for process, (asked, _) in each
+                for seq, new in enumerate(asked)
+            ],
         )
-        return RequestId(result.scalar_one())
+        rows = await self._connection.execute(
+            select(signature_request.c.id, signature_request.c.process)
+            .where(signature_request.c.process.in_(ids))
+            .order_by(signature_request.c.seq)
+        )
+        made: dict[str, list[RequestId]] = {process: [] for process in ids}
+        for row in rows:
+            made[row.process].append(RequestId(row.id))
+        return list(made.values())
 
     async def of_process(self, process: ProcessId) -> list[RequestView]:
         """The requests of a process, in order."""
@@ -341,6 +344,22 @@ class RequestStore(Store):
         )
         return result.rowcount == 1
 
+    async def cancel(self, requests: Collection[RequestId], reason: str) -> None:
+        """Move requests `pendiente` → `cancelada`.
+
+        Args:
+            requests: that the caller holds locked.
+            reason: in words, or empty.
+        """
+        await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id.in_(requests),
+                signature_request.c.state == RequestState.PENDING.value,
+            )
+            .values(state=RequestState.CANCELLED.value, reason=reason)
+        )
+
     async def recovered(self, request: RequestId, level: str) -> bool:
         """Have a request be signed whose document was found after a restore."""
         result = await self._connection.execute(
@@ -429,11 +448,36 @@ def numbered_about(
     )
 
 
+def _columns(new: NewRequest, process: str, seq: int) -> dict[str, object]:
+    """A new request, as the table has it."""
+    state = RequestState.WAITING if seq else RequestState.PENDING
+    return {
+        "process": process,
+        "seq": seq,
+        "person": new.person,
+        "integrator": new.integrator,
+        "document": new.document,
+        "name": new.name,
+        "state": state.value,
+        "reason": "",
+        "origin": new.origin,
+        "created": new.created,
+        "expires": new.expires,
+        "wished_level": new.wishes.level,
+        "timestamp_policy": new.wishes.timestamp_policy,
+        "digest": new.wishes.digest,
+        "tsa": new.wishes.tsa and list(new.wishes.tsa),
+        "named_by": new.named_by,
+        "preset": new.preset and new.preset.to_json(),
+        "batch": new.batch,
+    }
+
+
 def note_columns(note: ProcessNote) -> dict[str, object]:
-    """What of a process's row may be changed later, as the table has it.
+    """What of the row of a process, or of a batch, is said by whoever asks for it.
 
     Args:
-        note: of the process.
+        note: as they say it.
     """
     return {
         "reference": note.reference,
@@ -472,6 +516,7 @@ def _view(row: Row[Any]) -> RequestView:
         seq=row.seq,
         followed=bool(row.followed),
         preset=None if row.preset is None else SignaturePreset.from_json(row.preset),
+        batch=None if row.batch is None else RequestBatchId(row.batch),
     )
 
 

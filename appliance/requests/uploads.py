@@ -6,6 +6,9 @@ that nothing refers to. A request that was made of it keeps the document.
 """
 
 from collections.abc import Sequence
+import asyncio
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,8 +22,10 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, UploadId, new_id
 from appliance.domain.ports import BlobStore, DocumentBytes, DocumentStream
+from appliance.domain.ids import IntegratorId, UploadId, is_id, new_id
+from appliance.domain.ports import BlobStore, DocumentStream
 from appliance.domain.requests.new_request import StoredDocument
-from appliance.domain.requests.uploads import UploadedDocument, UploadOrder, upload_id
+from appliance.domain.requests.uploads import UploadedDocument, UploadOrder
 from appliance.domain.vocab import EventKind
 from appliance.requests.intake import Intake, check_file_name
 from appliance.settings import DocumentSettings
@@ -159,7 +164,7 @@ class UploadedDocuments:
         Raises:
             ApplianceError: `IDEMKEY_CONFLICT`, `DOCUMENT_NOT_FOUND`.
         """
-        found = await self._alive(transaction, integrator, stands)
+        found = _demand(await self._alive(transaction, integrator, (stands,)), stands)
         if not found.is_of(name, sha256):
             raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
         return found
@@ -173,8 +178,15 @@ class UploadedDocuments:
             ApplianceError: `DOCUMENT_NOT_FOUND`: unknown, another integrator's,
                 deleted, or its time is over.
         """
+        found = await self.named(integrator, (documento_id,))
+        return _demand(found, documento_id)
+
+    async def named(
+        self, integrator: IntegratorId, documento_ids: Collection[str]
+    ) -> dict[str, UploadedDocument]:
+        """Those of several ids, any text, that are an integrator's and can be named."""
         async with self._store.read() as transaction:
-            return await self._alive(transaction, integrator, documento_id)
+            return await self._alive(transaction, integrator, documento_ids)
 
     async def content(
         self, integrator: IntegratorId, documento_id: str
@@ -214,7 +226,8 @@ class UploadedDocuments:
             ApplianceError: `DOCUMENT_NOT_FOUND`.
         """
         async with self._store.write() as transaction:
-            found = await self._alive(transaction, integrator, documento_id)
+            alive = await self._alive(transaction, integrator, (documento_id,))
+            found = _demand(alive, documento_id)
             if not await UploadedDocumentStore(transaction).remove(
                 integrator, found.id
             ):
@@ -228,35 +241,54 @@ class UploadedDocuments:
                 )
             )
 
-    async def of(
-        self, transaction: Transaction, integrator: IntegratorId, documento_id: str
-    ) -> UploadedDocument:
-        """One that something is made of: its document is there when the caller ends.
+    async def hold(
+        self,
+        transaction: Transaction,
+        integrator: IntegratorId,
+        documento_ids: Collection[str],
+    ) -> dict[str, UploadedDocument]:
+        """Have documents that something is made of be there when the caller ends.
 
         Args:
-            transaction: the caller's, which writes what refers to the document.
+            transaction: the caller's, which writes what refers to the documents.
             integrator: whose.
-            documento_id: as the caller was given it, any text.
+            documento_ids: as the caller was given them, any text.
 
-        Raises:
-            ApplianceError: `DOCUMENT_NOT_FOUND`, as `get`.
+        Returns:
+            Those that can be named; somebody may have deleted the others by now, and
+            their documents with them.
         """
-        found = await self._alive(transaction, integrator, documento_id)
-        # Somebody may have deleted it by now, and its document with it.
-        now = self._clock.now()
-        if not await DocumentStore(transaction).renew(found.document.id, now):
-            raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND)
-        return found
+        found = await self._alive(transaction, integrator, documento_ids)
+        held = {each.document.id for each in found.values()}
+        there = await DocumentStore(transaction).renew(held, self._clock.now())
+        return {name: each for name, each in found.items() if each.document.id in there}
 
     async def _alive(
-        self, transaction: Transaction, integrator: IntegratorId, documento_id: str
-    ) -> UploadedDocument:
-        found = await UploadedDocumentStore(transaction).get(
-            integrator, upload_id(documento_id)
-        )
-        if found is None or found.until <= self._clock.now():
-            raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND)
-        return found
+        self,
+        transaction: Transaction,
+        integrator: IntegratorId,
+        documento_ids: Collection[str],
+    ) -> dict[str, UploadedDocument]:
+        """Those that can be named, by their ids as they were given."""
+        ids = {UploadId(each) for each in documento_ids if is_id(each)}
+        if not ids:
+            return {}
+        now = self._clock.now()
+        found = await UploadedDocumentStore(transaction).named(integrator, ids)
+        return {str(name): each for name, each in found.items() if each.until > now}
+
+
+def _demand(
+    found: Mapping[str, UploadedDocument], documento_id: str
+) -> UploadedDocument:
+    """One of those that were found.
+
+    Raises:
+        ApplianceError: `DOCUMENT_NOT_FOUND`.
+    """
+    if documento_id not in found:
+        raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND)
+    return found[documento_id]
 
 
 def _scope(integrator: IntegratorId) -> str:

@@ -23,6 +23,8 @@ class BatchStore(Store):
     async def put(self, row: BatchRow) -> None:
         """Keep a batch, in the place of what was kept of an earlier call."""
         changing = {
+            # Of a whole batch some may be over meanwhile.
+            "requests": list(row.requests),
             "refused": [
                 {
                     "request": request,
@@ -39,7 +41,6 @@ class BatchStore(Store):
             .values(
                 id=row.id,
                 person=row.person,
-                requests=list(row.requests),
                 params=_parameters_to_json(row),
                 **changing,
             )

@@ -269,6 +269,43 @@ class Requests:
         refuse_unsigned(view, self._clock.now())
 
 
+async def cancel_alone(
+    transaction: Transaction,
+    requests: Collection[RequestId],
+    actor: str,
+    reason: str,
+) -> int:
+    """Take several requests back that nobody waits for, as one step of a larger change.
+
+    Args:
+        transaction: the caller's.
+        requests: some of them may be over: those stay as they are.
+        actor: for the audit.
+        reason: why, in words, or empty.
+
+    Returns:
+        How many were taken back.
+
+    Raises:
+        ApplianceError: `IN_PROGRESS` while any of them is being signed.
+    """
+    found = await RequestStore(transaction).named(requests, lock=True)
+    if any(view.state is RequestState.IN_PROGRESS for view in found.values()):
+        raise ApplianceError(ErrorCode.IN_PROGRESS)
+    pending = [view for view in found.values() if view.state is RequestState.PENDING]
+    await RequestStore(transaction).cancel([view.id for view in pending], reason)
+    for view in pending:
+        transaction.audit.add(
+            AuditEvent(
+                EventKind.REQUEST_CANCELLED,
+                actor,
+                integrator=view.integrator,
+                request=view.id,
+            )
+        )
+    return len(pending)
+
+
 async def cancel_in(
     transaction: Transaction, request: RequestId, actor: str, reason: str = ""
 ) -> RequestView:

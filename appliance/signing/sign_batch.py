@@ -10,21 +10,28 @@ Source: decisions "several at once", "repeating firmar"; design §3.
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import BatchId, PersonId, RequestId
+from appliance.domain.ids import BatchId, PersonId, RequestBatchId, RequestId
 from appliance.domain.ports import Subscription
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, BatchRow, SignBatch
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
+from appliance.domain.vocab import RequestState
+from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.batch_store import BatchStore
 from appliance.signing.sign import Signing
 from appliance.signing.signing_rules import standing
 
+_OVER: Final = frozenset(
+    {RequestState.CANCELLED, RequestState.REJECTED, RequestState.EXPIRED}
+)
+"""What somebody or time has ended: nothing that a command could sign, or could have."""
 _LOOK_AGAIN_S: Final = 1.0
 """Longest time between two looks at the record."""
 _PAUSE_S: Final = 0.05
@@ -58,19 +65,27 @@ class BatchSigning:
 
         Returns:
             How each stands once all ended or `wait_s` is over; then the work goes
-            on, and `progress` tells of it.
+            on, and `progress` tells of it. Of a whole batch without what was over
+            before, unsigned, unless all of it was.
 
         Raises:
-            ApplianceError: `IDEMKEY_CONFLICT`; and where something is still to be
-                signed: `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
+            ApplianceError: `LOTE_NOT_FOUND`, `IDEMKEY_CONFLICT`; and where something
+                is still to be signed: `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
                 `IN_PROGRESS` while the password is changed.
         """
+        told = batch.requests
+        if batch.whole is not None:
+            found = await self._requests_of(batch.whole, signer.person)
+            # All of them tell a repeated command, whatever becomes of some.
+            batch = replace(batch, requests=tuple(found))
+            over = {request for request in found if found[request] in _OVER}
+            told = tuple(each for each in found if each not in over) or batch.requests
         async with self._signing.begin(batch.requests, batch, signer) as begun:
             row = BatchRow(
                 id=batch.id_for(signer.person, begun.parameters.of_presets),
                 person=signer.person,
-                requests=batch.requests,
+                requests=told,
                 params=batch.given.params,
                 fingerprints=begun.parameters.of_presets,
                 refused=dict(begun.refused),
@@ -80,6 +95,20 @@ class BatchSigning:
                 set(batch.requests) - begun.refused.keys(), begun.subscription
             )
         return await self._told(row)
+
+    async def _requests_of(
+        self, batch: RequestBatchId, signer: PersonId
+    ) -> dict[RequestId, RequestState]:
+        """What a person has in an integrator's batch, in order.
+
+        Raises:
+            ApplianceError: `LOTE_NOT_FOUND`: nothing.
+        """
+        async with self._store.read() as transaction:
+            found = await RequestBatchStore(transaction).requests_of(batch, signer)
+        if not found:
+            raise ApplianceError(ErrorCode.LOTE_NOT_FOUND)
+        return found
 
     async def progress(self, person: PersonId, batch: BatchId) -> BatchOutcome:
         """How a batch stands whose caller was told to look again.

@@ -106,11 +106,7 @@ async def cancel(process: str) -> Response:
     """`POST /api/integration/requests/{procesoId}/cancel`: take it back, for good."""
     asking = await caller(_WRITE)
     wanted = _process_id(process)
-    # A reason may be left out, and the body with it.
-    has_body = request.content_length or "Content-Type" in request.headers
-    sent = await body.read_object() if has_body else {}
-    given = processes.Cancellation.read(sent)
-    details = await core().backend_requests.cancel(asking, wanted, given.motivo or "")
+    details = await core().backend_requests.cancel(asking, wanted, await cancellation())
     return await _told(asking, details)
 
 
@@ -136,6 +132,18 @@ async def download_signed(process: str) -> Response:
     response = file_response(pdf, PDF, signed_name(view.file_name))
     response.headers["ETag"] = f'"{view.sha256}"'
     return response
+
+
+async def cancellation() -> str:
+    """The reason of the present body, or empty: it may be left out, and the body too.
+
+    Raises:
+        FieldInvalidError: it is none.
+        ApplianceError: those of the body's reader, `FIELD_UNKNOWN`.
+    """
+    has_body = request.content_length or "Content-Type" in request.headers
+    sent = await body.read_object() if has_body else {}
+    return processes.Cancellation.read(sent).motivo or ""
 
 
 async def _told(

@@ -12,7 +12,12 @@ from quart import request
 
 from appliance.api.wire import representations
 from appliance.api.wire.fields import Body, Rule, base64_bytes
-from appliance.api.wire.query import QueryInvalidError, demand_known, limit
+from appliance.api.wire.query import (
+    QueryInvalidError,
+    before_time,
+    demand_known,
+    limit,
+)
 from appliance.core import pagination
 from appliance.domain.errors import (
     HEADER_MALFORMED,
@@ -22,6 +27,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.uploads import DEFAULT_NAME, UploadedDocument, upload_id
+from appliance.domain.requests.uploads import DEFAULT_NAME, UploadedDocument
 from appliance.web.body import SentFile
 
 LIST_PARAMETERS: Final = ("limite", "cursor")
@@ -196,18 +202,8 @@ def uploads_query() -> UploadsQuery:
     demand_known(LIST_PARAMETERS)
     most = limit(request.args.get("limite"))
     cursor = request.args.get("cursor")
-    before = None if cursor is None else _before(cursor)
+    before = None if cursor is None else before_time(cursor)
     return UploadsQuery(_PAGE if most is None else most, before)
-
-
-def _before(cursor: str) -> tuple[datetime, str]:
-    try:
-        place = pagination.read_instant(cursor)
-        if place is not None:
-            return place[0], upload_id(place[1])
-    except ApplianceError as exc:
-        raise QueryInvalidError("cursor", "as Link gave it") from exc
-    raise QueryInvalidError("cursor", "as Link gave it")
 
 
 def cursor_after(last: UploadedDocument) -> str:

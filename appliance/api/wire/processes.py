@@ -3,29 +3,31 @@
 Source: docs/api.md "Requests of a backend".
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 from quart import request
 
-from appliance.api.wire import presets, query, representations
+from appliance.api.wire import query, representations
 from appliance.api.wire.fields import (
     Body,
     an_object,
-    base64_bytes,
-    boolean,
     moment,
     objects,
-    shown_lines,
-    shown_text,
     text,
-    texts,
     whole,
     word,
+)
+from appliance.api.wire.orders import (
+    REFERENCE_LENGTH,
+    Note,
+    SentDocument,
+    demand_named,
+    named_signer,
+    one_document,
+    said,
 )
 from appliance.api.wire.requests import REJECTION_LENGTH
 from appliance.domain.errors import (
@@ -37,12 +39,17 @@ from appliance.domain.errors import (
 from appliance.domain.identity import format_cuil, parse_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, ProcessId, RequestId
 from appliance.domain.ports import DocumentBytes
+from appliance.domain.ids import (
+    MAX_REQUEST_ID,
+    ProcessId,
+    RequestBatchId,
+    RequestId,
+    is_id,
+)
 from appliance.domain.requests.history import RequestEvent
 from appliance.domain.requests.process import (
-    NamedBy,
     ProcessDetails,
     ProcessFilter,
-    ProcessNote,
     SignerShown,
 )
 from appliance.domain.requests.request import RequestView, SignedVersion
@@ -53,75 +60,60 @@ from appliance.domain.requests.told_names import (
 )
 from appliance.domain.vocab import RequestState, SignatureLevel
 from appliance.integration.orders import NamedSigner, ProcessChange, ProcessOrder
+from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
+from appliance.integration.orders import ProcessChange, ProcessOrder
 from appliance.requests.intake import MAX_SIGNERS
 
 PAGE: Final = 50
 """Processes of a page, where nothing else is asked for."""
-REFERENCE_LENGTH: Final = 128
-_PROCESS_ID: Final = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII
-)
 _FILTERS: Final = (
     "estado",
     "referencia",
     "cuil",
     "desde",
     "hasta",
+    "loteId",
     "limite",
     "cursor",
 )
 _CHANGED: Final = {
     wire: inside for inside, wire in CHANGED_NAMES.items() if inside != "expires"
+    "referencia": "reference",
+    "referenciaUnica": "is_unique",
+    "metadatos": "metadata",
+    "idioma": "language",
+    "mensaje": "message",
+}
+_FIELDS: Final = {inside: wire for wire, inside in _CHANGED.items()} | {
+    "expires": "vence"
+}
+_EVENTS: Final = {
+    EventKind.REQUEST_CREATED: "creada",
+    EventKind.REQUEST_TURN: "turno",
+    EventKind.REQUEST_VIEWED: "vista",
+    EventKind.REQUEST_CHANGED: "modificada",
+    EventKind.REQUEST_REJECTED: "rechazada",
+    EventKind.REQUEST_CANCELLED: "cancelada",
+    EventKind.REQUEST_EXPIRED: "vencida",
+    EventKind.REQUEST_RETURNED: "devuelta",
+    EventKind.REQUEST_FAILED: "fallida",
+    EventKind.REQUEST_SIGNED: "firmada",
+    EventKind.DOCUMENT_RAISED: "nivel_elevado",
+}
+_MEMBERS: Final = {
+    "documentSha256": "sha256",
+    "sha256": "sha256",
+    "originalSha256": "sha256Original",
+    "predecessor": "anterior",
+    "reason": "motivo",
+    "level": "nivel",
+    "version": "version",
+    "fields": "campos",
+    "batch": "loteId",
 }
 
 
-class Language(StrEnum):
-    """`idioma`: of what signers are told."""
-
-    ES = "es"
-    EN = "en"
-
-
-class _Document(Body):
-    upload: Annotated[str | None, text(36)] = Field(None, alias="documentoId")
-    name: Annotated[str | None, text(255)] = Field(None, alias="nombre")
-    content: Annotated[bytes | None, base64_bytes()] = Field(None, alias="contenido")
-
-
-class _Signer(Body):
-    cuil: Annotated[str | None, text(13)] = None
-    email: Annotated[str | None, text(320)] = None
-    person: Annotated[str | None, text(36)] = Field(None, alias="personaId")
-    stamp: Annotated[dict[str, Any] | None, an_object()] = Field(None, alias="sello")
-
-
-class _Note(Body):
-    expires: Annotated[datetime | None, moment()] = Field(None, alias="vence")
-    reference: Annotated[str | None, shown_text(REFERENCE_LENGTH)] = Field(
-        None, alias="referencia"
-    )
-    is_unique: Annotated[bool, boolean()] = Field(
-        default=False, alias="referenciaUnica"
-    )
-    metadata: Annotated[dict[str, str], texts(20, 40, 500)] = Field(
-        default_factory=dict, alias="metadatos"
-    )
-    language: Annotated[Language | None, word(Language)] = Field(None, alias="idioma")
-    message: Annotated[str | None, shown_lines(1000)] = Field(None, alias="mensaje")
-
-    def note(self, api_key: str) -> ProcessNote:
-        """What is said of the process."""
-        return ProcessNote(
-            api_key,
-            self.reference,
-            self.is_unique,
-            self.metadata,
-            self.language,
-            self.message,
-        )
-
-
-class _Order(_Note):
+class _Order(Note):
     document: Annotated[dict[str, Any] | None, an_object()] = Field(
         None, alias="documento"
     )
@@ -181,14 +173,14 @@ def order(
         ApplianceError: `FIELD_UNKNOWN`.
     """
     # What is null is as if it were not there: so answers have it.
-    read = _Order.read(_given(body))
-    document = _Document.read(_given(read.document or {}), under="documento.")
-    _demand_named(read)
+    read = _Order.read(said(body))
+    document = SentDocument.read(said(read.document or {}), under="documento.")
+    demand_named(read)
     return ProcessOrder(
         name=document.name,
-        document=_only(document, file),
+        document=one_document(document, "documento.", file),
         signers=tuple(
-            _named(signer, f"firmantes[{place}].")
+            named_signer(signer, f"firmantes[{place}].")
             for place, signer in enumerate(read.signers)
         ),
         note=read.note(api_key),
@@ -269,9 +261,9 @@ def change(body: Mapping[str, object]) -> ProcessChange:
     """
     names = (*_CHANGED, "vence")
     taken_away = {name for name, value in body.items() if value is None}
-    read = _Note.read({n: v for n, v in body.items() if n not in taken_away})
+    read = Note.read({n: v for n, v in body.items() if n not in taken_away})
     if unknown := taken_away - set(names):
-        _Note.read(dict.fromkeys(unknown))
+        Note.read(dict.fromkeys(unknown))
     if not body:
         raise FieldMissingError(names[0], names)
     empty: dict[str, object] = {"is_unique": False, "metadata": {}}
@@ -295,7 +287,7 @@ def process_id(written: str) -> ProcessId:
     Raises:
         ApplianceError: `SOLICITUD_NOT_FOUND` for what can be no id.
     """
-    if not _PROCESS_ID.fullmatch(written):
+    if not is_id(written):
         raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
     return ProcessId(written)
 
@@ -310,8 +302,8 @@ def asked() -> ProcessFilter:
     query.demand_known(_FILTERS)
     given = request.args
     cuil, reference = given.get("cuil"), given.get("referencia")
-    if reference is not None and len(reference) > REFERENCE_LENGTH:
-        raise query.QueryInvalidError("referencia", f"1..{REFERENCE_LENGTH} characters")
+    if reference is not None:
+        query.demand_length("referencia", reference, REFERENCE_LENGTH)
     limit = query.limit(given.get("limite"))
     cursor = given.get("cursor")
     return ProcessFilter(
@@ -322,7 +314,16 @@ def asked() -> ProcessFilter:
         until=asked_instant("hasta"),
         before=None if cursor is None else query.before(cursor),
         limit=PAGE if limit is None else limit,
+        batch=_batch(given.get("loteId")),
     )
+
+
+def _batch(written: str | None) -> RequestBatchId | None:
+    if written is None:
+        return None
+    if not is_id(written):
+        raise query.QueryInvalidError("loteId", "as its batch was answered")
+    return RequestBatchId(written)
 
 
 def _state(written: str | None) -> RequestState | None:
@@ -364,6 +365,7 @@ def element(details: ProcessDetails) -> dict[str, object]:
     first, note = process.requests[0], process.note
     return {
         "procesoId": process.id,
+        "loteId": first.batch,
         "estado": process.state.value,
         "referencia": note.reference,
         "referenciaUnica": note.is_unique,

@@ -5,11 +5,13 @@ import binascii
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from quart import request
 
 from appliance.api.wire.requests import Conditions
+from appliance.core import pagination
 from appliance.domain.errors import (
     HEADER_MALFORMED,
     HEADER_NOT_HERE,
@@ -17,7 +19,7 @@ from appliance.domain.errors import (
     BadHeaderError,
     ErrorCode,
 )
-from appliance.domain.ids import MAX_REQUEST_ID, RequestId
+from appliance.domain.ids import MAX_REQUEST_ID, RequestId, is_id
 from appliance.domain.requests.request import LISTED
 from appliance.domain.vocab import RequestState
 
@@ -110,6 +112,21 @@ def demand_known(names: Collection[str]) -> None:
             raise QueryInvalidError(name, "once")
 
 
+def demand_length(name: str, given: str, most: int) -> None:
+    """Refuse a text that is longer than what it names can be.
+
+    Args:
+        name: the parameter.
+        given: its value.
+        most: characters.
+
+    Raises:
+        QueryInvalidError: `QUERY_INVALID`.
+    """
+    if len(given) > most:
+        raise QueryInvalidError(name, f"1..{most} characters")
+
+
 def cursor_after(last: RequestId) -> str:
     """The cursor of the page that begins after a request.
 
@@ -180,6 +197,24 @@ def _states(text: str | None) -> frozenset[RequestState]:
         if state.value == text:
             return frozenset({state})
     raise QueryInvalidError("estado", *(state.value for state in allowed))
+
+
+def before_time(cursor: str) -> tuple[datetime, str]:
+    """Time and id of the row that a cursor of `pagination.instant` stands after.
+
+    Args:
+        cursor: as `Link` gave it.
+
+    Raises:
+        QueryInvalidError: `QUERY_INVALID`.
+    """
+    try:
+        place = pagination.read_instant(cursor)
+    except ApplianceError as exc:
+        raise QueryInvalidError("cursor", "as Link gave it") from exc
+    if place is None or not is_id(place[1]):
+        raise QueryInvalidError("cursor", "as Link gave it")
+    return place
 
 
 def before(cursor: str) -> RequestId:

@@ -44,6 +44,7 @@ def element(view: RequestView) -> dict[str, object]:
         "creada": instant(view.created),
         "vence": instant(view.expires) if view.expires else None,
         "integrador": view.integrator_name,
+        "loteId": view.batch,
     }
 
 

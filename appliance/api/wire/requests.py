@@ -25,8 +25,14 @@ from appliance.api.wire.fields import (
     word,
 )
 from appliance.domain.documents import NAME_LENGTH
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import MAX_REQUEST_ID, BatchId, RequestId
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.ids import (
+    MAX_REQUEST_ID,
+    BatchId,
+    RequestBatchId,
+    RequestId,
+    is_id,
+)
 from appliance.domain.requests.batch import MOST_REQUESTS, SignBatch
 from appliance.domain.requests.request import SignCommand
 from appliance.domain.signing_command import (
@@ -46,7 +52,7 @@ _REQUEST_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 PARAMETER_FIELDS: Final = (*SignParameters().to_wire(), *OPTIONAL_FIELDS)
 SIGN_FIELDS: Final = ("solicitudId", *PARAMETER_FIELDS, "password")
-BATCH_FIELDS: Final = ("solicitudIds", *PARAMETER_FIELDS, "password")
+BATCH_FIELDS: Final = ("solicitudIds", "loteId", *PARAMETER_FIELDS, "password")
 
 
 _Ordinate = Annotated[
@@ -95,6 +101,11 @@ class _OneRequest(Body):
 
 class _SeveralRequests(Body):
     solicitud_ids: Annotated[list[int], wholes(1, MAX_REQUEST_ID, MOST_REQUESTS)]
+    lote_id: Annotated[str | None, text(36)] = None
+
+
+class _WholeBatch(Body):
+    lote_id: Annotated[str, text(36)]
 
 
 class _Sign(Parameters, _OneRequest):
@@ -104,6 +115,11 @@ class _Sign(Parameters, _OneRequest):
 
 
 class _SignBatch(Parameters, _SeveralRequests):
+    KNOWN = BATCH_FIELDS
+    password: Annotated[bytes, password()]
+
+
+class _SignWholeBatch(Parameters, _WholeBatch):
     KNOWN = BATCH_FIELDS
     password: Annotated[bytes, password()]
 
@@ -184,18 +200,36 @@ def sign_batch(body: Mapping[str, object], conditions: Conditions) -> SignBatch:
         The command.
 
     Raises:
-        FieldInvalidError: a value of another type or out of its range.
-        ApplianceError: `FIELD_UNKNOWN`.
+        FieldInvalidError: a value of another type or out of its range; or both are.
+        ApplianceError: `FIELD_UNKNOWN`; `LOTE_NOT_FOUND` for what can be no `loteId`.
 
     Source: decisions "several at once".
     """
+    key = conditions.idempotency_key
+    if "loteId" in body and "solicitudIds" not in body:
+        whole = _SignWholeBatch.read(body)
+        wanted = request_batch_id(whole.lote_id)
+        return SignBatch((), whole.given(), whole.password, key, wanted)
     read = _SignBatch.read(body)
-    return SignBatch(
-        requests=tuple(RequestId(request) for request in read.solicitud_ids),
-        given=read.given(),
-        password=read.password,
-        idempotency_key=conditions.idempotency_key,
-    )
+    if read.lote_id is not None:
+        raise FieldInvalidError("loteId", "one of solicitudIds, loteId")
+    requests = tuple(RequestId(request) for request in read.solicitud_ids)
+    return SignBatch(requests, read.given(), read.password, key)
+
+
+def request_batch_id(text: str) -> RequestBatchId:
+    """Read the `loteId` of an integrator's batch.
+
+    Args:
+        text: of an address or a body.
+
+    Raises:
+        ApplianceError: `LOTE_NOT_FOUND` for what can be no id, as for an id that
+            is not there.
+    """
+    if not is_id(text):
+        raise ApplianceError(ErrorCode.LOTE_NOT_FOUND)
+    return RequestBatchId(text)
 
 
 def batch_id(text: str) -> BatchId:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from appliance.api.wire import representations
 from appliance.api.wire.fields import Body, an_object, boolean, moment, text, word
-from appliance.api.wire.processes import Language
+from appliance.api.wire.orders import Language
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import format_cuil
 from appliance.domain.vocab import PersonState

@@ -229,6 +229,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
         _CHORES: "SELECT, UPDATE (state, reason, level, document)",
     },
+    "request_batch": {_API: "SELECT, INSERT", _ADMIN: "SELECT"},
     # Each role writes what it does; nobody changes it but to say that it was sent.
     "integrator_event": dict.fromkeys(Role, "INSERT")
     | {
@@ -253,7 +254,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _CHORES: "SELECT, INSERT, DELETE",
     },
     "signing_batch": {
-        _API: "SELECT, INSERT, UPDATE (refused, asked)",
+        _API: "SELECT, INSERT, UPDATE (requests, refused, asked)",
         _CHORES: "SELECT, DELETE",
     },
     "idempotency": {

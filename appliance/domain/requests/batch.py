@@ -11,12 +11,12 @@ from typing import Final
 
 from appliance.domain.canonical_json import canonical_json
 from appliance.domain.errors import ApplianceError
-from appliance.domain.ids import BatchId, PersonId, RequestId
+from appliance.domain.ids import BatchId, PersonId, RequestBatchId, RequestId
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.signing_command import GivenParameters, SignParameters
 
 MOST_REQUESTS: Final = 200
-"""Requests that one command may name (decisions "several at once")."""
+"""Requests that one command may name by number (decisions "several at once")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,15 @@ class SignBatch:
     """One call of firmar/lote, parsed."""
 
     requests: tuple[RequestId, ...]
-    """1 to `MOST_REQUESTS`, in the caller's order; one may stand there twice."""
+    """1 to `MOST_REQUESTS`, in the caller's order; one may stand there twice. Those of
+    a whole batch, once they are known."""
     given: GivenParameters
     """For every one of them; what it leaves open is each request's preset's to say."""
     password: bytes = field(repr=False)
     """UTF-8 of the NFC form, 8 to 1024 bytes."""
     idempotency_key: str | None = None
+    whole: RequestBatchId | None = None
+    """The integrator's batch that is to be signed, in place of requests by number."""
 
     def sha256(self, fingerprints: Mapping[RequestId, str]) -> str:
         """Fingerprint that tells a repeated command from another one.
@@ -40,7 +43,10 @@ class SignBatch:
             fingerprints: of the parameters of requests with a preset, which the
                 call's own fields do not tell.
         """
-        fields = {"solicitudIds": list(self.requests), **self.given.params.to_wire()}
+        named: dict[str, object] = {"solicitudIds": list(self.requests)}
+        if self.whole is not None:
+            named = {"loteId": self.whole}
+        fields = {**named, **self.given.params.to_wire()}
         if fingerprints:
             told = {str(each): fingerprints[each] for each in sorted(fingerprints)}
             fields["fingerprints"] = told

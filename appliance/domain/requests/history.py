@@ -14,7 +14,12 @@ from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
 
 TOLD: Final[Mapping[EventKind, tuple[str, ...]]] = {
-    EventKind.REQUEST_CREATED: ("documentSha256", "originalSha256", "predecessor"),
+    EventKind.REQUEST_CREATED: (
+        "documentSha256",
+        "originalSha256",
+        "predecessor",
+        "batch",
+    ),
     EventKind.REQUEST_TURN: ("documentSha256", "predecessor"),
     EventKind.REQUEST_VIEWED: ("documentSha256",),
     EventKind.REQUEST_CHANGED: ("fields",),

@@ -9,6 +9,7 @@ from appliance.domain.ids import (
     DocumentId,
     IntegratorId,
     PersonId,
+    RequestBatchId,
 )
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.preset import SignaturePreset
@@ -58,3 +59,5 @@ class NewRequest:
     """How the integrator's backend named the person, where it did."""
     preset: SignaturePreset | None = None
     """Look and place of the signature, settled; None: the signer's alone."""
+    batch: RequestBatchId | None = None
+    """What it is asked for with, where it is one of many."""

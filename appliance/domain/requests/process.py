@@ -6,7 +6,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
+from appliance.domain.ids import (
+    IntegratorId,
+    PersonId,
+    ProcessId,
+    RequestBatchId,
+    RequestId,
+)
 from appliance.domain.requests.request import RequestView, SignedVersion
 from appliance.domain.vocab import RequestState
 
@@ -101,4 +107,6 @@ class ProcessFilter:
     until: datetime | None = None
     before: RequestId | None = None
     """The `place` of the last process of the page before."""
+    batch: RequestBatchId | None = None
+    """That they were asked for with."""
     limit: int = 50

@@ -8,7 +8,13 @@ from typing import Final, Never
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
+from appliance.domain.ids import (
+    IntegratorId,
+    PersonId,
+    ProcessId,
+    RequestBatchId,
+    RequestId,
+)
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.signing_command import GivenParameters
@@ -83,6 +89,8 @@ class RequestView:
     """How it is to be signed, where it or its integrator differ."""
     preset: SignaturePreset | None = None
     """Look and place that whoever asked for it wants."""
+    batch: RequestBatchId | None = None
+    """What it was asked for with, where it is one of many."""
 
 
 def refuse_unsigned(view: RequestView, now: datetime) -> Never:

@@ -1,17 +1,14 @@
 """Documents that an integrator's backend uploads, to be named later."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, UploadId
 from appliance.domain.requests.new_request import StoredDocument
 
 DEFAULT_NAME: Final = "documento.pdf"
 """Of a document that came without a name."""
-_UPLOAD_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +49,3 @@ class UploadedDocument:
         repair = self.document.repair
         came = self.document.sha256 if repair is None else repair.original_sha256
         return self.name == name and came == sha256
-
-
-def upload_id(text: str) -> UploadId:
-    """Read `documentoId`.
-
-    Args:
-        text: of an address or a body.
-
-    Raises:
-        ApplianceError: `DOCUMENT_NOT_FOUND` for what can be no id, as for an id that
-            is not there.
-    """
-    if not _UPLOAD_ID.fullmatch(text):
-        raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND)
-    return UploadId(text)

@@ -33,6 +33,7 @@ async def test_list_is_bare_array_of_what_waits(caller: Caller) -> None:
         "creada": "2026-05-25T12:00:00Z",
         "vence": None,
         "integrador": "Demo",
+        "loteId": None,
     }
     assert "Link" not in response.headers
 

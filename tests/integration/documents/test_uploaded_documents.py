@@ -96,7 +96,8 @@ class Uploads:
         """Make a request of an uploaded document, in one transaction."""
         signer = await self.core.add_signer()
         async with self.core.store.write() as transaction:
-            found = await self.service.of(transaction, self.mine, documento_id)
+            held = await self.service.hold(transaction, self.mine, [documento_id])
+            found = held[documento_id]
             await RequestStore(transaction).add(
                 NewRequest(
                     signer.person,
@@ -241,13 +242,11 @@ async def test_use_prolongs_nothing_and_keeps_the_document(uploads: Uploads) -> 
     taken = (await uploads.take(pdf("1"))).upload
     uploads.core.clock.forward(29 * DAY)
     async with uploads.core.store.write() as transaction:
-        found = await uploads.service.of(transaction, uploads.mine, taken.id)
-        await refused(
-            uploads.service.of(transaction, OTHER, taken.id),
-            ErrorCode.DOCUMENT_NOT_FOUND,
-        )
+        found = await uploads.service.hold(transaction, uploads.mine, [taken.id])
+        others = await uploads.service.hold(transaction, OTHER, [taken.id, "x"])
 
-    assert found == taken
+    assert found == {taken.id: taken}
+    assert others == {}
     assert await uploads.service.get(uploads.mine, taken.id) == taken
     await uploads.service.remove(uploads.mine, "integrator:x", taken.id)
     # It was needed just now: whoever found it may still be about to refer to it.

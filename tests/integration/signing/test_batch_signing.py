@@ -17,7 +17,7 @@ from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.activation import Claim, activation_data
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import RequestId
+from appliance.domain.ids import RequestBatchId, RequestId, new_id
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
 from appliance.domain.requests.request import Signer
 from appliance.domain.secrets import KeyRing
@@ -441,6 +441,97 @@ async def test_idempotency_key_of_a_repeated_batch_is_remembered(
 
     assert told(again) == [(one, "signed")]
     assert code is C.IDEMKEY_CONFLICT
+
+
+# -- a whole batch of an integrator ---------------------------------------------------
+
+
+def whole(batch_front: BatchFront, lote: RequestBatchId, **changes: Any) -> SignBatch:
+    """A call of firmar/lote by the batch's id."""
+    return replace(batch_front.batch([], **changes), whole=lote)
+
+
+async def ended(
+    batch_front: BatchFront, request: RequestId, then: RequestState
+) -> None:
+    """Have a request be over without a signature."""
+    async with batch_front.core.store.write() as transaction:
+        await RequestStore(transaction).move(request, R.PENDING, then)
+
+
+async def test_whole_batch_is_signed_in_its_order(batch_front: BatchFront) -> None:
+    """By one password; repeated it is the same command, and others have none of it."""
+    lote = RequestBatchId(new_id())
+    requests = await batch_front.requests(3, batch=lote)
+    await batch_front.requests(1)
+    other = await batch_front.core.add_signer()
+
+    first = await batch_front.signed(whole(batch_front, lote))
+    again = await batch_front.sign(whole(batch_front, lote, password=b"otra palabra"))
+
+    assert told(first) == [(request, "signed") for request in requests]
+    assert again == first
+    assert batch_front.slots.computed == 1
+    assert await audited(batch_front, "activation.created") == requests
+    strange = batch_front.signing.sign(whole(batch_front, lote), other)
+    assert await error_code(strange) is C.LOTE_NOT_FOUND
+    none = whole(batch_front, RequestBatchId(new_id()))
+    assert await error_code(batch_front.sign(none)) is C.LOTE_NOT_FOUND
+
+
+async def test_what_was_over_is_no_part_of_a_whole_batch(
+    batch_front: BatchFront,
+) -> None:
+    """One taken back and one rejected; a key stands for the batch all the same."""
+    lote = RequestBatchId(new_id())
+    requests = await batch_front.requests(5, batch=lote)
+    await ended(batch_front, requests[1], R.REJECTED)
+    command = whole(batch_front, lote, key="clave-1")
+
+    first = await batch_front.signed(command, refuse=2)
+    async with batch_front.core.store.write() as transaction:
+        await RequestStore(transaction).cancel([requests[3]], "")
+    again = await batch_front.sign(command)
+
+    assert told(first) == [
+        (requests[0], "signed"),
+        (requests[2], "signed"),
+        (requests[3], "HSM_UNAVAILABLE"),
+        (requests[4], "signed"),
+    ]
+    assert told(again) == [(requests[at], "signed") for at in (0, 2, 4)]
+    assert again.id == first.id
+
+
+async def test_batch_that_is_over_says_why(batch_front: BatchFront) -> None:
+    """Where nothing of it is left each tells its state, and no password is asked."""
+    lote = RequestBatchId(new_id())
+    requests = await batch_front.requests(2, batch=lote)
+    for request in requests:
+        await ended(batch_front, request, R.CANCELLED)
+
+    outcome = await batch_front.sign(whole(batch_front, lote))
+
+    assert told(outcome) == [(request, "STATE") for request in requests]
+    assert batch_front.slots.computed == 0
+
+
+async def test_progress_of_a_whole_batch(sqlite_core: CoreFixture) -> None:
+    """Under the same address, though some of it is over meanwhile."""
+    services = await batch_front_of(sqlite_core, wait_s=0.05)
+    lote = RequestBatchId(new_id())
+    requests = await services.requests(2, batch=lote)
+
+    left = await services.sign(whole(services, lote))
+    await services.work_off(refuse=1)
+    async with sqlite_core.store.write() as transaction:
+        await RequestStore(transaction).cancel([requests[1]], "")
+    over = await services.sign(whole(services, lote))
+    going = await services.signing.progress(services.signer.person, left.id)
+
+    assert told(left) == [(request, "going on") for request in requests]
+    assert told(over) == [(requests[0], "signed")]
+    assert told(going) == [(requests[0], "signed"), (requests[1], "STATE")]
 
 
 # -- longer than a call waits --------------------------------------------------------

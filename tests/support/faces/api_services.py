@@ -30,6 +30,8 @@ from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login, email_index
+from appliance.integration.batch_ordering import BackendBatchOrders
+from appliance.integration.batches import BackendBatches
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
 from appliance.integration.requests import BackendRequests
@@ -119,6 +121,8 @@ class ApiServices:
     api_keys: ApiKeyAuth
     backend_orders: BackendOrders
     backend_requests: BackendRequests
+    backend_batch_orders: BackendBatchOrders
+    backend_batches: BackendBatches
     backend_signers: BackendSigners
     webhooks: WebhookEndpoints
     deliveries: DeliveryLog
@@ -230,6 +234,8 @@ async def open_api_services(
     await host.beat(store, clock.now())
     asks = issuing(store, clock, host.hosts(store, clock), signing_passwords, passwords)
     uploads = UploadedDocuments(store, documents, intake, clock, settings.documents)
+    stamping = Stamping(settings.stamp, settings.verify_url)
+    presets = Presets(store, documents, inspector, clock, stamping)
     parts = ApiServices(
         settings=settings,
         clock=clock,
@@ -247,20 +253,11 @@ async def open_api_services(
         webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
         deliveries=DeliveryLog(store, clock),
         backend_requests=BackendRequests(store, documents, clock),
-        backend_orders=BackendOrders(
-            store,
-            intake,
-            uploads,
-            Presets(
-                store,
-                documents,
-                inspector,
-                clock,
-                Stamping(settings.stamp, settings.verify_url),
-            ),
-            lookup,
-            clock,
+        backend_orders=BackendOrders(store, intake, uploads, presets, lookup, clock),
+        backend_batch_orders=BackendBatchOrders(
+            store, intake, uploads, presets, lookup, clock
         ),
+        backend_batches=BackendBatches(store),
         uploads=uploads,
         # No Redis is there: it counts alone.
         quotas=BackendQuotas(

@@ -52,6 +52,7 @@ from appliance.domain.ids import (
 )
 from appliance.domain.keys import KeyAlgorithm, KeyMode
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
+from appliance.domain.requests.process import NO_NOTE
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
@@ -247,8 +248,19 @@ class CoreFixture:
         Args:
             person: who is to sign.
             changes: `sha256` of the document, `integrator`, `pages`,
-                `signatures`, `docmdp`, `expires`, `repair`, `preset`; or the whole
-                `inspection`.
+                `signatures`, `docmdp`, `expires`, `repair`, `preset`, `batch`; or the
+                whole `inspection`.
+        """
+        return (await self.add_process([person], **changes))[0]
+
+    async def add_process(
+        self, people: Sequence[PersonId], **changes: Any
+    ) -> list[RequestId]:
+        """A document that people sign in turn; their requests.
+
+        Args:
+            people: who, in their order.
+            changes: as of `add_request`.
         """
         number = next(self._numbers)
         integrator = changes.get("integrator") or await self.integrator()
@@ -266,7 +278,7 @@ class CoreFixture:
         )
         async with self.store.write() as transaction:
             kept = await DocumentStore(transaction).add(document, self.now)
-            return await RequestStore(transaction).add(
+            new = [
                 NewRequest(
                     person=person,
                     integrator=integrator,
@@ -276,38 +288,11 @@ class CoreFixture:
                     created=self.now,
                     expires=changes.get("expires"),
                     preset=changes.get("preset"),
+                    batch=changes.get("batch"),
                 )
-            )
-
-    async def add_process(
-        self, people: Sequence[PersonId], **changes: Any
-    ) -> list[RequestId]:
-        """A document that people sign in turn; their requests."""
-        first, *others = people
-        requests = [await self.add_request(first, **changes)]
-        async with self.store.write() as transaction:
-            view = await RequestStore(transaction).get(requests[0])
-            assert view is not None
-            document = await DocumentStore(transaction).add(
-                StoredDocument(
-                    DocumentId(new_id()), view.integrator, view.sha256, view.inspection
-                ),
-                self.now,
-            )
-            for person in others:
-                new = NewRequest(
-                    person=person,
-                    integrator=view.integrator,
-                    document=document.id,
-                    name=view.document_name,
-                    origin=view.origin,
-                    created=view.created,
-                    expires=view.expires,
-                )
-                requests.append(
-                    await RequestStore(transaction).follow(requests[-1], new)
-                )
-        return requests
+                for person in people
+            ]
+            return (await RequestStore(transaction).add_all([(new, NO_NOTE)]))[0]
 
     async def add_activation(
         self,

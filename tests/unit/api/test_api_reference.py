@@ -111,8 +111,8 @@ def test_reference_lists_every_field_of_a_look_and_place() -> None:
 
 def test_batch_has_the_fields_of_firmar() -> None:
     """All of them, for every request of it."""
-    assert requests.BATCH_FIELDS[0] == "solicitudIds"
-    assert requests.BATCH_FIELDS[1:] == requests.SIGN_FIELDS[1:]
+    assert requests.BATCH_FIELDS[:2] == ("solicitudIds", "loteId")
+    assert requests.BATCH_FIELDS[2:] == requests.SIGN_FIELDS[1:]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ from appliance.core.database.tables.people import (
 from appliance.core.database.tables.requests import (
     idempotency,
     integrator_event,
+    request_batch,
     signature_request,
     signing_batch,
     signing_process,
@@ -117,6 +118,7 @@ __all__ = [
     "outside_status",
     "person",
     "person_vouch",
+    "request_batch",
     "revocation_pin",
     "signature_request",
     "signed_document",

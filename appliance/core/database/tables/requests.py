@@ -39,6 +39,29 @@ signing_process = Table(
     ),
 )
 
+# Documents that an integrator's backend asked one person to sign at once.
+request_batch = Table(
+    "request_batch",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("api_key", String(12), nullable=False),
+    Column("reference", String(128)),
+    # The same, where no other batch of the integrator may have it.
+    Column("unique_reference", String(128)),
+    Column("metadata", JsonText),
+    Column("language", String(8)),
+    Column("message", Text),
+    Index("ix_request_batch_integrator_created", "integrator", "created"),
+    Index(
+        "ix_request_batch_integrator_unique_reference",
+        "integrator",
+        "unique_reference",
+        unique=True,
+    ),
+)
+
 signature_request = Table(
     "signature_request",
     metadata,
@@ -66,6 +89,8 @@ signature_request = Table(
     Column("preset", JsonText),
     # How an integrator's backend named the signer.
     Column("named_by", String(8)),
+    # The batch that it was asked for with; the order there is that of the numbers.
+    Column("batch", Id),
     UniqueConstraint("process", "seq"),
     Index("ix_signature_request_person_state", "person", "state"),
     Index("ix_signature_request_state_expires", "state", "expires"),
@@ -75,6 +100,13 @@ signature_request = Table(
     Index("ix_signature_request_integrator_id", "integrator", "id"),
     Index("ix_signature_request_integrator_state_id", "integrator", "state", "id"),
     Index("ix_signature_request_created", "created"),
+    Index(
+        "ix_signature_request_batch_state",
+        "batch",
+        "state",
+        sqlite_where=text("batch IS NOT NULL"),
+        postgresql_where=text("batch IS NOT NULL"),
+    ),
     # A number once given is never given again, deleted rows or not.
     sqlite_autoincrement=True,
 )

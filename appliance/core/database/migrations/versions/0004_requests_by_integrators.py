@@ -1,4 +1,5 @@
 """What integrators do by themselves: scopes, requests, uploads, vouches, webhooks.
+"""What integrators do by themselves: scopes, requests, batches, uploads, events, vouches.
 
 On PostgreSQL the indexes of a table that has rows are left to `rubrica migrate`, as
 in 0003.
@@ -34,12 +35,21 @@ _COLUMNS = {
     ),
     "embed_session": (("wanted", _SERIAL), ("expiry_told", sa.Boolean)),
     "signature_request": (("preset", sa.Text), ("named_by", sa.String(8))),
+    "embed_session": (("wanted", _SERIAL),),
+    "signature_request": (
+        ("preset", sa.Text),
+        ("named_by", sa.String(8)),
+        ("batch", sa.String(36)),
+    ),
 }
 _INDEXES = (
     ("signing_process", ("reference",), False),
     ("signature_request", ("integrator", "state", "id"), False),
     ("signing_process", ("integrator", "unique_reference"), True),
 )
+
+# Of the few rows that have a batch.
+_BY_BATCH = "ix_signature_request_batch_state"
 
 
 def _name(table: str, columns: tuple[str, ...]) -> str:
@@ -63,6 +73,33 @@ def upgrade() -> None:
     for table, names, unique in _INDEXES:
         if not _is_left(table):
             op.create_index(_name(table, names), table, list(names), unique=unique)
+    if not _is_left("signature_request"):
+        op.create_index(
+            _BY_BATCH,
+            "signature_request",
+            ["batch", "state"],
+            sqlite_where=sa.text("batch IS NOT NULL"),
+            postgresql_where=sa.text("batch IS NOT NULL"),
+        )
+    op.create_table(
+        "request_batch",
+        sa.Column("id", sa.String(36), primary_key=True),
+        _required("integrator", sa.String(36), sa.ForeignKey("integrator.id")),
+        _required("created", _INSTANT),
+        _required("api_key", sa.String(12)),
+        sa.Column("reference", sa.String(128)),
+        sa.Column("unique_reference", sa.String(128)),
+        sa.Column("metadata", sa.Text),
+        sa.Column("language", sa.String(8)),
+        sa.Column("message", sa.Text),
+        sa.Index("ix_request_batch_integrator_created", "integrator", "created"),
+        sa.Index(
+            "ix_request_batch_integrator_unique_reference",
+            "integrator",
+            "unique_reference",
+            unique=True,
+        ),
+    )
     op.create_table(
         "uploaded_document",
         sa.Column("id", sa.String(36), primary_key=True),
@@ -175,6 +212,8 @@ def downgrade() -> None:
     op.drop_table("person_vouch")
     op.drop_table("integrator_event")
     op.drop_table("uploaded_document")
+    op.drop_table("request_batch")
+    op.drop_index(_BY_BATCH, "signature_request", if_exists=True)
     for table, names, _ in _INDEXES:
         op.drop_index(_name(table, names), table, if_exists=True)
     for table, columns in _COLUMNS.items():

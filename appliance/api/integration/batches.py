@@ -1,0 +1,101 @@
+"""Batches of an integrator's backend: many documents for one signer.
+
+Handlers parse, call one use case and render; nothing is decided here.
+"""
+
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlencode
+
+from quart import Blueprint, Response, request
+
+from appliance.api.core import core
+from appliance.api.integration.caller import caller
+from appliance.api.integration.requests import cancellation
+from appliance.api.wire import batches, query, requests
+from appliance.domain.ids import RequestBatchId
+from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.web import body, request_log
+from appliance.web.auth import public
+from appliance.web.responses import json_response
+
+blueprint = Blueprint("integration_batches", __name__)
+
+PATH: Final = "/api/integration/batches"
+
+
+@blueprint.post(PATH)
+@public
+@body.brings_document
+async def create() -> Response:
+    """`POST /api/integration/batches`: ask one person to sign many documents."""
+    asking = await caller(ApiKeyScope.REQUESTS_WRITE)
+    key = query.conditions(one_document=False).idempotency_key
+    order = batches.order(await body.read_document_object(), asking.key, key)
+    made = await core().backend_batch_orders.create(asking, order)
+    request_log.note(lote=made.batch)
+    details = await core().backend_batches.get(asking.integrator.id, made.batch)
+    members = await core().backend_batches.members(made.batch)
+    response = json_response(batches.detail(details, members), HTTPStatus.CREATED)
+    response.headers["Location"] = f"{core().settings.web.web_url}{PATH}/{made.batch}"
+    if made.is_repeated:
+        response.headers["Idempotent-Replayed"] = "true"
+    return response
+
+
+@blueprint.get(PATH)
+@public
+async def list_batches() -> Response:
+    """`GET /api/integration/batches`: the integrator's, newest first."""
+    asking = await caller(ApiKeyScope.REQUESTS_READ)
+    asked = batches.batches_query()
+    # One more than a page shows whether there is a next one.
+    found = await core().backend_batches.page(
+        asking.integrator.id, asked.before, asked.limit + 1, asked.reference
+    )
+    page = found[: asked.limit]
+    response = json_response([batches.element(each) for each in page])
+    if len(page) < len(found):
+        _link(response, PATH, asked.limit, batches.cursor_after(page[-1]))
+    return response
+
+
+@blueprint.get(f"{PATH}/<lote>")
+@public
+async def show(lote: str) -> Response:
+    """`GET /api/integration/batches/{loteId}`: how it stands, and its documents."""
+    asking = await caller(ApiKeyScope.REQUESTS_READ)
+    wanted = _batch_id(lote)
+    limit, after = batches.members_query()
+    details = await core().backend_batches.get(asking.integrator.id, wanted)
+    found = await core().backend_batches.members(wanted, after, limit + 1)
+    page = found[:limit]
+    response = json_response(batches.detail(details, page))
+    if len(page) < len(found):
+        cursor = query.cursor_after(page[-1].request)
+        _link(response, f"{PATH}/{wanted}", limit, cursor)
+    return response
+
+
+@blueprint.post(f"{PATH}/<lote>/cancel")
+@public
+async def cancel(lote: str) -> Response:
+    """`POST /api/integration/batches/{loteId}/cancel`: take it back, for good."""
+    asking = await caller(ApiKeyScope.REQUESTS_WRITE)
+    wanted = _batch_id(lote)
+    reason = await cancellation()
+    details = await core().backend_batches.cancel(asking, wanted, reason)
+    return json_response(batches.element(details))
+
+
+def _link(response: Response, path: str, limit: int, cursor: str) -> None:
+    """Say where the next page is."""
+    following = {**dict(request.args.items()), "limite": str(limit), "cursor": cursor}
+    url = f"{core().settings.web.web_url}{path}?{urlencode(following)}"
+    response.headers["Link"] = f'<{url}>; rel="next"'
+
+
+def _batch_id(written: str) -> RequestBatchId:
+    wanted = requests.request_batch_id(written)
+    request_log.note(lote=wanted)
+    return wanted

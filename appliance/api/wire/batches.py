@@ -1,0 +1,199 @@
+"""The words of an integrator's batches, in and out.
+
+Source: docs/integration.md "Ask for many at once".
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+from quart import request
+
+from appliance.api.wire import presets, query, representations
+from appliance.api.wire.fields import an_object, objects, word
+from appliance.api.wire.orders import (
+    REFERENCE_LENGTH,
+    Note,
+    Referred,
+    SentDocument,
+    demand_named,
+    named_signer,
+    one_document,
+    said,
+)
+from appliance.core import pagination
+from appliance.domain.identity import format_cuil
+from appliance.domain.ids import RequestId
+from appliance.domain.requests.process import ProcessNote
+from appliance.domain.requests.request_batch import (
+    MOST_OF_BATCH,
+    BatchDetails,
+    BatchMember,
+)
+from appliance.domain.vocab import SignatureLevel
+from appliance.integration.orders import BatchDocument, BatchOrder
+
+PAGE: Final = 50
+"""Batches of a page, or documents of one, where nothing else is asked for."""
+
+
+class _Batch(Note):
+    signer: Annotated[dict[str, Any], an_object()] = Field(alias="firmante")
+    documents: Annotated[list[dict[str, Any]], objects(MOST_OF_BATCH)] = Field(
+        alias="documentos"
+    )
+    level: Annotated[SignatureLevel | None, word(SignatureLevel)] = Field(
+        None, alias="nivel"
+    )
+
+
+class _Document(SentDocument, Referred):
+    stamp: Annotated[dict[str, Any] | None, an_object()] = Field(None, alias="sello")
+
+
+def order(
+    body: Mapping[str, object], api_key: str, idempotency_key: str | None
+) -> BatchOrder:
+    """Read the body of a new batch.
+
+    Args:
+        body: the JSON object.
+        api_key: id of the key that asks.
+        idempotency_key: of the header.
+
+    Raises:
+        FieldMissingError: a field is not there.
+        FieldInvalidError: a value of another type or out of its range.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    read = _Batch.read(said(body))
+    demand_named(read)
+    note = read.note(api_key)
+    return BatchOrder(
+        signer=named_signer(read.signer, "firmante."),
+        documents=tuple(
+            _document(each, f"documentos[{place}].", note)
+            for place, each in enumerate(read.documents)
+        ),
+        note=note,
+        expires=read.expires,
+        level=read.level,
+        idempotency_key=idempotency_key,
+    )
+
+
+def _document(
+    given: Mapping[str, Any], under: str, common: ProcessNote
+) -> BatchDocument:
+    """One document; it is told to its signer as the batch is."""
+    read = _Document.read(said(given), under=under)
+    demand_named(read, under)
+    wished = None
+    if read.stamp is not None:
+        wished = presets.wished_preset(read.stamp, f"{under}sello.")
+    own = replace(
+        common,
+        reference=read.reference,
+        is_unique=read.is_unique,
+        metadata=read.metadata,
+    )
+    return BatchDocument(read.name, one_document(read, under), own, wished)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchesQuery:
+    """What of the list is asked for."""
+
+    limit: int
+    before: tuple[datetime, str] | None
+    reference: str | None
+
+
+def batches_query() -> BatchesQuery:
+    """Read the query string of the list.
+
+    Raises:
+        QueryInvalidError: `QUERY_INVALID`, `QUERY_UNKNOWN`, naming the parameter.
+    """
+    query.demand_known(("referencia", "limite", "cursor"))
+    most, reference = (
+        query.limit(request.args.get("limite")),
+        request.args.get("referencia"),
+    )
+    if reference is not None:
+        query.demand_length("referencia", reference, REFERENCE_LENGTH)
+    cursor = request.args.get("cursor")
+    return BatchesQuery(
+        PAGE if most is None else most,
+        None if cursor is None else query.before_time(cursor),
+        reference,
+    )
+
+
+def cursor_after(last: BatchDetails) -> str:
+    """The cursor of the page that begins after a batch.
+
+    Args:
+        last: of the present page.
+    """
+    return pagination.instant(last.batch.created, last.batch.id)
+
+
+def members_query() -> tuple[int, RequestId | None]:
+    """Read the query string of one batch: how many of its documents, after which.
+
+    Raises:
+        QueryInvalidError: `QUERY_INVALID`, `QUERY_UNKNOWN`, naming the parameter.
+    """
+    query.demand_known(("limite", "cursor"))
+    most, cursor = query.limit(request.args.get("limite")), request.args.get("cursor")
+    after = None if cursor is None else query.before(cursor)
+    return PAGE if most is None else most, after
+
+
+def element(details: BatchDetails) -> dict[str, object]:
+    """An element of the list.
+
+    Args:
+        details: of the batch.
+    """
+    batch, signer = details.batch, details.signer
+    return {
+        "loteId": batch.id,
+        "referencia": batch.note.reference,
+        "referenciaUnica": batch.note.is_unique,
+        "metadatos": dict(batch.note.metadata),
+        "idioma": batch.note.language,
+        "mensaje": batch.note.message,
+        "creado": representations.instant(batch.created),
+        "firmante": {
+            "personaId": signer.person,
+            "cuil": format_cuil(signer.cuil) if signer.cuil else None,
+            "nombre": signer.name,
+        },
+        "total": sum(details.states.values()),
+        "estados": {state.value: many for state, many in details.states.items()},
+    }
+
+
+def detail(details: BatchDetails, members: Sequence[BatchMember]) -> dict[str, object]:
+    """One batch, with its documents or a page of them.
+
+    Args:
+        details: of the batch.
+        members: in order.
+    """
+    return {**element(details), "solicitudes": [_member(each) for each in members]}
+
+
+def _member(each: BatchMember) -> dict[str, object]:
+    return {
+        "procesoId": each.process,
+        "solicitudId": each.request,
+        "referencia": each.reference,
+        "documento": {"nombre": each.name, "sha256": each.sha256},
+        "estado": each.state.value,
+        "motivo": each.reason or None,
+    }

@@ -1,0 +1,170 @@
+"""The words that requests and batches of a backend have in common, as they come in.
+
+Source: docs/integration.md.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from appliance.api.wire import presets
+from appliance.api.wire.fields import (
+    Body,
+    an_object,
+    base64_bytes,
+    boolean,
+    moment,
+    shown_lines,
+    shown_text,
+    text,
+    texts,
+    word,
+)
+from appliance.domain.errors import FieldInvalidError, FieldMissingError
+from appliance.domain.identity import parse_cuil
+from appliance.domain.requests.process import NamedBy, ProcessNote
+from appliance.integration.orders import NamedSigner
+
+REFERENCE_LENGTH: Final = 128
+
+
+class Language(StrEnum):
+    """`idioma`: of what signers are told."""
+
+    ES = "es"
+    EN = "en"
+
+
+class SentDocument(Body):
+    """A document: an upload, or its bytes; and its name."""
+
+    upload: Annotated[str | None, text(36)] = Field(None, alias="documentoId")
+    name: Annotated[str | None, text(255)] = Field(None, alias="nombre")
+    content: Annotated[bytes | None, base64_bytes()] = Field(None, alias="contenido")
+
+
+class _Signer(Body):
+    cuil: Annotated[str | None, text(13)] = None
+    email: Annotated[str | None, text(320)] = None
+    person: Annotated[str | None, text(36)] = Field(None, alias="personaId")
+    stamp: Annotated[dict[str, Any] | None, an_object()] = Field(None, alias="sello")
+
+
+class Referred(Body):
+    """What a backend keeps of a thing for itself."""
+
+    reference: Annotated[str | None, shown_text(REFERENCE_LENGTH)] = Field(
+        None, alias="referencia"
+    )
+    is_unique: Annotated[bool, boolean()] = Field(
+        default=False, alias="referenciaUnica"
+    )
+    metadata: Annotated[dict[str, str], texts(20, 40, 500)] = Field(
+        default_factory=dict, alias="metadatos"
+    )
+
+
+class Note(Referred):
+    """What is said of a request, or of a batch."""
+
+    expires: Annotated[datetime | None, moment()] = Field(None, alias="vence")
+    language: Annotated[Language | None, word(Language)] = Field(None, alias="idioma")
+    message: Annotated[str | None, shown_lines(1000)] = Field(None, alias="mensaje")
+
+    def note(self, api_key: str) -> ProcessNote:
+        """What is said of it.
+
+        Args:
+            api_key: id of the key that asks.
+        """
+        return ProcessNote(
+            api_key,
+            self.reference,
+            self.is_unique,
+            self.metadata,
+            self.language,
+            self.message,
+        )
+
+
+def said(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What an object says: null says nothing, as answers have it.
+
+    Args:
+        body: the object.
+    """
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def one_document(
+    document: SentDocument, under: str, file: bytes | None = None
+) -> bytes | str:
+    """The bytes of a document, or the id of its upload: one of the three is there.
+
+    Args:
+        document: as its object names it.
+        under: what stands before its names in an answer.
+        file: where it came beside the object.
+
+    Raises:
+        FieldMissingError: none is.
+        FieldInvalidError: several are.
+    """
+    given = [
+        each for each in (document.upload, document.content, file) if each is not None
+    ]
+    if not given:
+        allowed = ("documentoId", "contenido", "file")
+        raise FieldMissingError(f"{under}contenido", allowed, "string")
+    if len(given) > 1:
+        field = "contenido" if document.content is not None else "documentoId"
+        raise FieldInvalidError(f"{under}{field}", "one document")
+    return given[0]
+
+
+def demand_named(read: Referred, under: str = "") -> None:
+    """Refuse a reference that is to be unique and is none.
+
+    Args:
+        read: what may be unique.
+        under: what stands before its names in an answer.
+
+    Raises:
+        FieldMissingError: `referencia`.
+    """
+    if read.is_unique and read.reference is None:
+        raise FieldMissingError(f"{under}referencia", "1..128 characters", "string")
+
+
+def named_signer(signer: Mapping[str, Any], under: str) -> NamedSigner:
+    """Who is to sign.
+
+    Args:
+        signer: their object.
+        under: what stands before its names in an answer.
+
+    Raises:
+        FieldInvalidError: they are named by nothing, or by several.
+    """
+    read = _Signer.read(said(signer), under=under)
+    given = [
+        (by, value)
+        for by, value in (
+            (NamedBy.CUIL, read.cuil),
+            (NamedBy.EMAIL, read.email),
+            (NamedBy.ID, read.person),
+        )
+        if value is not None
+    ]
+    if len(given) != 1:
+        raise FieldInvalidError(under.rstrip("."), "one of cuil, email, personaId")
+    by, value = given[0]
+    if by is NamedBy.CUIL:
+        value = parse_cuil(value, f"{under}cuil")
+    wished = None
+    if read.stamp is not None:
+        wished = presets.wished_preset(read.stamp, f"{under}sello.")
+    return NamedSigner(by, value, wished)

@@ -1,0 +1,56 @@
+"""What an integrator's backend asked one person to sign at once: many documents.
+
+Each document is a process with one request of its own; the batch is what they have in
+common.
+
+Source: docs/integration.md "Ask for many at once".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from appliance.domain.ids import IntegratorId, ProcessId, RequestBatchId, RequestId
+from appliance.domain.requests.process import ProcessNote, SignerShown
+from appliance.domain.vocab import RequestState
+
+MOST_OF_BATCH: Final = 1_000
+"""Documents of one batch (decisions "several at once")."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBatch:
+    """A batch as its integrator asked for it."""
+
+    id: RequestBatchId
+    integrator: IntegratorId
+    created: datetime
+    note: ProcessNote
+    """Reference and metadata are the batch's own: its documents have theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMember:
+    """One document of a batch, in short."""
+
+    process: ProcessId
+    request: RequestId
+    """Numbers grow in the order of the batch."""
+    reference: str | None
+    name: str
+    """File name of the document."""
+    sha256: str
+    """Of the document to be signed, hex."""
+    state: RequestState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDetails:
+    """A batch, and how it stands."""
+
+    batch: RequestBatch
+    signer: SignerShown
+    states: Mapping[RequestState, int]
+    """How many of its requests are in each state that there is one in."""

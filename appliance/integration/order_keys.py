@@ -1,0 +1,86 @@
+"""Idempotency keys of what a backend asks for: a repeated order makes nothing new.
+
+A key stands for one order of its integrator, of whatever kind, and for what came of it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from appliance.core.idempotency_store import IdempotencyStore
+from appliance.core.unit_of_work import Transaction
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """The key of one order."""
+
+    integrator: IntegratorId
+    key: str | None
+    """As it came; None: the order has none, and is always a new one."""
+    fingerprint: str
+    """What tells the order from another one, SHA-256 in hex."""
+
+    async def made(self, transaction: Transaction) -> str | None:
+        """What an order with this key came to before: its id; None: there was none.
+
+        Args:
+            transaction: the caller's.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`: the key stands for another order.
+        """
+        if self.key is None:
+            return None
+        known = IdempotencyStore(transaction)
+        used = await known.remembered(self._scope, self.key)
+        if used is None:
+            return None
+        if used != self.fingerprint:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+        return await known.remembered(self._made_scope, self.key)
+
+    async def bind(self, transaction: Transaction, at: datetime) -> str | None:
+        """The same, with the key bound to this order from now on.
+
+        Of two calls at once the second waits here until the first has committed.
+
+        Args:
+            transaction: the caller's, which makes what is asked for.
+            at: the time.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`.
+        """
+        if self.key is None:
+            return None
+        await IdempotencyStore(transaction).remember(
+            self._scope, self.key, self.fingerprint, at
+        )
+        return await self.made(transaction)
+
+    async def stands_for(
+        self, transaction: Transaction, made: str, at: datetime
+    ) -> None:
+        """Remember what the order came to.
+
+        Args:
+            transaction: the one that bound it.
+            made: id of that.
+            at: the time.
+        """
+        if self.key is not None:
+            await IdempotencyStore(transaction).remember(
+                self._made_scope, self.key, made, at
+            )
+
+    @property
+    def _scope(self) -> str:
+        """Where it is kept what a key was first used for."""
+        return f"backend-order:{self.integrator}"
+
+    @property
+    def _made_scope(self) -> str:
+        """Where it is kept what that came to."""
+        return f"backend-made:{self.integrator}"
