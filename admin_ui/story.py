@@ -222,6 +222,7 @@ FACTS: Final = {
     "notAfter": N_("ends"),
     "witness": N_("second officer"),
     "credentials": N_("credentials"),
+    "batch": N_("batch"),
     "item": N_("position in the batch"),
     "was": N_("was"),
     "now": N_("is now"),

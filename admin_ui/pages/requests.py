@@ -213,6 +213,7 @@ async def one(number: str) -> Response:
         level=None if found.signed is None else SignatureLevel(found.signed.level),
         upkeep=found.upkeep,
         note=found.note,
+        batch=found.batch,
         is_raised=found.signed is not None
         and found.upkeep is not None
         and reaches(SignatureLevel(found.signed.level), found.upkeep.wanted),

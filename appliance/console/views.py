@@ -44,11 +44,13 @@ from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.requests.levels import Upkeep, UpkeepCount
 from appliance.domain.requests.process import ProcessNote
 from appliance.domain.requests.request import RequestView, SignedDocumentView
+from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.vocab import EventKind, TaskKind
 from appliance.identity.login import email_indexes
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
 from appliance.requests.process_store import ProcessStore
+from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance import upkeep_overdue
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
@@ -76,6 +78,8 @@ class RequestHistory:
     upkeep: Upkeep | None
     """What the signed document still needs, by itself and later."""
     note: ProcessNote
+    batch: RequestBatch | None
+    """What it was asked for with, where it is one of many."""
     """What its integrator says of it."""
 
 
@@ -290,12 +294,17 @@ class ConsoleViews:
             rows = await transaction.audit.of_request(number)
             steps = tuple(await RequestStore(transaction).of_process(view.process))
             note = await ProcessStore(transaction).note(view.process)
+            batch = view.batch and await RequestBatchStore(transaction).get(
+                view.integrator, view.batch
+            )
             signers = {step.person for step in steps}
             names = await _names(transaction, rows, signers)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         story = AuditPage(Page(_without_leaving(rows), None), names)
-        return RequestHistory(view, signed, signer.row, steps, story, upkeep, note)
+        return RequestHistory(
+            view, signed, signer.row, steps, story, upkeep, note, batch or None
+        )
 
     async def audit(self, wanted: AuditFilter, cursor: str = "") -> AuditPage:
         """Audit rows, newest first.

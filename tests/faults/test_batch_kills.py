@@ -15,6 +15,7 @@ from appliance.core.database import tables
 from appliance.domain.activation import MOST_DOCUMENTS
 from appliance.domain.vocab import EventKind, IntentState
 from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.backends import backend_of
 from tests.support.appliance.http_calls import problem, sign
 from tests.support.appliance.ledger import Ledger, read_ledger
 from tests.support.documents import pdfs
@@ -138,6 +139,44 @@ def test_worker_that_dies_within_a_group_loses_and_doubles_none(
     # A slow machine makes groups of less than all of them.
     for each in requests:
         assert ledger.attempts(each) in ([DONE], expected)
+
+
+@pytest.mark.full
+def test_whole_batch_whose_worker_dies_is_signed(
+    postgres_appliance: Appliance,
+) -> None:
+    """One that a backend asked for, of several activations: each document once."""
+    person = postgres_appliance.new_person()
+    with (
+        backend_of(postgres_appliance) as backend,
+        postgres_appliance.client(person) as client,
+    ):
+        uploaded = backend.client.post(
+            "/api/integration/documents", files={"file": ("a.pdf", pdfs.one_page())}
+        ).json()
+        document = {"documentoId": uploaded["documentoId"]}
+        made = backend.client.post(
+            "/api/integration/batches",
+            json={
+                "firmante": {"cuil": person.cuil},
+                "documentos": [document] * (2 * MOST_DOCUMENTS),
+            },
+        ).json()
+        requests = [each["solicitudId"] for each in made["solicitudes"]]
+        order = order_crash(postgres_appliance, f"{AFTER_SIGN}-{requests[40]}", ONCE)
+        body = {"loteId": made["loteId"], "password": person.signing_password}
+        told = sign_all(client, body)
+        again = sign_all(client, body)
+
+    assert not order.exists()
+    assert told["status"] == "success"
+    assert [each["solicitudId"] for each in told["resultados"]] == requests
+    assert [*map(_but_link, again["resultados"])] == [
+        *map(_but_link, told["resultados"])
+    ]
+    ledger = read_ledger(postgres_appliance, after=requests[0] - 1)
+    assert ledger.attempts(requests[40]) == [INTERRUPTED, DONE]
+    assert ledger.faults() == []
 
 
 def test_wrong_password_refuses_a_batch(postgres_appliance: Appliance) -> None:

@@ -75,6 +75,48 @@ def test_a_request_from_asking_to_cancelling(
     assert ended["estado"] == "cancelada"
 
 
+def test_a_batch_from_asking_to_cancelling(
+    appliance: Appliance, tmp_path: Path
+) -> None:
+    """Two documents are asked for and signed at once; another batch is taken back."""
+    person = appliance.new_person()
+    shell = OperatorShell.of(appliance, tmp_path)
+    (shell.folder / "contrato.pdf").write_bytes(pdfs.one_page())
+    with backend_of(appliance) as backend:
+        shell.variables.update(
+            API_KEY=backend.key.secret,
+            CUIL=person.cuil,
+            TOKEN=appliance.bearer(person),
+            SIGN_PASSWORD=person.signing_password,
+        )
+        kept = json.loads(
+            run_block("integration.md", "Documents of a backend", 0, shell.run)
+        )
+        shell.run(f"DOCUMENTO={kept['documentoId']}")
+        made = json.loads(
+            run_block("integration.md", "Ask for many at once", 0, shell.run)
+        )
+        shell.run(f"LOTE={made['loteId']}")
+        run_block("integration.md", "Ask for many at once", 1, shell.run)
+        signed = json.loads(
+            run_block("integration.md", "Ask for many at once", 2, shell.run)
+        )
+        document = {"documentoId": kept["documentoId"]}
+        again = backend.client.post(
+            "/api/integration/batches",
+            json={"firmante": {"cuil": person.cuil}, "documentos": [document]},
+        ).json()
+        shell.run(f"LOTE={again['loteId']}")
+        ended = json.loads(
+            run_block("integration.md", "Ask for many at once", 3, shell.run)
+        )
+
+    numbers = [each["solicitudId"] for each in made["solicitudes"]]
+    assert signed["status"] == "success"
+    assert [each["solicitudId"] for each in signed["resultados"]] == numbers
+    assert ended["estados"] == {"cancelada": 1}
+
+
 def test_documents_from_uploading_to_deleting(
     appliance: Appliance, tmp_path: Path
 ) -> None:

@@ -123,6 +123,27 @@ async def test_batch_hands_the_command_on(
     assert PASSWORD not in repr(batch)
 
 
+async def test_whole_batch_is_named_in_their_place(
+    api_services: ApiServices, caller: Caller
+) -> None:
+    """By the id that an integrator's batch has."""
+    lote = "0196f1aa-1111-7222-8333-444455556666"
+
+    await caller.post(LOTE, {"loteId": lote, "password": PASSWORD, "page": 2})
+
+    (batch,) = api_services.batch_signing.batches
+    assert (batch.whole, batch.requests) == (lote, ())
+    assert batch.given.params.page == 2
+
+
+async def test_what_can_be_no_batch_is_not_there(caller: Caller) -> None:
+    """As one that somebody else has."""
+    response = await caller.post(LOTE, {"loteId": "x", "password": PASSWORD})
+
+    assert response.status_code == 404
+    assert (await response.get_json())["code"] == "LOTE_NOT_FOUND"
+
+
 NO_IDS: list[object] = [
     None,
     7,
@@ -146,6 +167,11 @@ BAD: list[tuple[object, str]] = [
     *(({**BATCH, "solicitudIds": value}, "FIELD_INVALID") for value in NO_IDS),
     ({**BATCH, "solicitudId": 7}, "FIELD_UNKNOWN"),
     ({**BATCH, "page": 0}, "FIELD_INVALID"),
+    ({**BATCH, "loteId": "x"}, "FIELD_INVALID"),
+    ({"loteId": 7, "password": PASSWORD}, "FIELD_INVALID"),
+    ({"loteId": None, "password": PASSWORD}, "FIELD_INVALID"),
+    ({"loteId": "x"}, "FIELD_MISSING"),
+    ({"loteId": "x", "password": PASSWORD, "solicitudId": 7}, "FIELD_UNKNOWN"),
     ({"solicitudIds": [7]}, "FIELD_MISSING"),
 ]
 
