@@ -17,6 +17,7 @@ from appliance.api import (
     solicitudes,
     tsa,
 )
+from appliance.api.integration import batches as integration_batches
 from appliance.api.integration import documents as integration_documents
 from appliance.api.integration import limits as integration_limits
 from appliance.api.integration import requests as integration_requests
@@ -156,6 +157,7 @@ def test_integration_page_lists_every_address() -> None:
     app = Quart("reference")
     for face in (
         integration_requests,
+        integration_batches,
         integration_sessions,
         integration_signers,
         integration_documents,
