@@ -1,5 +1,6 @@
 """What an integrator's backend may ask for, as its calls are read."""
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -48,9 +49,6 @@ class ProcessOrder:
 
     async def fingerprint(self) -> str:
         """What tells a repeated order from another one, SHA-256 in hex."""
-        document = self.document
-        if not isinstance(document, str):
-            document = await sha256_of(document)
         told = {
             "document": await _named(self.document),
             "name": self.name,
@@ -68,7 +66,7 @@ class BatchDocument:
 
     name: str | None
     """As of `ProcessOrder`."""
-    document: bytes | str = field(repr=False)
+    document: DocumentBytes | str = field(repr=False)
     """As of `ProcessOrder`."""
     note: ProcessNote
     """Its own reference and metadata, and what is the batch's."""
@@ -124,12 +122,9 @@ class ProcessChange:
         return replace(before, **self.note)
 
 
-async def _named(document: bytes | str) -> str:
+async def _named(document: DocumentBytes | str) -> str:
     """A document as an order's fingerprint tells it: the id of one, or a SHA-256."""
-    if isinstance(document, str):
-        return document
-    # A large one would hold up everybody else.
-    return (await asyncio.to_thread(hashlib.sha256, document)).hexdigest()
+    return document if isinstance(document, str) else await sha256_of(document)
 
 
 def _said(note: ProcessNote) -> dict[str, object]:

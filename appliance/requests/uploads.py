@@ -5,9 +5,6 @@ integrator deletes it or its time is over, and the document goes with everything
 that nothing refers to. A request that was made of it keeps the document.
 """
 
-from collections.abc import Sequence
-import asyncio
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,10 +17,8 @@ from appliance.documents.uploaded_document_store import UploadedDocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import IntegratorId, UploadId, new_id
-from appliance.domain.ports import BlobStore, DocumentBytes, DocumentStream
 from appliance.domain.ids import IntegratorId, UploadId, is_id, new_id
-from appliance.domain.ports import BlobStore, DocumentStream
+from appliance.domain.ports import BlobStore, DocumentBytes, DocumentStream
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.uploads import UploadedDocument, UploadOrder
 from appliance.domain.vocab import EventKind

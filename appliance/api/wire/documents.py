@@ -26,7 +26,6 @@ from appliance.domain.errors import (
     ErrorCode,
 )
 from appliance.domain.ports import DocumentBytes
-from appliance.domain.requests.uploads import DEFAULT_NAME, UploadedDocument, upload_id
 from appliance.domain.requests.uploads import DEFAULT_NAME, UploadedDocument
 from appliance.web.body import SentFile
 

@@ -25,6 +25,7 @@ from appliance.api.wire.fields import (
 )
 from appliance.domain.errors import FieldInvalidError, FieldMissingError
 from appliance.domain.identity import parse_cuil
+from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.process import NamedBy, ProcessNote
 from appliance.integration.orders import NamedSigner
 
@@ -100,8 +101,8 @@ def said(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def one_document(
-    document: SentDocument, under: str, file: bytes | None = None
-) -> bytes | str:
+    document: SentDocument, under: str, file: DocumentBytes | None = None
+) -> DocumentBytes | str:
     """The bytes of a document, or the id of its upload: one of the three is there.
 
     Args:

@@ -37,8 +37,6 @@ from appliance.domain.errors import (
     FieldMissingError,
 )
 from appliance.domain.identity import format_cuil, parse_cuil
-from appliance.domain.ids import MAX_REQUEST_ID, ProcessId, RequestId
-from appliance.domain.ports import DocumentBytes
 from appliance.domain.ids import (
     MAX_REQUEST_ID,
     ProcessId,
@@ -46,6 +44,7 @@ from appliance.domain.ids import (
     RequestId,
     is_id,
 )
+from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.history import RequestEvent
 from appliance.domain.requests.process import (
     ProcessDetails,
@@ -59,8 +58,6 @@ from appliance.domain.requests.told_names import (
     told_members,
 )
 from appliance.domain.vocab import RequestState, SignatureLevel
-from appliance.integration.orders import NamedSigner, ProcessChange, ProcessOrder
-from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from appliance.integration.orders import ProcessChange, ProcessOrder
 from appliance.requests.intake import MAX_SIGNERS
 
@@ -78,38 +75,6 @@ _FILTERS: Final = (
 )
 _CHANGED: Final = {
     wire: inside for inside, wire in CHANGED_NAMES.items() if inside != "expires"
-    "referencia": "reference",
-    "referenciaUnica": "is_unique",
-    "metadatos": "metadata",
-    "idioma": "language",
-    "mensaje": "message",
-}
-_FIELDS: Final = {inside: wire for wire, inside in _CHANGED.items()} | {
-    "expires": "vence"
-}
-_EVENTS: Final = {
-    EventKind.REQUEST_CREATED: "creada",
-    EventKind.REQUEST_TURN: "turno",
-    EventKind.REQUEST_VIEWED: "vista",
-    EventKind.REQUEST_CHANGED: "modificada",
-    EventKind.REQUEST_REJECTED: "rechazada",
-    EventKind.REQUEST_CANCELLED: "cancelada",
-    EventKind.REQUEST_EXPIRED: "vencida",
-    EventKind.REQUEST_RETURNED: "devuelta",
-    EventKind.REQUEST_FAILED: "fallida",
-    EventKind.REQUEST_SIGNED: "firmada",
-    EventKind.DOCUMENT_RAISED: "nivel_elevado",
-}
-_MEMBERS: Final = {
-    "documentSha256": "sha256",
-    "sha256": "sha256",
-    "originalSha256": "sha256Original",
-    "predecessor": "anterior",
-    "reason": "motivo",
-    "level": "nivel",
-    "version": "version",
-    "fields": "campos",
-    "batch": "loteId",
 }
 
 
@@ -188,67 +153,6 @@ def order(
         level=read.level,
         idempotency_key=idempotency_key,
     )
-
-
-def _given(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What an object says: null says nothing."""
-    return {name: value for name, value in body.items() if value is not None}
-
-
-def _only(document: _Document, file: DocumentBytes | None) -> DocumentBytes | str:
-    """The bytes of the document, or the id of its upload: one of the three is there.
-
-    Raises:
-        FieldMissingError: none is.
-        FieldInvalidError: several are.
-    """
-    given = [
-        each for each in (document.upload, document.content, file) if each is not None
-    ]
-    if not given:
-        allowed = ("documentoId", "contenido", "file")
-        raise FieldMissingError("documento.contenido", allowed, "string")
-    if len(given) > 1:
-        field = "contenido" if document.content is not None else "documentoId"
-        raise FieldInvalidError(f"documento.{field}", "one document")
-    return given[0]
-
-
-def _demand_named(read: _Note) -> None:
-    """Refuse a reference that is to be unique and is none.
-
-    Raises:
-        FieldMissingError: `referencia`.
-    """
-    if read.is_unique and read.reference is None:
-        raise FieldMissingError("referencia", "1..128 characters", "string")
-
-
-def _named(signer: Mapping[str, Any], under: str) -> NamedSigner:
-    """Who is to sign.
-
-    Raises:
-        FieldInvalidError: they are named by nothing, or by several.
-    """
-    read = _Signer.read(_given(signer), under=under)
-    given = [
-        (by, value)
-        for by, value in (
-            (NamedBy.CUIL, read.cuil),
-            (NamedBy.EMAIL, read.email),
-            (NamedBy.ID, read.person),
-        )
-        if value is not None
-    ]
-    if len(given) != 1:
-        raise FieldInvalidError(under.rstrip("."), "one of cuil, email, personaId")
-    by, value = given[0]
-    if by is NamedBy.CUIL:
-        value = parse_cuil(value, f"{under}cuil")
-    wished = None
-    if read.stamp is not None:
-        wished = presets.wished_preset(read.stamp, f"{under}sello.")
-    return NamedSigner(by, value, wished)
 
 
 def change(body: Mapping[str, object]) -> ProcessChange:

@@ -37,6 +37,7 @@ _MEMBERS: Final = {
     "level": "nivel",
     "version": "version",
     "fields": "campos",
+    "batch": "loteId",
     "session": "sesionId",
     "origin": "origen",
     "key": "claveId",

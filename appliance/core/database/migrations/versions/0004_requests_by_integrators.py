@@ -1,5 +1,4 @@
-"""What integrators do by themselves: scopes, requests, uploads, vouches, webhooks.
-"""What integrators do by themselves: scopes, requests, batches, uploads, events, vouches.
+"""What integrators do by themselves: scopes, requests, batches, vouches, webhooks.
 
 On PostgreSQL the indexes of a table that has rows are left to `rubrica migrate`, as
 in 0003.
@@ -34,8 +33,6 @@ _COLUMNS = {
         ("message", sa.Text),
     ),
     "embed_session": (("wanted", _SERIAL), ("expiry_told", sa.Boolean)),
-    "signature_request": (("preset", sa.Text), ("named_by", sa.String(8))),
-    "embed_session": (("wanted", _SERIAL),),
     "signature_request": (
         ("preset", sa.Text),
         ("named_by", sa.String(8)),
