@@ -19,7 +19,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person
 from appliance.domain.ids import IntegratorId, RequestBatchId, new_id
 from appliance.domain.integrators.integrators import IntegratorCaller
-from appliance.domain.ports import LookupIndex
+from appliance.domain.ports import DocumentBytes, LookupIndex
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.process import BACKEND_ORIGIN
@@ -292,7 +292,7 @@ def _field(place: int, name: str) -> str:
     return f"documentos[{place}].{name}"
 
 
-def _demand(there: Collection[str], place: int, wanted: bytes | str) -> None:
+def _demand(there: Collection[str], place: int, wanted: DocumentBytes | str) -> None:
     """Refuse an upload that is not there.
 
     Raises:

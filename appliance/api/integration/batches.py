@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from quart import Blueprint, Response, request
 
 from appliance.api.core import core
+from appliance.api.integration import rates
 from appliance.api.integration.caller import caller
 from appliance.api.integration.requests import cancellation
 from appliance.api.wire import batches, query, requests
@@ -31,7 +32,10 @@ async def create() -> Response:
     """`POST /api/integration/batches`: ask one person to sign many documents."""
     asking = await caller(ApiKeyScope.REQUESTS_WRITE)
     key = query.conditions(one_document=False).idempotency_key
+    whose = asking.integrator.id
+    await rates.count(core().quotas.document(whose, request.content_length or 0))
     order = batches.order(await body.read_document_object(), asking.key, key)
+    await rates.count(core().quotas.request(whose, len(order.documents)))
     made = await core().backend_batch_orders.create(asking, order)
     request_log.note(lote=made.batch)
     details = await core().backend_batches.get(asking.integrator.id, made.batch)

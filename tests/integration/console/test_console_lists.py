@@ -16,10 +16,12 @@ from appliance.core.database.engines import open_engines
 from appliance.domain.audit import AuditEvent
 from appliance.domain.console import AuditFilter, PeopleFilter, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.ids import PersonId, RequestBatchId, RequestId, new_id
 from appliance.domain.requests.process import ProcessNote
+from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.vocab import EventKind, PersonState, RequestState
 from appliance.requests.process_store import ProcessStore
+from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from tests.support.faces.console import Console, open_console
 
@@ -164,6 +166,28 @@ async def test_requests_are_found_by_their_integrators_reference(
     shown = await console.get(f"/admin/requests/{called}")
     assert "EXP/17" in shown.text
     assert "Vence\nel viernes" in shown.text
+
+
+async def test_request_names_its_batch(console: Console) -> None:
+    """The batch that it was asked for with, and the integrator's name for that."""
+    number, lote = await console.request(ANA), RequestBatchId(new_id())
+    async with console.services.store.write() as transaction:
+        view = await RequestStore(transaction).get(RequestId(number))
+        assert view is not None
+        note = ProcessNote("k", "recibos-2026-11")
+        batch = RequestBatch(lote, view.integrator, view.created, note)
+        await RequestBatchStore(transaction).add(batch)
+        named = update(tables.signature_request).where(
+            tables.signature_request.c.id == number
+        )
+        await transaction.connection.execute(named.values(batch=lote))
+
+    await console.sign_in()
+    shown = await console.get(f"/admin/requests/{number}")
+
+    assert "<dt>Lote</dt>" in shown.text
+    assert lote in shown.text
+    assert "recibos-2026-11" in shown.text
 
 
 async def test_audit_is_filtered(console: Console) -> None:
