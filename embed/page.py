@@ -15,13 +15,13 @@ from typing import Final
 
 from quart import Blueprint, Response, g, render_template, request
 
+from appliance.domain.appearance.png import logo_png
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import FramePage, PageKind
 from appliance.domain.text.urls import read_address
 from appliance.web import brand, i18n, problems, request_log
 from appliance.web.auth import public
 from appliance.web.content_negotiation import wants_page
-from appliance.web.png import logo_png
 from appliance.web.server.client_address import client_address
 from embed.core import core
 

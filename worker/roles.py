@@ -31,6 +31,7 @@ from appliance.domain.hsm_tasks import slot_host
 from appliance.integrators.key_expiry import KeyExpiry
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.mail.work import MailUpkeep
 from appliance.operations.metrics.database_metrics import EVERY_S, RecordMetrics
 from appliance.pki.ca_certificates import AuthorityFiles, read_authority
 from appliance.pki.csr import CsrWork
@@ -78,6 +79,7 @@ _CHORES_S = 5.0
 _SWEEP_S = 3600.0
 _UPKEEP_S = 10.0
 _TELL_S = 1.0
+_TELL_S = 2.0
 
 
 def run_signing(settings: Settings, number: int, listener: socket.socket | None) -> int:
@@ -260,6 +262,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         )
         turns = SigningOrder(core.store, inspections, core.clock)
         keys = KeyExpiry(core.store, core.clock)
+        mails = MailUpkeep(core.store, core.clock, is_on=settings.mail.is_on)
         _log.info("worker.started", slot=slot)
         # What looks at documents takes its time; nothing else waits for it.
         beside = [
@@ -273,6 +276,8 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             asyncio.create_task(repeat(_TELL_S, telling.hand_on)),
             asyncio.create_task(repeat(_SWEEP_S, telling.delivery.forget)),
             asyncio.create_task(repeat(_SWEEP_S, keys.warn)),
+            asyncio.create_task(repeat(_TELL_S, outside.events.run)),
+            asyncio.create_task(repeat(_UPKEEP_S, mails.run)),
         ]
         others = (
             sweeping.expire_activations,
@@ -294,12 +299,21 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
                 if each.done():
                     # Without it nothing that waits for the network gets on.
                     each.result()
+        outward = [asyncio.create_task(outside.completion.run(stop))]
+        if outside.mails is not None:
+            outward.append(asyncio.create_task(outside.mails.run(stop)))
+        while not stop.is_set():
+            for task in outward:
+                if task.done():
+                    # Without it nothing that waits for the network gets on.
+                    task.result()
             for chore in others:
                 await attempt(chore)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CHORES_S):
                     await stop.wait()
         await asyncio.gather(*finishing)
+        await asyncio.gather(*outward)
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)

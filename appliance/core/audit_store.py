@@ -1,9 +1,11 @@
 """The audit's rows: queued in a transaction, written as its last statement.
 
-What an integrator may know of them is written with them, for it never reads the audit.
+What an integrator may know of them is written with them, for it never reads the audit,
+and so is what somebody is told by mail that happened to them.
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Insert, Row, bindparam, insert, select, true, union, update
@@ -14,10 +16,13 @@ from appliance.core.database.tables import (
     audit_writer,
     integrator_event,
     person_vouch,
+    mail_message,
     signature_request,
 )
 from appliance.domain.audit import AuditEvent, AuditRow, chain
 from appliance.domain.clock import Clock
+from appliance.domain.ids import new_id
+from appliance.domain.mail.mails import NOTICES, MailState, noticed_person
 from appliance.domain.requests.history import told_of
 from appliance.domain.vocab import EventKind, RequestState
 
@@ -59,6 +64,7 @@ _ACQUAINTED: Final = union(
 _TELL_OF_PERSON: Final = insert(integrator_event).from_select(
     ["integrator", *_TOLD_COLUMNS], select(_ACQUAINTED.c.integrator, *_TOLD)
 )
+_NOTIFY: Final = insert(mail_message)
 _NEWEST: Final = (
     select(audit_writer.c.n, audit_writer.c.hash)
     .where(audit_writer.c.id == bindparam("writer"))
@@ -106,6 +112,29 @@ class SqlAudit:
                 told.setdefault(telling, []).append(given)
         for statement, rows_told in told.items():
             await self.connection.execute(statement, rows_told)
+        told = [
+            {
+                **(
+                    {"told_integrator": event.integrator}
+                    if event.request is None
+                    else {"told_request": event.request}
+                ),
+                "told_event": event.event.value,
+                "told_at": at,
+                "told_detail": detail,
+            }
+            for event in self.queued
+            if (detail := told_of(event)) is not None
+        ]
+        of_requests = [each for each in told if "told_request" in each]
+        others = [each for each in told if "told_request" not in each]
+        if of_requests:
+            await self.connection.execute(_TELL, of_requests)
+        if others:
+            await self.connection.execute(_TELL_OTHERS, others)
+        for event in self.queued:
+            if event.event in NOTICES:
+                await self._notify(event, at)
         # Number and hash of the writer's newest row, held until the commit.
         rows = await self.connection.execute(_NEWEST, {"writer": self.writer})
         newest = rows.one()
@@ -135,6 +164,25 @@ class SqlAudit:
             _MOVE_ON, {"writer": self.writer, "newest_n": n, "newest_hash": prev}
         )
         self.queued.clear()
+
+    async def _notify(self, event: AuditEvent, at: datetime) -> None:
+        """Have somebody told by mail what happened to them."""
+        person = noticed_person(event)
+        if person is None:
+            return
+        notice: dict[str, object] = {
+            "id": new_id(),
+            "person": person,
+            "kind": NOTICES[event.event].value,
+            "detail": {},
+            "state": MailState.PENDING.value,
+            "answer": "",
+            "tries": 0,
+            "due": at,
+            "created": at,
+            "fence": 0,
+        }
+        await self.connection.execute(_NOTIFY, notice)
 
     async def of_request(self, request: int) -> list[AuditRow]:
         """All rows that name a request, oldest first."""

@@ -48,6 +48,11 @@ class IntegratorStore(Store):
         row = await self._one(select(*_WHOSE).where(integrator.c.code == code))
         return None if row is None else integrator_view(row)
 
+    async def by_id(self, wanted: IntegratorId) -> IntegratorView | None:
+        """An integrator by id."""
+        row = await self._one(select(*_WHOSE).where(integrator.c.id == wanted))
+        return None if row is None else integrator_view(row)
+
     async def add(self, new: IntegratorView) -> None:
         """Record an integrator.
 
@@ -71,6 +76,9 @@ class IntegratorStore(Store):
                 disabled=changed.disabled,
                 tsa=changed.tsa and list(changed.tsa),
                 event_prefix=changed.event_prefix,
+                mails_signers=changed.mails_signers,
+                reminder_days=list(changed.reminder_days),
+                sign_url=changed.sign_url,
             )
         )
 
@@ -359,6 +367,9 @@ def integrator_view(row: Row[Any]) -> IntegratorView:
         tsa=row.i_tsa and tuple(row.i_tsa),
         event_prefix=row.i_event_prefix,
         disabled=row.i_disabled,
+        mails_signers=bool(row.i_mails_signers),
+        reminder_days=tuple(row.i_reminder_days or ()),
+        sign_url=row.i_sign_url,
     )
 
 

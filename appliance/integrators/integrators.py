@@ -6,6 +6,7 @@ Source: decisions "Sessions, integrators, people".
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
@@ -20,6 +21,7 @@ from appliance.domain.integrators.integrators import (
     IntegratorView,
 )
 from appliance.domain.integrators.origins import parse_origin
+from appliance.domain.integrators.sign_urls import is_sign_url
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.vocab import EventKind
 from appliance.integrators.api_keys import ApiKeys, audit, integrator_of, words
@@ -29,6 +31,8 @@ from appliance.integrators.session_store import SessionStore
 _CODE: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 _NAME_CHARS: Final = 120
 _DELIVERY_AT_MOST: Final = 104_857_600
+_REMINDERS: Final = 5
+_LATEST_REMINDER: Final = 60
 _Integrators = list[IntegratorView]
 _Domains = list[DomainView]
 _Blocked = list[BlockedView]
@@ -131,6 +135,50 @@ class Integrators(ApiKeys):
                     before.delivery_limit_bytes if limit is None else limit
                 ),
                 may_vouch=before.may_vouch if may_vouch is None else may_vouch,
+            )
+            await _change(transaction, actor, before, after)
+        return after
+
+    async def set_mail(
+        self,
+        actor: str,
+        code: str,
+        *,
+        mails_signers: bool | None = None,
+        reminder_days: Collection[int] | None = None,
+        sign_url: str | None = None,
+    ) -> IntegratorView:
+        """Change how its signers are written to: what is given, and not the rest.
+
+        Args:
+            actor: for the audit.
+            code: of the integrator.
+            mails_signers: whether they are.
+            reminder_days: days after which they are reminded, up to five of 1 to 60.
+            sign_url: where they sign; empty: its name says where.
+
+        Raises:
+            FieldInvalidError: `reminder_days` or `sign_url`.
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        days = None if reminder_days is None else tuple(sorted({*reminder_days}))
+        if days and (
+            len(days) > _REMINDERS or days[0] < 1 or days[-1] > _LATEST_REMINDER
+        ):
+            raise FieldInvalidError("reminder_days", "up to 5 numbers from 1 to 60")
+        if sign_url and not is_sign_url(sign_url):
+            raise FieldInvalidError(
+                "sign_url", "https://… , with {procesoId} or {solicitudId} if you like"
+            )
+        async with self._store.write() as transaction:
+            before = await integrator_of(transaction, code)
+            after = replace(
+                before,
+                mails_signers=(
+                    before.mails_signers if mails_signers is None else mails_signers
+                ),
+                reminder_days=before.reminder_days if days is None else days,
+                sign_url=before.sign_url if sign_url is None else sign_url or None,
             )
             await _change(transaction, actor, before, after)
         return after
@@ -319,5 +367,8 @@ def _integrator_json(view: IntegratorView) -> dict[str, object]:
         ),
         **({"digest": view.digest.value} if view.digest else {}),
         **({"tsa": list(view.tsa)} if view.tsa else {}),
+        **({"mailsSigners": True} if view.mails_signers else {}),
+        **({"reminderDays": list(view.reminder_days)} if view.reminder_days else {}),
+        **({"signUrl": view.sign_url} if view.sign_url else {}),
         **({"state": "disabled"} if view.disabled else {}),
     }

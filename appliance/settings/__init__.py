@@ -11,6 +11,7 @@ from appliance.settings.documents import DocumentSettings, SandboxSettings
 from appliance.settings.hsm import HsmSettings, ReplicaSettings, TokenSettings
 from appliance.settings.integration import IntegrationSettings
 from appliance.settings.loading import load_settings
+from appliance.settings.mail import MailSettings
 from appliance.settings.metrics import MetricsSettings
 from appliance.settings.pki import (
     ExternalTsaSettings,
@@ -37,6 +38,7 @@ __all__ = [
     "HsmSettings",
     "IntegrationSettings",
     "LogSettings",
+    "MailSettings",
     "MetricsSettings",
     "PkiSettings",
     "ProfileSettings",

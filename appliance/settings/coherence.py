@@ -31,6 +31,7 @@ class ContradictionError(ValueError):
 
 SOCKET_BYTES: Final = 107
 """Longest path of a Unix socket. Source: unix(7), `sun_path`."""
+_THIS_MACHINE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "[::]", "::", ""})  # noqa: S104 (told apart, not bound)
 _LISTENERS: Final = {face: f"web.listen_{face}" for face in FACES} | {
     METRICS: "metrics.listen"
@@ -65,6 +66,7 @@ def contradictions(settings: "Settings") -> Iterator[Fault]:
             ),
         )
     yield from _of_stores(settings)
+    yield from _of_mail(settings)
     if settings.environment is Environment.PROD:
         yield from _of_production(settings)
 
@@ -102,6 +104,30 @@ def _of_stores(settings: "Settings") -> Iterator[Fault]:
     ):
         yield "redis.root_certificate_file", "is for a redis.url with rediss://"
     yield from _of_documents(settings.documents)
+
+
+def _of_mail(settings: "Settings") -> Iterator[Fault]:
+    mail = settings.mail
+    if not mail.is_on:
+        for key in ("user", "password_file", "from_address", "root_certificate_file"):
+            if getattr(mail, key) is not None:
+                yield f"mail.{key}", "is for mail.host; set that, or remove this"
+        return
+    if mail.from_address is None:
+        yield "mail.from_address", "is missing; mail.host needs it"
+    if (mail.user is None) != (mail.password_file is None):
+        yield "mail.user", "and mail.password_file go together; set both, or remove one"
+    if mail.tls == "none" and mail.root_certificate_file is not None:
+        yield "mail.root_certificate_file", "is for mail.tls = starttls or implicit"
+    if (
+        mail.tls == "none"
+        and settings.environment is Environment.PROD
+        and mail.host not in _THIS_MACHINE
+    ):
+        yield (
+            "mail.tls",
+            "none is for a server on this machine; PROD needs starttls or implicit",
+        )
 
 
 def _of_documents(documents: "DocumentSettings") -> Iterator[Fault]:

@@ -15,6 +15,7 @@ from appliance.settings.coherence import ContradictionError, contradictions
 from appliance.settings.documents import DocumentSettings, SandboxSettings
 from appliance.settings.hsm import HsmSettings
 from appliance.settings.integration import IntegrationSettings
+from appliance.settings.mail import MailSettings
 from appliance.settings.metrics import MetricsSettings
 from appliance.settings.pki import PkiSettings, RevocationSettings, TimestampSettings
 from appliance.settings.section import Section
@@ -69,6 +70,7 @@ class Settings(Section):
     profile: ProfileSettings = ProfileSettings()
     stamp: StampSettings = StampSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    mail: MailSettings = MailSettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
 

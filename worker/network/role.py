@@ -4,10 +4,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from appliance.bootstrap import Core, open_trust
 from appliance.domain.trust_store import AnchorPurpose
+from appliance.integrators.event_outbox import EventOutbox
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.mail.fan_out import MailFanOut
 from appliance.pki.ca_certificates import read_authority
 from appliance.pki.publication import Publishing
 from appliance.pki.tsa.authority import Timestamps
@@ -25,6 +28,9 @@ from worker.signing.level_extension import Levels
 from worker.signing.level_maintenance import LevelUpkeep
 from worker.signing.network_completion import NetworkCompletion
 
+if TYPE_CHECKING:
+    from worker.mail.sender import MailSender
+
 
 @dataclass(frozen=True, slots=True)
 class Outside:
@@ -33,6 +39,10 @@ class Outside:
     completion: NetworkCompletion
     upkeep: LevelUpkeep
     """Of what was signed with them."""
+    mails: "MailSender | None"
+    """None where mail is off."""
+    events: EventOutbox
+    """Of what integrators and signers are told."""
 
 
 @asynccontextmanager
@@ -104,4 +114,20 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
             LevelUpkeep(
                 UpkeepWork(store, clock, slot, outside=True), core.documents, levels
             ),
+            _mail_sender(core, slot),
+            EventOutbox(store, [MailFanOut(clock)] if settings.mail.is_on else []),
         )
+
+
+def _mail_sender(core: Core, slot: str) -> "MailSender | None":
+    """What sends mails; None where no server is set.
+
+    Raises:
+        SettingsError: a file that its settings name cannot be used.
+    """
+    if not core.settings.mail.is_on:
+        return None
+    # Templates and catalogues, which no other worker needs.
+    from worker.mail.opening import mail_sender  # noqa: PLC0415
+
+    return mail_sender(core, slot)

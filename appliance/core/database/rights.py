@@ -55,6 +55,10 @@ _TRIES: Final = (
     "DELETE"
 )
 _REMEMBERED: Final = "SELECT, INSERT, UPDATE (at)"
+_MAIL_SHOWN: Final = (
+    "(id, integrator, person, request, kind, detail, state, answer, tries, due, "
+    "created, ended)"
+)
 _DERIVATION: Final = "salt, argon2, pepper_version, verifier_sha256"
 _ENDPOINT: Final = (
     "SELECT, INSERT, UPDATE (url, label, events, secret_sealed, former_secret_sealed, "
@@ -193,7 +197,8 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "integrator": _READERS
     | {
         _ADMIN: "SELECT, INSERT, UPDATE (name, delivery_limit_bytes, may_vouch, level, "
-        "timestamp_policy, digest, disabled, tsa, event_prefix)"
+        "timestamp_policy, digest, disabled, tsa, event_prefix, mails_signers, "
+        "reminder_days, sign_url)"
     },
     "api_key": {
         _API: "SELECT, UPDATE (last_used, key_index, flagged, flag_reason)",
@@ -252,6 +257,13 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _API: "SELECT",
         _ADMIN: "SELECT",
         _CHORES: "SELECT, INSERT, DELETE",
+    # Each role writes what is to be told; links are sealed.
+    "mail_message": dict.fromkeys(Role, "INSERT")
+    | {
+        _API: f"SELECT {_MAIL_SHOWN}, INSERT, UPDATE (state, ended)",
+        _ADMIN: f"SELECT {_MAIL_SHOWN}, INSERT, UPDATE (state, ended)",
+        _CHORES: "SELECT, INSERT, UPDATE "
+        f"(state, answer, tries, due, ended, link_sealed, {_LEASE}), DELETE",
     },
     "signing_batch": {
         _API: "SELECT, INSERT, UPDATE (requests, refused, asked)",

@@ -82,6 +82,12 @@ class IntegratorView:
     """What the types of its frames' messages begin with; None: as the setting says."""
     disabled: datetime | None = None
     """Since when none of its keys opens a session; None while they do."""
+    mails_signers: bool = False
+    """Whether the installation writes to those whom it asks to sign."""
+    reminder_days: tuple[int, ...] = ()
+    """After how many days each of them is reminded, in order."""
+    sign_url: str | None = None
+    """Where they sign, as `is_sign_url` takes it; None: its name says where."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from appliance.core.database.tables.integrators import (
     logo,
     logo_use,
 )
+from appliance.core.database.tables.mail import mail_message
 from appliance.core.database.tables.people import (
     attempt_slot,
     enrolment,
@@ -113,6 +114,7 @@ __all__ = [
     "login_secret",
     "logo",
     "logo_use",
+    "mail_message",
     "metadata",
     "ocsp_response",
     "outside_status",

@@ -41,6 +41,11 @@ integrator = Table(
     Column("tsa", JsonText),
     # Of its frames' messages; null: the setting.
     Column("event_prefix", String(32)),
+    # Whether the appliance writes to its signers, after how many days again, and where
+    # they sign; null: it does not, never, and its name says where.
+    Column("mails_signers", Boolean),
+    Column("reminder_days", JsonText),
+    Column("sign_url", Text),
     Column("disabled", Instant),
 )
 

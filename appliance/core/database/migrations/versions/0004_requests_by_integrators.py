@@ -1,4 +1,5 @@
 """What integrators do by themselves: scopes, requests, batches, vouches, webhooks.
+"""What integrators do by themselves: requests, uploads, events, vouches; and mail.
 
 On PostgreSQL the indexes of a table that has rows are left to `rubrica migrate`, as
 in 0003.
@@ -37,6 +38,12 @@ _COLUMNS = {
         ("preset", sa.Text),
         ("named_by", sa.String(8)),
         ("batch", sa.String(36)),
+    "embed_session": (("wanted", _SERIAL),),
+    "signature_request": (("preset", sa.Text), ("named_by", sa.String(8))),
+    "integrator": (
+        ("mails_signers", sa.Boolean),
+        ("reminder_days", sa.Text),
+        ("sign_url", sa.Text),
     ),
 }
 _INDEXES = (
@@ -199,6 +206,28 @@ def _create_webhooks() -> None:
         _required("answer", sa.Text),
         sa.Index("ix_webhook_attempt_message_id", "message", "id"),
         sqlite_autoincrement=True,
+    op.create_table(
+        "mail_message",
+        sa.Column("id", sa.String(36), primary_key=True),
+        sa.Column("integrator", sa.String(36), sa.ForeignKey("integrator.id")),
+        _required("person", sa.String(36), sa.ForeignKey("person.id")),
+        sa.Column("request", _SERIAL, sa.ForeignKey("signature_request.id")),
+        _required("kind", sa.String(40)),
+        _required("detail", sa.Text),
+        sa.Column("link_sealed", sa.LargeBinary),
+        _required("state", sa.String(16)),
+        _required("answer", sa.Text),
+        _required("tries", sa.Integer),
+        _required("due", _INSTANT),
+        _required("created", _INSTANT),
+        sa.Column("ended", _INSTANT),
+        sa.Column("lease_owner", sa.Text),
+        sa.Column("lease_until", _INSTANT),
+        _required("fence", sa.Integer),
+        sa.Index("ix_mail_message_state_integrator_due", "state", "integrator", "due"),
+        sa.Index("ix_mail_message_ended", "ended"),
+        sa.Index("ix_mail_message_request", "request"),
+        sa.Index("ix_mail_message_person_created", "person", "created"),
     )
 
 
@@ -206,6 +235,7 @@ def downgrade() -> None:
     """Take them away."""
     for table in ("webhook_attempt", "webhook_message", "webhook_endpoint"):
         op.drop_table(table)
+    op.drop_table("mail_message")
     op.drop_table("person_vouch")
     op.drop_table("integrator_event")
     op.drop_table("uploaded_document")

@@ -1,0 +1,1 @@
+"""Mails to people."""

@@ -1,0 +1,1 @@
+"""Mails to people: what is told, its words, and the server that takes them."""

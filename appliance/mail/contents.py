@@ -1,0 +1,219 @@
+"""What a mail tells, looked up as it is sent: whom, of what, in which language."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from appliance.core.system.catalogues import DEFAULT, LANGUAGES
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_store import DocumentStore
+from appliance.domain.appearance.png import logo_png
+from appliance.domain.clock import Clock
+from appliance.domain.documents import signed_name
+from appliance.domain.identity import Person
+from appliance.domain.ids import RequestId
+from appliance.domain.integrators.sign_urls import sign_link
+from appliance.domain.mail.mails import MailClaim, MailKind
+from appliance.domain.ports import BlobStore, Sealer
+from appliance.domain.requests.process import NO_NOTE, ProcessNote
+from appliance.domain.requests.request import RequestView
+from appliance.domain.vocab import PersonState, RequestState
+from appliance.integrators.integrator_store import IntegratorStore
+from appliance.integrators.logo_store import INSTALLATION, LogoStore
+from appliance.mail.invitation_mail import LINK
+from appliance.people.person_store import PersonStore
+from appliance.requests.process_store import ProcessStore
+from appliance.requests.request_store import RequestStore
+from appliance.settings import Settings
+
+_ASKS = frozenset({MailKind.REQUEST, MailKind.REMINDER})
+
+
+@dataclass(frozen=True, slots=True)
+class MailContent:
+    """All that the words of a mail are made of."""
+
+    kind: MailKind
+    lang: str
+    address: str = field(repr=False)
+    name: str = field(repr=False)
+    sender: str
+    """Name of the integrator, or of the installation."""
+    on_behalf: bool
+    """Whether the sender is an integrator."""
+    at: datetime
+    """When what is told happened."""
+    documents: tuple[str, ...] = ()
+    """File names."""
+    expires: datetime | None = None
+    """Until when the first of them can be signed, or a link be used."""
+    message: str = ""
+    """What the integrator wrote to the signers."""
+    url: str | None = field(default=None, repr=False)
+    """Where to go on; None where no address is known."""
+    pdf: bytes | None = field(default=None, repr=False)
+    """The signed document, if it is attached."""
+    logo: bytes | None = field(default=None, repr=False)
+    """A PNG file."""
+
+
+class MailContents:
+    """Looks up what claimed mails tell.
+
+    Args:
+        store: the record.
+        documents: the files.
+        sealer: with the data key.
+        clock: the time.
+        settings: of the installation.
+    """
+
+    def __init__(
+        self,
+        store: Database,
+        documents: BlobStore,
+        sealer: Sealer,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        self._store = store
+        self._documents = documents
+        self._sealer = sealer
+        self._clock = clock
+        self._settings = settings
+
+    async def of(self, claim: MailClaim) -> MailContent | None:
+        """What a mail tells; None where that is over, and nothing is to be told.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        async with self._store.read() as transaction:
+            person = await PersonStore(transaction).get(claim.person)
+            contact = await PersonStore(transaction).contact(claim.person)
+            if person is None or contact is None:
+                return None
+            requests = await self._requests(transaction, claim)
+            if requests is None or self._is_over(claim, person):
+                return None
+            content = await self._content(
+                transaction, claim, person, contact.email_sealed, requests
+            )
+        if claim.kind is MailKind.SIGNED:
+            return await self._with_document(content, requests[0])
+        return content
+
+    def _is_over(self, claim: MailClaim, person: Person) -> bool:
+        if claim.kind is not MailKind.INVITATION:
+            return False
+        until = datetime.fromisoformat(str(claim.detail["until"]))
+        return person.state is not PersonState.INVITED or until <= self._clock.now()
+
+    async def _requests(
+        self, transaction: Transaction, claim: MailClaim
+    ) -> Sequence[RequestView] | None:
+        """The requests that a mail is about; None where all of them are over."""
+        if claim.request is None:
+            return ()
+        others = claim.detail.get("also")
+        ids = [claim.request]
+        if isinstance(others, list):
+            ids += [RequestId(other) for other in others]
+        found = [await RequestStore(transaction).get(each) for each in ids]
+        views = [view for view in found if view is not None]
+        if claim.kind in _ASKS:
+            mailing = await self._mails_signers(transaction, views)
+            views = [view for view in views if mailing and self._waits(view)]
+        return views or None
+
+    def _waits(self, view: RequestView) -> bool:
+        is_late = view.expires is not None and view.expires <= self._clock.now()
+        return view.state is RequestState.PENDING and not is_late
+
+    async def _mails_signers(
+        self, transaction: Transaction, views: Sequence[RequestView]
+    ) -> bool:
+        for view in views:
+            found = await IntegratorStore(transaction).by_id(view.integrator)
+            return found is not None and found.mails_signers
+        return False
+
+    async def _content(
+        self,
+        transaction: Transaction,
+        claim: MailClaim,
+        person: Person,
+        email_sealed: bytes,
+        requests: Sequence[RequestView],
+    ) -> MailContent:
+        integrator = None
+        if claim.integrator is not None:
+            integrator = await IntegratorStore(transaction).by_id(claim.integrator)
+        note: ProcessNote = NO_NOTE
+        url, expires = None, None
+        if requests:
+            note = await ProcessStore(transaction).note(requests[0].process)
+            expires = requests[0].expires
+            if integrator is not None and integrator.sign_url:
+                first = requests[0]
+                url = sign_link(integrator.sign_url, first.process, first.id)
+        if claim.kind is MailKind.INVITATION:
+            expires = datetime.fromisoformat(str(claim.detail["until"]))
+            url = self._link(claim)
+        lang = note.language or person.locale
+        return MailContent(
+            kind=claim.kind,
+            lang=lang if lang in LANGUAGES else DEFAULT,
+            address=self._sealer.open(
+                email_sealed, table="person", row=person.id, column="email_sealed"
+            ).decode(),
+            name=person.name,
+            sender=self._settings.installation
+            if integrator is None
+            else integrator.name,
+            on_behalf=integrator is not None,
+            at=claim.created,
+            documents=tuple(view.document_name for view in requests),
+            expires=expires,
+            message=(note.message or "") if claim.kind in _ASKS else "",
+            url=url,
+            logo=await _logo(transaction, claim.integrator or INSTALLATION),
+        )
+
+    def _link(self, claim: MailClaim) -> str | None:
+        if claim.link_sealed is None:
+            return None
+        return self._sealer.open(
+            claim.link_sealed, table=LINK.table, row=claim.id, column=LINK.column
+        ).decode()
+
+    async def _with_document(
+        self, content: MailContent, view: RequestView
+    ) -> MailContent:
+        """The same with the newest version of the signed document, if it is small.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        async with self._store.read() as transaction:
+            found = await RequestStore(transaction).of_processes([view.process])
+            versions = [
+                await DocumentStore(transaction).signed(each.id)
+                for each in found[view.process]
+            ]
+        # Each revision begins with those before it: the largest has all signatures.
+        made = [version for version in versions if version is not None]
+        signed = max(made, key=lambda version: version.size_bytes, default=None)
+        limit = self._settings.mail.attachment_bytes
+        pdf = None
+        if signed is not None and signed.size_bytes <= limit:
+            pdf = await self._documents.get(signed.integrator, signed.sha256)
+        names = (signed_name(view.document_name),) if pdf else content.documents
+        return replace(content, documents=names, pdf=pdf, expires=None)
+
+
+async def _logo(transaction: Transaction, scope: str) -> bytes | None:
+    logos = LogoStore(transaction)
+    used = await logos.of(scope)
+    picture = None if used is None else await logos.picture(used.sha256)
+    return None if picture is None else logo_png(picture)

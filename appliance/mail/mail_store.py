@@ -1,0 +1,343 @@
+"""Mails in SQL: written with what they tell of, claimed by who sends them."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from appliance.core.database.tables import (
+    integrator,
+    mail_message,
+    signature_request,
+)
+from appliance.core.leased_queue import LeasedQueue
+from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
+from appliance.domain.mail.mails import (
+    MailClaim,
+    MailKind,
+    MailState,
+    MailView,
+    NewMail,
+)
+from appliance.domain.requests.new_request import FRAME_ORIGIN
+from appliance.domain.vocab import RequestState
+
+_PENDING: Final = MailState.PENDING.value
+_SHARE: Final = func.coalesce(mail_message.c.integrator, "")
+_VIEW: Final = [
+    mail_message.c[name]
+    for name in (
+        "id",
+        "person",
+        "request",
+        "kind",
+        "state",
+        "tries",
+        "answer",
+        "created",
+        "due",
+        "ended",
+    )
+]
+OWN: Final = ""
+"""The share of mails on nobody's behalf but the installation's."""
+
+
+_OWN: Final = signature_request.alias("own")
+_RECIPIENT: Final = (_OWN.c.integrator, _OWN.c.person, _OWN.c.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """Whom a request is for."""
+
+    integrator: IntegratorId
+    person: PersonId
+    request: RequestId
+
+
+class MailStore(LeasedQueue):
+    """Mails."""
+
+    table, tries = mail_message, mail_message.c.tries
+
+    @classmethod
+    def open(cls) -> ColumnElement[bool]:
+        """Those that are still to be sent."""
+        return mail_message.c.state == _PENDING
+
+    async def add(self, new: NewMail) -> None:
+        """Have a mail sent, once this transaction is committed."""
+        await self._connection.execute(
+            insert(mail_message).values(
+                id=new.id,
+                integrator=new.integrator,
+                person=new.person,
+                request=new.request,
+                kind=new.kind.value,
+                detail=dict(new.detail),
+                link_sealed=new.link_sealed,
+                state=_PENDING,
+                answer="",
+                tries=0,
+                due=new.due,
+                created=self._clock.now(),
+                fence=0,
+            )
+        )
+
+    async def withdraw(self, person: PersonId, kind: MailKind) -> None:
+        """Have somebody's mails of one kind not sent any more."""
+        await self._connection.execute(
+            update(mail_message)
+            .where(
+                mail_message.c.person == person,
+                mail_message.c.kind == kind.value,
+                self.open(),
+            )
+            .values(state=MailState.WITHDRAWN.value, ended=self._clock.now())
+        )
+
+    async def withdraw_due(self, at: datetime) -> int:
+        """Have nothing sent that is due; how many there were."""
+        result = await self._connection.execute(
+            update(mail_message)
+            .where(self.open(), mail_message.c.due <= at)
+            .values(state=MailState.WITHDRAWN.value, ended=at, link_sealed=None)
+        )
+        return result.rowcount
+
+    async def forget(self, before: datetime) -> int:
+        """Delete what ended before a time; how many there were."""
+        result = await self._connection.execute(
+            delete(mail_message).where(mail_message.c.ended < before)
+        )
+        return result.rowcount
+
+    async def last_reminder(self, request: RequestId, at: datetime) -> datetime | None:
+        """When somebody was, or is being, reminded of a request at last.
+
+        Args:
+            request: of the signer.
+            at: the present time; what is due later does not count.
+        """
+        found = await self._connection.execute(
+            select(func.max(mail_message.c.due, type_=mail_message.c.due.type)).where(
+                mail_message.c.request == request,
+                mail_message.c.kind == MailKind.REMINDER.value,
+                mail_message.c.state.in_((_PENDING, MailState.SENT.value)),
+                mail_message.c.due <= at,
+            )
+        )
+        last: datetime | None = found.scalar_one()
+        return last
+
+    async def of_process(self, process: ProcessId) -> list[MailView]:
+        """Mails about the requests of a process, oldest first."""
+        return await self._views(
+            select(*_VIEW)
+            .join(signature_request, signature_request.c.id == mail_message.c.request)
+            .where(signature_request.c.process == process)
+        )
+
+    async def of_request(self, request: RequestId) -> list[MailView]:
+        """Mails about a request, oldest first."""
+        return await self._views(
+            select(*_VIEW).where(mail_message.c.request == request)
+        )
+
+    async def of_person(self, person: PersonId, limit: int) -> list[MailView]:
+        """The newest mails to a person, oldest first."""
+        newest = (
+            select(*_VIEW)
+            .where(mail_message.c.person == person)
+            .order_by(mail_message.c.created.desc(), mail_message.c.id)
+            .limit(limit)
+        )
+        rows = (await self._connection.execute(newest)).all()
+        return [_view(row) for row in reversed(rows)]
+
+    async def _views(self, query: Select[Any]) -> list[MailView]:
+        rows = await self._connection.execute(
+            query.order_by(mail_message.c.created, mail_message.c.id)
+        )
+        return [_view(row) for row in rows]
+
+    async def mailing(self) -> dict[IntegratorId, tuple[int, ...]]:
+        """Integrators whose signers are written to, with their days of reminders."""
+        rows = await self._connection.execute(
+            select(integrator.c.id, integrator.c.reminder_days).where(
+                integrator.c.mails_signers
+            )
+        )
+        return {IntegratorId(row.id): tuple(row.reminder_days or ()) for row in rows}
+
+    async def asked(self, requests: Collection[RequestId]) -> list[Recipient]:
+        """Of some requests those that wait for their signer, who is not in a frame."""
+        return await self._recipients(
+            select(*_RECIPIENT).where(
+                _OWN.c.id.in_(requests),
+                _OWN.c.state == RequestState.PENDING.value,
+                _OWN.c.origin != FRAME_ORIGIN,
+            )
+        )
+
+    async def finished(self, requests: Collection[RequestId]) -> list[Recipient]:
+        """All signers of the processes of some requests, where all have signed.
+
+        Those who are being told already are left out.
+        """
+        theirs = select(signature_request.c.process).where(
+            signature_request.c.id.in_(requests)
+        )
+        unsigned = exists().where(
+            signature_request.c.process == _OWN.c.process,
+            signature_request.c.state != RequestState.SIGNED.value,
+        )
+        told = exists().where(
+            mail_message.c.request == _OWN.c.id,
+            mail_message.c.kind == MailKind.SIGNED.value,
+        )
+        return await self._recipients(
+            select(*_RECIPIENT).where(_OWN.c.process.in_(theirs), ~unsigned, ~told)
+        )
+
+    async def _recipients(self, query: Select[Any]) -> list[Recipient]:
+        rows = await self._connection.execute(query.order_by(_OWN.c.id))
+        return [
+            Recipient(
+                IntegratorId(row.integrator), PersonId(row.person), RequestId(row.id)
+            )
+            for row in rows
+        ]
+
+    async def waiting_shares(self, at: datetime, since: datetime) -> dict[str, int]:
+        """Integrators with mail to be sent now; of each how much was since a time.
+
+        Args:
+            at: the present time.
+            since: from when on counts what was sent.
+
+        Returns:
+            By id, `OWN` for the installation.
+        """
+        waiting = (
+            await self._connection.execute(
+                select(_SHARE).where(_claimable(at)).group_by(_SHARE)
+            )
+        ).scalars()
+        shares = dict.fromkeys(waiting, 0)
+        if not shares:
+            return shares
+        sent = await self._connection.execute(
+            select(_SHARE.label("share"), func.count().label("sent"))
+            .where(
+                mail_message.c.ended > since,
+                mail_message.c.state == MailState.SENT.value,
+            )
+            .group_by(_SHARE)
+        )
+        return shares | {row.share: row.sent for row in sent if row.share in shares}
+
+    async def claim_of(
+        self, share: str, owner: str, at: datetime, lease: timedelta
+    ) -> MailClaim | None:
+        """Take the mail of a share that is due first, and that nobody has in hand."""
+        claimable = and_(_claimable(at), bindparam("share") == _SHARE)
+        claiming = self.claiming(claimable, mail_message.c.due)
+        row = await self._claim(claiming, owner, at + lease, {"share": share})
+        if row is None:
+            return None
+        return MailClaim(
+            id=row.id,
+            fence=row.fence,
+            person=PersonId(row.person),
+            integrator=row.integrator and IntegratorId(row.integrator),
+            request=None if row.request is None else RequestId(row.request),
+            kind=MailKind(row.kind),
+            detail=row.detail,
+            link_sealed=row.link_sealed,
+            tries=row.tries,
+            created=row.created,
+        )
+
+    async def end(
+        self, claim: MailClaim, state: MailState, answer: str, at: datetime
+    ) -> bool:
+        """End a claim for good; False when another one came since."""
+        values = {
+            "state": state.value,
+            "answer": answer,
+            "ended": at,
+            "link_sealed": None,
+            "lease_until": None,
+            "tries": claim.tries + 1,
+        }
+        return await self._fenced(claim, values)
+
+    async def put_off(self, claim: MailClaim, due: datetime, answer: str) -> bool:
+        """End a claim whose mail is to be tried again; False as `end`."""
+        values = {
+            "due": due,
+            "answer": answer,
+            "lease_until": None,
+            "tries": claim.tries + 1,
+        }
+        return await self._fenced(claim, values)
+
+    async def standing(self, at: datetime) -> tuple[int, datetime | None]:
+        """How many mails are due, and since when the first of them."""
+        oldest = func.min(mail_message.c.created, type_=mail_message.c.created.type)
+        found = await self._connection.execute(
+            select(func.count(), oldest).where(self.open(), mail_message.c.due <= at)
+        )
+        count, first = found.one()
+        return count, first
+
+    async def ended(self) -> Mapping[MailState, int]:
+        """How many ended in which way, of those that are not forgotten."""
+        found = await self._connection.execute(
+            select(mail_message.c.state, func.count())
+            .where(mail_message.c.ended.is_not(None))
+            .group_by(mail_message.c.state)
+        )
+        return {MailState(state): count for state, count in found}
+
+
+def _claimable(at: datetime) -> ColumnElement[bool]:
+    until = mail_message.c.lease_until
+    return and_(
+        mail_message.c.state == _PENDING,
+        mail_message.c.due <= at,
+        or_(until.is_(None), until <= at),
+    )
+
+
+def _view(row: Row[Any]) -> MailView:
+    return MailView(
+        id=row.id,
+        person=PersonId(row.person),
+        request=None if row.request is None else RequestId(row.request),
+        kind=MailKind(row.kind),
+        state=MailState(row.state),
+        tries=row.tries,
+        answer=row.answer,
+        created=row.created,
+        due=row.due,
+        ended=row.ended,
+    )

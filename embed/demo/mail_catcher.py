@@ -1,0 +1,123 @@
+"""A mail server that delivers nothing: what the trial's mails are caught with.
+
+It takes every mail and keeps the newest in memory, to be read at a page of the demo
+integrator's site. It listens on this machine alone.
+"""
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email import policy
+from email.message import EmailMessage
+from email.parser import BytesParser
+from typing import Any, Final, Self
+
+from aiosmtpd.smtp import SMTP, Envelope, Session
+
+KEPT: Final = 200
+_PARSER: Final = BytesParser(policy=policy.default)
+_TAKEN: Final = "250 taken"
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtMail:
+    """A mail that came."""
+
+    number: int
+    """From 1, in the order they came."""
+    at: datetime
+    recipients: tuple[str, ...]
+    content: bytes = field(repr=False)
+
+    @property
+    def message(self) -> EmailMessage:
+        """The mail, read."""
+        read: EmailMessage = _PARSER.parsebytes(self.content)
+        return read
+
+
+class MailCatcher:
+    """Catches mails from the moment it is entered, in a thread of its own.
+
+    Args:
+        listen: `host:port`; port 0 for one that is free.
+        tls: from the first byte; None: none, or by what the options say.
+        options: of aiosmtpd's `SMTP`.
+
+    Raises:
+        OSError: it cannot listen there.
+    """
+
+    def __init__(
+        self, listen: str, tls: ssl.SSLContext | None = None, **options: Any
+    ) -> None:
+        host, _, port = listen.rpartition(":")
+        self._lock = threading.Lock()
+        self._caught: deque[CaughtMail] = deque(maxlen=KEPT)
+        self._count = 0
+        self._name, self._tls, self._options = host, tls, options
+        self._socket = socket.create_server((host, int(port)))
+        self.port: int = self._socket.getsockname()[1]
+        self._loop = asyncio.new_event_loop()
+        self._server: asyncio.Server | None = None
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
+        return self
+
+    async def _listen(self) -> None:
+        self._server = await self._loop.create_server(
+            lambda: SMTP(self, hostname=self._name, loop=self._loop, **self._options),
+            sock=self._socket,
+            ssl=self._tls,
+        )
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    @property
+    def caught(self) -> list[CaughtMail]:
+        """What came, oldest first."""
+        with self._lock:
+            return list(self._caught)
+
+    async def handle_DATA(  # noqa: N802 (aiosmtpd's name)
+        self, server: SMTP, session: Session, envelope: Envelope
+    ) -> str:
+        """Keep a mail.
+
+        Args:
+            server: of the connection.
+            session: of the connection.
+            envelope: with the mail.
+        """
+        del server, session
+        content = envelope.content or b""
+        if isinstance(content, str):
+            content = content.encode()
+        with self._lock:
+            self._count += 1
+            self._caught.append(
+                CaughtMail(
+                    self._count, datetime.now(UTC), tuple(envelope.rcpt_tos), content
+                )
+            )
+        return _TAKEN

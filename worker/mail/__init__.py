@@ -1,0 +1,1 @@
+"""Mails to people, sent by the role that has a network."""
