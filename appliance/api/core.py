@@ -35,6 +35,7 @@ from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
+from appliance.integration.reminders import BackendReminders
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
@@ -216,6 +217,8 @@ class ApiCore(Protocol):
     @property
     def backend_batches(self) -> BackendBatches:
         """Batches as their integrator sees them."""
+    def backend_reminders(self) -> BackendReminders:
+        """Reminders that integrators' backends ask for."""
         ...
 
     @property

@@ -45,6 +45,7 @@ from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
+from appliance.integration.reminders import BackendReminders
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
@@ -117,6 +118,7 @@ class ServiceRegistry:
     backend_requests: BackendRequests
     backend_batch_orders: BackendBatchOrders
     backend_batches: BackendBatches
+    backend_reminders: BackendReminders
     backend_signers: BackendSigners
     quotas: BackendQuotas
     webhooks: WebhookEndpoints
@@ -273,6 +275,7 @@ async def open_front(
             webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
             deliveries=DeliveryLog(store, clock),
             backend_requests=BackendRequests(store, core.documents, clock),
+            backend_reminders=BackendReminders(store, clock, is_on=settings.mail.is_on),
             backend_orders=BackendOrders(
                 store, intake, uploads, presets, lookup, clock
             ),

@@ -60,6 +60,26 @@ def register(commands: "_Subparsers[argparse.ArgumentParser]") -> None:
     choice.add_argument("--allow", action="store_true")
     choice.add_argument("--refuse", action="store_true")
     handle(vouch, _set_vouch)
+    mail = parts.add_parser(
+        "mail", help="whether its signers are written to, and how; shows what holds"
+    )
+    mail.add_argument("code")
+    switch = mail.add_mutually_exclusive_group()
+    switch.add_argument("--on", action="store_true", help="write to its signers")
+    switch.add_argument("--off", action="store_true", help="do not")
+    mail.add_argument(
+        "--remind",
+        metavar="DAYS",
+        type=_days_of_reminders,
+        help="days after which they are reminded, such as 3,7; empty: never",
+    )
+    mail.add_argument(
+        "--sign-url",
+        metavar="URL",
+        help="where they sign, with {procesoId} or {solicitudId}; empty: its name "
+        "says where",
+    )
+    handle(mail, _set_mail)
     listing = parts.add_parser("list", help="every integrator")
     handle(listing, _list)
     _register_keys(parts)
@@ -163,6 +183,36 @@ async def _set_profile(front: "ServiceRegistry", args: argparse.Namespace) -> in
 async def _set_vouch(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     view = await front.integrators.change(_ACTOR, args.code, may_vouch=args.allow)
     say(f"{view.code} may vouch: {'yes' if view.may_vouch else 'no'}")
+    return 0
+
+
+def _days_of_reminders(text: str) -> list[int]:
+    """Numbers with commas between them.
+
+    Raises:
+        ArgumentTypeError: something else.
+    """
+    try:
+        return [int(each) for each in text.split(",") if each.strip()]
+    except ValueError as exc:
+        msg = "days with commas between them, such as 3,7"
+        raise argparse.ArgumentTypeError(msg) from exc
+
+
+async def _set_mail(front: "ServiceRegistry", args: argparse.Namespace) -> int:
+    view = await front.integrators.set_mail(
+        _ACTOR,
+        args.code,
+        mails_signers=True if args.on else False if args.off else None,
+        reminder_days=args.remind,
+        sign_url=args.sign_url,
+    )
+    say(f"{view.code} signers get mail: {'yes' if view.mails_signers else 'no'}")
+    days = ", ".join(map(str, view.reminder_days))
+    say(f"reminders after days: {days or 'never'}")
+    say(f"signed at: {view.sign_url or '(its name says where)'}")
+    if not front.settings.mail.is_on:
+        say("mail is off: no server is set (mail.host)")
     return 0
 
 

@@ -87,6 +87,9 @@ def _register_person(
     invite.add_argument("--cuil", required=True)
     invite.add_argument("--name", help="leave out to renew the link of one invited")
     invite.add_argument("--email")
+    invite.add_argument(
+        "--mail", action="store_true", help="send the link to them as well"
+    )
     _add_recorded(invite)
     handle(invite, _invite_person)
     people.register(parts)
@@ -203,7 +206,7 @@ async def _invite_person(front: "ServiceRegistry", args: argparse.Namespace) -> 
     if (args.name is None) != (args.email is None):
         raise SystemExit("--name and --email come together")
     if args.name is None:
-        made = await _renew_invitation(front, args.cuil)
+        made = await _renew_invitation(front, args.cuil, by_mail=args.mail)
     else:
         made = await front.invitations.invite(
             "operator",
@@ -212,15 +215,18 @@ async def _invite_person(front: "ServiceRegistry", args: argparse.Namespace) -> 
             args.email,
             VouchedBy(args.vouched_by),
             args.locale,
+            by_mail=args.mail,
         )
     say(made.url)
     say(f"works once, until {made.until.isoformat(timespec='minutes')}")
     return 0
 
 
-async def _renew_invitation(front: "ServiceRegistry", cuil: str) -> Invitation:
+async def _renew_invitation(
+    front: "ServiceRegistry", cuil: str, *, by_mail: bool
+) -> Invitation:
     try:
-        return await front.invitations.renew("operator", cuil)
+        return await front.invitations.renew("operator", cuil, by_mail=by_mail)
     except ApplianceError as exc:
         hints = {
             ErrorCode.PERSON_NOT_FOUND: "nobody has this CUIL: "

@@ -16,13 +16,16 @@ from appliance.domain.clock import Clock
 from appliance.domain.console import EnrolmentRow
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import InvitedPerson, parse_cuil
-from appliance.domain.ids import PersonId, new_id
+from appliance.domain.ids import IntegratorId, PersonId, new_id
 from appliance.domain.integrators.integrators import Invitation
+from appliance.domain.mail.mails import MailKind
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
 from appliance.identity.login import email_index, refuse_known_email
 from appliance.identity.people import checked_person
+from appliance.mail.invitation_mail import send_invitation
+from appliance.mail.mail_store import MailStore
 from appliance.people.console_user_store import EnrolmentStore
 from appliance.people.person_store import PersonStore
 from appliance.settings import Settings
@@ -58,6 +61,7 @@ class Invitations:
         self._trial = settings.trial
         self._base_url = settings.web.base_url
         self._ttl = timedelta(seconds=settings.auth.enrolment_ttl_s)
+        self._mail_is_on = settings.mail.is_on
 
     async def invite(
         self,
@@ -67,6 +71,8 @@ class Invitations:
         email: str,
         vouched_by: VouchedBy,
         locale: str = "es",
+        *,
+        by_mail: bool = False,
     ) -> Invitation:
         """Record a person without secrets, and make their link.
 
@@ -77,6 +83,7 @@ class Invitations:
             email: where notices go.
             vouched_by: `officer`, or `demo` in a trial.
             locale: `es` or `en`.
+            by_mail: whether it is sent to them as well.
 
         Returns:
             The link, shown once.
@@ -84,12 +91,46 @@ class Invitations:
         Raises:
             FieldInvalidError: `cuil`, `name`, `email` or `locale`.
             ApplianceError: `ALREADY_EXISTS`; `NOT_A_TRIAL` for `demo` outside
-                a trial.
+                a trial; `MAIL_OFF`.
         """
+        if by_mail:
+            self.demand_mail()
         async with self._store.write() as transaction:
-            return await self.invite_in(
+            made = await self.invite_in(
                 transaction, actor, cuil, name, email, vouched_by, locale
             )
+            if by_mail:
+                await self.post(transaction, made)
+        return made
+
+    @property
+    def mail_is_on(self) -> bool:
+        """Whether a link can go by mail."""
+        return self._mail_is_on
+
+    def demand_mail(self) -> None:
+        """Refuse what is to go by mail where none is sent.
+
+        Raises:
+            ApplianceError: `MAIL_OFF`.
+        """
+        if not self._mail_is_on:
+            raise ApplianceError(ErrorCode.MAIL_OFF)
+
+    async def post(
+        self,
+        transaction: Transaction,
+        invitation: Invitation,
+        integrator: IntegratorId | None = None,
+    ) -> None:
+        """Have a link sent to whose it is.
+
+        Args:
+            transaction: in which it was made.
+            invitation: it.
+            integrator: that invites; None: the installation.
+        """
+        await send_invitation(transaction, self._sealer, invitation, integrator)
 
     async def invite_in(
         self,
@@ -131,18 +172,23 @@ class Invitations:
         await PersonStore(transaction).invite(new)
         return await self.link(transaction, actor, person.id, vouched_by)
 
-    async def renew(self, actor: str, cuil: str) -> Invitation:
+    async def renew(
+        self, actor: str, cuil: str, *, by_mail: bool = False
+    ) -> Invitation:
         """Make a new link for somebody invited; the earlier one ends.
 
         Args:
             actor: for the audit.
             cuil: of the invited person.
+            by_mail: whether it is sent to them as well.
 
         Raises:
             FieldInvalidError: `cuil`.
             ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who has
-                enrolled already.
+                enrolled already; `MAIL_OFF`.
         """
+        if by_mail:
+            self.demand_mail()
         async with self._store.write() as transaction:
             person = await PersonStore(transaction).by_cuil(parse_cuil(cuil))
             if person is None:
@@ -154,7 +200,10 @@ class Invitations:
             contact = await PersonStore(transaction).contact(person.id)
             if contact is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-            return await self.link(transaction, actor, person.id, contact.vouched_by)
+            made = await self.link(transaction, actor, person.id, contact.vouched_by)
+            if by_mail:
+                await self.post(transaction, made)
+        return made
 
     async def link(
         self,
@@ -188,6 +237,7 @@ class Invitations:
             until=now + self._ttl,
             used=None,
         )
+        await MailStore(transaction).withdraw(person, MailKind.INVITATION)
         await EnrolmentStore(transaction).add(code_index(self._lookup, code), row, now)
         after = {
             "state": PersonState.INVITED.value,

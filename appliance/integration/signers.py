@@ -56,6 +56,8 @@ class VouchOrder:
     locale: str = "es"
     wants_link: bool = False
     """Whether a new link is wanted for somebody whom it invited already."""
+    by_mail: bool = False
+    """Whether a link that is made goes to them by mail as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +120,12 @@ class BackendSigners:
             ApplianceError: `VOUCH_REFUSED` for an integrator that may not;
                 `ALREADY_EXISTS` for an address that somebody else has;
                 `PERSON_STATE` for a link of somebody who has enrolled;
-                `PERSON_NOT_FOUND` for one of somebody else's invitation.
+                `PERSON_NOT_FOUND` for one of somebody else's invitation; `MAIL_OFF`.
         """
         if not asking.integrator.may_vouch:
             raise ApplianceError(ErrorCode.VOUCH_REFUSED)
+        if order.by_mail:
+            self._invitations.demand_mail()
         if order.checked > self._clock.now():
             raise FieldInvalidError("identidad.cuando", "a time that has been")
         try:
@@ -151,6 +155,10 @@ class BackendSigners:
             person = await PersonStore(transaction).by_cuil(order.cuil)
             is_new = person is None
             invitation = await self._invite(transaction, asking, order, person)
+            if invitation is not None and order.by_mail:
+                await self._invitations.post(
+                    transaction, invitation, asking.integrator.id
+                )
             known = await PersonStore(transaction).by_cuil(order.cuil)
             # Who is known was vouched for by whoever invited them, and nobody else:
             # a later word must not open what an invitation opens.

@@ -21,7 +21,7 @@ async def send_invitation(
     invitation: Invitation,
     integrator: IntegratorId | None,
 ) -> None:
-    """Have somebody's one-time link sent to them, and no earlier one any more.
+    """Have somebody's one-time link sent to them.
 
     Args:
         transaction: in which the link is made.
@@ -29,10 +29,8 @@ async def send_invitation(
         invitation: the link, which is good from the commit on.
         integrator: that invites; None: the installation.
     """
-    store = MailStore(transaction)
-    await store.withdraw(invitation.person, MailKind.INVITATION)
     row = new_id()
-    await store.add(
+    await MailStore(transaction).add(
         NewMail(
             id=row,
             person=invitation.person,

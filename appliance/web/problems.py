@@ -109,6 +109,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.NOT_LOCKED: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.PERSON_STATE: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.VOUCH_REFUSED: Answer(_S.FORBIDDEN, _TERMINAL),
+    ErrorCode.MAIL_OFF: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.REFERENCE_IN_USE: Answer(_S.CONFLICT, _FIX),
     ErrorCode.SOLICITUD_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
     ErrorCode.LOTE_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),

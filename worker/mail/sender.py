@@ -133,5 +133,5 @@ class MailSender:
             raise FencedOffError
 
     def _later(self, claim: MailClaim, answer: str) -> GiveBack:
-        _log.warning("mail.waits", kind=claim.kind.value, answer=answer)
+        _log.info("mail.waits", kind=claim.kind.value, answer=answer)
         return partial(self.work.failed, claim, answer)

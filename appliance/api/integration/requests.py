@@ -110,6 +110,16 @@ async def cancel(process: str) -> Response:
     return await _told(asking, details)
 
 
+@blueprint.post(f"{PATH}/<process>/remind")
+@public
+async def remind(process: str) -> Response:
+    """`POST /api/integration/requests/{procesoId}/remind`: write to signers again."""
+    asking = await caller(_WRITE)
+    wanted = _process_id(process)
+    reminded = await core().backend_reminders.remind(asking, wanted)
+    return json_response(processes.reminded(wanted, reminded), HTTPStatus.ACCEPTED)
+
+
 @blueprint.get(f"{PATH}/<process>/original")
 @public
 async def download_original(process: str) -> Response:

@@ -96,6 +96,21 @@ class Cancellation(Body):
     motivo: Annotated[str | None, text(REJECTION_LENGTH)] = None
 
 
+def reminded(process: ProcessId, requests: Sequence[RequestView]) -> dict[str, object]:
+    """Whose signers are written to.
+
+    Args:
+        process: that all belong to.
+        requests: theirs.
+    """
+    return {
+        "procesoId": process,
+        "recordados": [
+            {"solicitudId": view.id, "personaId": view.person} for view in requests
+        ],
+    }
+
+
 class _Session(Body):
     process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
     request: Annotated[int | None, whole(1, MAX_REQUEST_ID)] = Field(

@@ -38,6 +38,7 @@ class _Vouch(Body):
     identity: Annotated[dict[str, Any], an_object()] = Field(alias="identidad")
     language: Annotated[Language, word(Language)] = Field(Language.ES, alias="idioma")
     wants_link: Annotated[bool, boolean()] = Field(default=False, alias="nuevoEnlace")
+    by_mail: Annotated[bool, boolean()] = Field(default=False, alias="enviarInvitacion")
 
 
 def vouch(cuil: str, body: Mapping[str, object]) -> VouchOrder:
@@ -63,6 +64,7 @@ def vouch(cuil: str, body: Mapping[str, object]) -> VouchOrder:
         checked=identity.checked,
         locale=read.language.value,
         wants_link=read.wants_link,
+        by_mail=read.by_mail,
     )
 
 

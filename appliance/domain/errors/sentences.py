@@ -117,6 +117,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.VOUCH_REFUSED: (
         "This integrator may not vouch for people; ask whoever runs this installation."
     ),
+    ErrorCode.MAIL_OFF: (
+        "No mail is sent: no server is set here, or this integrator's signers are not "
+        "written to; ask whoever runs this installation."
+    ),
     ErrorCode.REFERENCE_IN_USE: (
         "Another request of this integrator has that reference already."
     ),

@@ -111,6 +111,8 @@ class EventKind(StrEnum):
     REQUEST_VIEWED = "request.viewed"
     REQUEST_CHANGED = "request.changed"
     """Its integrator said something else of it; `detail.fields` names what."""
+    REQUEST_REMINDED = "request.reminded"
+    """Its integrator's backend had the signer written to again."""
     REQUEST_REJECTED = "request.rejected"
     REQUEST_CANCELLED = "request.cancelled"
     REQUEST_EXPIRED = "request.expired"

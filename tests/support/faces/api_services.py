@@ -34,6 +34,7 @@ from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
+from appliance.integration.reminders import BackendReminders
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
 from appliance.integrators.api_key_auth import ApiKeyAuth
@@ -123,6 +124,7 @@ class ApiServices:
     backend_requests: BackendRequests
     backend_batch_orders: BackendBatchOrders
     backend_batches: BackendBatches
+    backend_reminders: BackendReminders
     backend_signers: BackendSigners
     webhooks: WebhookEndpoints
     deliveries: DeliveryLog
@@ -256,6 +258,20 @@ async def open_api_services(
         backend_orders=BackendOrders(store, intake, uploads, presets, lookup, clock),
         backend_batch_orders=BackendBatchOrders(
             store, intake, uploads, presets, lookup, clock
+        backend_reminders=BackendReminders(store, clock, is_on=settings.mail.is_on),
+        backend_orders=BackendOrders(
+            store,
+            intake,
+            uploads,
+            Presets(
+                store,
+                documents,
+                inspector,
+                clock,
+                Stamping(settings.stamp, settings.verify_url),
+            ),
+            lookup,
+            clock,
         ),
         backend_batches=BackendBatches(store),
         uploads=uploads,
