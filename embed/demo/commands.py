@@ -3,12 +3,16 @@
 import argparse
 import signal
 import threading
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from appliance.settings import SettingsError, load_settings
 from embed.demo.config import HostConfig, read_config
+
+if TYPE_CHECKING:
+    from embed.demo.mail_catcher import MailCatcher
 
 CONFIG_FILE: Final = "demo-host.json"
 """Name of the configuration in the data folder."""
@@ -56,6 +60,8 @@ def _configured(args: argparse.Namespace) -> HostConfig:
         integrator_id=args.integrator or config.integrator_id,
         api_key_file=args.api_key_file or config.api_key_file,
         listen=args.listen or config.listen,
+        # The demo integrator's own site catches them.
+        mail_listen="" if args.integrator else config.mail_listen,
     )
 
 
@@ -65,11 +71,40 @@ def _host(args: argparse.Namespace) -> int:
     Raises:
         SettingsError: no configuration, or its address cannot be had.
     """
+    config = _configured(args)
+    with ExitStack() as stack:
+        catcher = None
+        if config.mail_listen:
+            catcher = stack.enter_context(_catching(config.mail_listen))
+        _serve(config, catcher)
+    return 0
+
+
+def _catching(listen: str) -> "MailCatcher":
+    """What catches the trial's mails.
+
+    Raises:
+        SettingsError: its address cannot be had.
+    """
+    from embed.demo.mail_catcher import MailCatcher  # noqa: PLC0415 (heavy)
+
+    try:
+        return MailCatcher(listen)
+    except (OSError, ValueError, OverflowError) as exc:
+        msg = f"{listen}: cannot be listened on ({exc})"
+        raise SettingsError(msg) from exc
+
+
+def _serve(config: HostConfig, catcher: "MailCatcher | None") -> None:
+    """Serve the site until told to stop.
+
+    Raises:
+        SettingsError: its address cannot be had.
+    """
     from embed.demo.host import DemoHost  # noqa: PLC0415 (heavy)
 
-    config = _configured(args)
     try:
-        server = DemoHost(config)
+        server = DemoHost(config, catcher=catcher)
     except (OSError, ValueError, OverflowError) as exc:
         msg = f"{config.listen}: cannot be listened on ({exc})"
         raise SettingsError(msg) from exc
@@ -81,4 +116,3 @@ def _host(args: argparse.Namespace) -> int:
     print(f"demo integrator: {config.origin}", flush=True)  # noqa: T201 (a command)
     with server:
         server.serve_forever()
-    return 0

@@ -35,6 +35,8 @@ class HostConfig:
     """Origins that signed documents are fetched from, by `delivery.url`."""
     sample: Path | None = None
     """A PDF that the page offers beside the visitor's own."""
+    mail_listen: str = ""
+    """Address where the trial's mails are caught, `host:port`; empty: they are not."""
     user: dict[str, str] = field(default_factory=dict)
     """What the signer's form is filled with; fields of `userData`."""
 

@@ -11,13 +11,16 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
+from email.message import EmailMessage
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 from appliance.domain.text.urls import read_address
 from appliance.web import brand
+from embed.demo import mail_pages
 from embed.demo.config import HostConfig
+from embed.demo.mail_catcher import MailCatcher
 
 _STATIC: Final = Path(__file__).resolve().parent / "static"
 _TYPES: Final = {
@@ -46,6 +49,8 @@ class Answer:
     status: int
     content: bytes
     kind: str
+    policy: str | None = None
+    """Its `Content-Security-Policy`, where that is not the site's."""
 
     @classmethod
     def of_json(cls, value: object, status: int = HTTPStatus.OK) -> "Answer":
@@ -64,18 +69,28 @@ class DemoHost(http.server.ThreadingHTTPServer):
     Args:
         config: addresses, key file, and the person to be proposed.
         quiet: writes no line for each request.
+        catcher: has the trial's mails; None where there are none.
     """
 
     daemon_threads = True
 
-    def __init__(self, config: HostConfig, *, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        config: HostConfig,
+        *,
+        quiet: bool = False,
+        catcher: MailCatcher | None = None,
+    ) -> None:
         self.config = config
         self.quiet = quiet
+        self.catcher = catcher
         host, _, port = config.listen.rpartition(":")
         super().__init__((host, int(port)), _Handler)
 
-    def get(self, path: str) -> Answer:
-        """Answer a GET: the page, its files, what it has to know, the sample."""
+    def get(self, path: str, lang: str = "es") -> Answer:
+        """Answer a GET: the page, its files, what it has to know, the sample, mails."""
+        if path.startswith(mail_pages.PATH):
+            return self._mails(path.removeprefix(mail_pages.PATH), lang)
         if path == "/config.json":
             return Answer.of_json(self._told_to_the_page())
         if path == "/ejemplo.pdf" and self.config.sample is not None:
@@ -84,6 +99,20 @@ class DemoHost(http.server.ThreadingHTTPServer):
             return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
         kind = _TYPES[Path(path).suffix or ".html"]
         return Answer(HTTPStatus.OK, _FILES[path], kind)
+
+    def _mails(self, rest: str, lang: str) -> Answer:
+        """The mails that were caught, or of one `/7/html`, `/7/text`, `/7/0`."""
+        if self.catcher is None:
+            return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
+        caught = self.catcher.caught
+        if rest in {"", "/"}:
+            page = mail_pages.listing(caught, lang)
+            return Answer(HTTPStatus.OK, page.encode(), _TYPES[".html"])
+        number, _, part = rest[1:].partition("/")
+        found = next((mail for mail in caught if str(mail.number) == number), None)
+        if found is None:
+            return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
+        return _part(found.message, part)
 
     def _sample(self, path: Path) -> Answer:
         try:
@@ -129,7 +158,7 @@ class DemoHost(http.server.ThreadingHTTPServer):
         )
 
     def headers_of_all(self) -> dict[str, str]:
-        """Headers of every answer; the policy is what an integrator needs."""
+        """Headers of answers; the policy is what an integrator needs."""
         documents = " ".join(self.config.download_origins)
         return {
             "Content-Security-Policy": (
@@ -142,6 +171,20 @@ class DemoHost(http.server.ThreadingHTTPServer):
             "Referrer-Policy": "strict-origin-when-cross-origin",
             "Cache-Control": "no-store",
         }
+
+
+def _part(message: EmailMessage, part: str) -> Answer:
+    """One part of a caught mail."""
+    if part == "html":
+        page = mail_pages.html_of(message)
+        return Answer(HTTPStatus.OK, page.encode(), _TYPES[".html"], mail_pages.POLICY)
+    if part == "text":
+        text = mail_pages.text_of(message)
+        return Answer(HTTPStatus.OK, text.encode(), "text/plain; charset=utf-8")
+    files = mail_pages.attachments(message)
+    if part.isascii() and part.isdigit() and int(part[:4]) < len(files):
+        return Answer(HTTPStatus.OK, files[int(part[:4])][1], "application/pdf")
+    return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
 
 
 def _code_of(exc: urllib.error.HTTPError) -> str:
@@ -161,7 +204,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a GET."""
-        self._send(self._misdirected() or self.server.get(self._asked()))
+        address = read_address(self.path)
+        query = urllib.parse.parse_qs("" if address is None else address.query)
+        lang = "en" if query.get("lang") == ["en"] else "es"
+        self._send(self._misdirected() or self.server.get(self._asked(), lang))
 
     def do_POST(self) -> None:
         """Answer a POST: a new session, for the page's own scripts."""
@@ -191,7 +237,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         self.send_response(answer.status)
-        for name, value in self.server.headers_of_all().items():
+        headers = self.server.headers_of_all()
+        if answer.policy is not None:
+            headers["Content-Security-Policy"] = answer.policy
+        for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Type", answer.kind)
         self.send_header("Content-Length", str(len(answer.content)))

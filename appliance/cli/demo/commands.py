@@ -87,6 +87,8 @@ def _show(args: argparse.Namespace) -> int:
     say(f"API, sessions:  {settings.web.base_url}")
     say(f"iframe:         {settings.web.iframe_url}/embed/")
     say(f"demo site:      http://{site['listen']}/  (embeds the iframe)")
+    if site.get("mail_listen"):
+        say(f"its mails:      http://{site['listen']}/correos  (none is sent)")
     say(f"console:        {settings.web.admin_url}/admin/")
     say(f"                user {console['usuario']}, password {console['clave']}")
     rows = [

@@ -31,6 +31,8 @@ class DemoHostFiles:
     """Prefix of browser messages."""
     download_origins: tuple[str, ...]
     """Origins of download links."""
+    mail_listen: str = ""
+    """Where the installation's mails go, to be caught; empty: nowhere."""
     user: dict[str, str] = field(default_factory=dict)
     """Proposed `userData`."""
     sample: str = "demo.pdf"
@@ -51,6 +53,7 @@ class DemoHostFiles:
             "event_prefix": self.event_prefix,
             "download_origins": self.download_origins,
             "sample": self.sample,
+            "mail_listen": self.mail_listen,
             "user": self.user,
         }
         text = json.dumps(told, ensure_ascii=False, indent=2)

@@ -54,6 +54,10 @@ async def set_up(settings: Settings) -> int:
             await front.integrators.create(
                 "operator", INTEGRATOR, "Integrador de prueba"
             )
+            if settings.mail.is_on:
+                await front.integrators.set_mail(
+                    "operator", INTEGRATOR, mails_signers=True, reminder_days=(3, 7)
+                )
         people = load_people(settings)
         for cuil, name, email in PEOPLE:
             if cuil not in people:
@@ -102,8 +106,20 @@ async def _ensure_site(front: "ServiceRegistry", settings: Settings) -> None:
         integrator_id=INTEGRATOR,
         event_prefix=integrator.event_prefix or settings.event_prefix,
         download_origins=(origin_of(settings.web.base_url), settings.web.iframe_url),
+        mail_listen=caught_at(settings),
         user={"cuil": format_cuil(cuil), "email": email, "name": name},
     ).write(folder)
+
+
+def caught_at(settings: Settings) -> str:
+    """Where the trial's mails are caught, `host:port`; empty where they are not.
+
+    Args:
+        settings: of the trial.
+    """
+    mail = settings.mail
+    is_ours = mail.host == "127.0.0.1" and mail.tls == "none"
+    return f"{mail.host}:{mail.server_port}" if is_ours else ""
 
 
 async def _has_key(front: "ServiceRegistry", settings: Settings) -> bool:

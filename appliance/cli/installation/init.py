@@ -60,7 +60,16 @@ pepper_file = "secrets/pepper"
 data_key_file = "secrets/data-key"
 document_key_file = "secrets/document-key"
 lookup_key_file = "secrets/lookup-key"
+{mail}"""
+_CAUGHT: Final = """
+# Mails of the trial are caught by the demo integrator's site, and go nowhere.
+[mail]
+host = "127.0.0.1"
+port = {port}
+tls = "none"
+from_address = "firma@demo.example"
 """
+_LOOPBACK: Final = "127.0.0.1"
 
 
 def register(
@@ -117,7 +126,9 @@ def _make(folder: Path, settings_file: Path, args: argparse.Namespace) -> None:
 
 
 def _settings_text(folder: Path, args: argparse.Namespace) -> str:
-    api, embed, admin, metrics = _free_ports(8080, 8081, 8082, 8083)
+    api, embed, admin, metrics, mail = _free_ports(8080, 8081, 8082, 8083, 2525)
+    # Of a container that publishes its ports nobody would catch them.
+    is_caught = args.trial and args.listen_host == _LOOPBACK
     return _TEMPLATE.format(
         trial="true" if args.trial else "false",
         installation=args.installation,
@@ -128,6 +139,7 @@ def _settings_text(folder: Path, args: argparse.Namespace) -> str:
         embed=embed,
         admin=admin,
         metrics=metrics,
+        mail=_CAUGHT.format(port=mail) if is_caught else "",
     )
 
 

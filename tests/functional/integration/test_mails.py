@@ -1,0 +1,169 @@
+"""Mails of a running appliance: asked, reminded, invited, and the signed copy."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.bootstrap import ServiceRegistry
+from embed.demo.mail_catcher import CaughtMail
+from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.backends import (
+    REQUESTS,
+    TestBackend,
+    assert_valid,
+    backend_of,
+    let_vouch,
+    sign,
+)
+from tests.support.documents import pdfs
+from tests.support.processes.scratch import short_folder
+from tests.support.services.mail_server import TestMailServer, mail_server
+
+PDF = pdfs.one_page()
+NEW_CUIL = "20-05536168-2"
+
+
+class Mailbox:
+    """Mails to one address, as they come."""
+
+    def __init__(self, server: TestMailServer) -> None:
+        self.server = server
+
+    def next(self, address: str, subject: str) -> CaughtMail:
+        """The mail to somebody with these words in its subject, once it came."""
+        waited = threading.Event()
+        for _ in range(300):
+            for mail in self.server.caught:
+                if mail.recipients == (address,) and subject in mail.message["Subject"]:
+                    return mail
+            waited.wait(0.1)
+        subjects = [str(mail.message["Subject"]) for mail in self.server.caught]
+        raise AssertionError(subjects)
+
+
+@pytest.fixture(scope="module")
+def mailbox() -> Iterator[Mailbox]:
+    """A server that catches everything."""
+    with mail_server() as server:
+        yield Mailbox(server)
+
+
+@pytest.fixture(scope="module")
+def mailing(mailbox: Mailbox) -> Iterator[Appliance]:
+    """An appliance whose mails go there."""
+    section = (
+        f'[mail]\nhost = "127.0.0.1"\nport = {mailbox.server.port}\ntls = "none"\n'
+        'from_address = "firma@rubrica.example"'
+    )
+    with (
+        short_folder() as folder,
+        Appliance.made(Path(folder), more=section) as made,
+    ):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def backend(mailing: Appliance) -> Iterator[TestBackend]:
+    """A backend whose signers are written to."""
+    with backend_of(mailing) as made:
+
+        async def switch_on(front: ServiceRegistry) -> None:
+            await front.integrators.set_mail(
+                "operator",
+                made.code,
+                mails_signers=True,
+                sign_url="https://acme.example/f/{procesoId}",
+            )
+
+        mailing.do(switch_on)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def ana(mailing: Appliance) -> TestPerson:
+    """Somebody who can sign."""
+    return mailing.new_person("Ana Ruiz")
+
+
+def text_of(mail: CaughtMail) -> str:
+    """What a mail says in plain text."""
+    part = mail.message.get_body(("plain",))
+    assert part is not None
+    return str(part.get_content())
+
+
+def test_request_is_told_reminded_signed_and_the_copy_comes(
+    mailing: Appliance, backend: TestBackend, ana: TestPerson, mailbox: Mailbox
+) -> None:
+    """The signer is asked, reminded once a day, and gets what they signed."""
+    told = backend.made(
+        PDF,
+        ana,
+        documento={"nombre": "contrato.pdf"},
+        mensaje="Firmá antes del viernes.",
+    )
+    process = told["procesoId"]
+    asked = mailbox.next(ana.email, "te pide que firmes contrato.pdf")
+    assert f"https://acme.example/f/{process}" in text_of(asked)
+    assert "> Firmá antes del viernes." in text_of(asked)
+
+    answer = backend.client.post(f"{REQUESTS}/{process}/remind")
+    assert answer.status_code == 202, answer.text
+    [signer] = told["firmantes"]
+    assert answer.json() == {
+        "procesoId": process,
+        "recordados": [
+            {"solicitudId": signer["solicitudId"], "personaId": signer["personaId"]}
+        ],
+    }
+    mailbox.next(ana.email, "Recordatorio: contrato.pdf")
+    again = backend.client.post(f"{REQUESTS}/{process}/remind")
+    assert (again.status_code, again.json()["code"]) == (429, "RATE_LIMITED")
+    assert 86_000 < int(again.headers["Retry-After"]) <= 86_400
+
+    sign(mailing, ana, signer["solicitudId"])
+    mail = mailbox.next(ana.email, "Firmado: contrato")
+    [part] = mail.message.iter_attachments()
+    assert part.get_filename() == "contrato-firmado.pdf"
+    assert_valid(mailing, part.get_content(), 1)
+    over = backend.client.post(f"{REQUESTS}/{process}/remind")
+    assert (over.status_code, over.json()["code"]) == (409, "STATE")
+
+
+def test_invitation_goes_by_mail_and_its_link_stands_nowhere(
+    mailing: Appliance, backend: TestBackend, mailbox: Mailbox
+) -> None:
+    """The link opens the enrolment; the record has it sealed, and then not at all."""
+    let_vouch(backend)
+    answer = backend.client.put(
+        f"/api/integration/signers/{NEW_CUIL}",
+        json={
+            "nombre": "Rosa Sánchez",
+            "email": "rosa@persona.example",
+            "enviarInvitacion": True,
+            "identidad": {
+                "metodo": "DNI a la vista",
+                "responsable": "Marta Gil",
+                "cuando": "2026-05-20T14:00:00-03:00",
+            },
+        },
+    )
+    assert answer.status_code == 201, answer.text
+    link = answer.json()["enlace"]
+    mail = mailbox.next("rosa@persona.example", "te invita a firmar")
+    assert link in text_of(mail)
+    code = link.rpartition("/")[2].encode()
+    for path in mailing.folder.glob("*.db*"):
+        assert code not in path.read_bytes()
+    with mailing.client() as client:
+        assert client.get(link).status_code == 200
+
+
+def test_people_are_told_of_their_certificate(
+    ana: TestPerson, mailbox: Mailbox
+) -> None:
+    """Whoever made it: a notice goes to the stored address."""
+    mail = mailbox.next(ana.email, "Tenés un certificado nuevo")
+    assert mail.message["Auto-Submitted"] == "auto-generated"
