@@ -22,6 +22,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         integrators,
         levels,
         logos,
+        mail,
         operators,
         trust,
         verify,
@@ -55,6 +56,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     audit.register(commands)
     levels.register(commands)
     logos.register(commands)
+    mail.register(commands)
     operators.register(commands)
     trust.register(commands)
     secret_keys.register(commands)

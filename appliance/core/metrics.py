@@ -300,7 +300,7 @@ RECORD_SECONDS: Final = _gauge(
 QUEUE_LENGTH: Final = _gauge(
     "rubrica_queue_length",
     "What nobody has in hand of activations and hsm_tasks; of outside (what needs the "
-    "network) all that is not done.",
+    "network) all that is not done, of mail what is due.",
     "queue",
     roles=_CHORES,
 )
@@ -308,6 +308,12 @@ QUEUE_OLDEST: Final = _gauge(
     "rubrica_queue_oldest_seconds",
     "Age of the oldest of it; 0 of none.",
     "queue",
+    roles=_CHORES,
+)
+MAILS_ENDED: Final = _gauge(
+    "rubrica_mails_ended",
+    "Mails of the last 90 days by how they ended: sent, refused, given_up, withdrawn.",
+    "state",
     roles=_CHORES,
 )
 SIGNING_WORKERS: Final = _gauge(

@@ -247,6 +247,11 @@ _PARTS: Final[dict[MailKind, Callable[[Say, MailContent], _Parts]]] = {
         N_("A certificate was issued in your name: you can sign with it from now on."),
         _NOT_YOU,
     ),
+    MailKind.TEST: _notice(
+        N_("A mail to try the server"),
+        N_("If you read this, the mails of this installation get out."),
+        N_("Nothing is to be done about it."),
+    ),
     MailKind.REVOKED: _notice(
         N_("Your certificate was revoked"),
         N_(

@@ -15,6 +15,15 @@ _HOST: Final = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9a-f:]{2,45}", re.ASCII)
 PORTS: Final = {"starttls": 587, "implicit": 465, "none": 25}
 
 
+def is_address(text: str) -> bool:
+    """Whether a text is an address that mail can go to, in ASCII.
+
+    Args:
+        text: as it was typed.
+    """
+    return _ADDRESS.fullmatch(text) is not None
+
+
 class MailSettings(Section):
     """Mails to signers; without `host` none is sent. See `docs/mail.md`."""
 
@@ -68,7 +77,7 @@ class MailSettings(Section):
     @field_validator("from_address", "reply_to")
     @classmethod
     def _is_an_address(cls, given: str | None) -> str | None:
-        if given is not None and not _ADDRESS.fullmatch(given):
+        if given is not None and not is_address(given):
             msg = "must be an address, name@example.org"
             raise ValueError(msg)
         return given

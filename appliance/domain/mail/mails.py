@@ -31,6 +31,8 @@ class MailKind(StrEnum):
     CERTIFIED = "certified"
     """A certificate was issued, or renewed."""
     REVOKED = "revoked"
+    TEST = "test"
+    """An operator tries the server."""
 
 
 class MailState(StrEnum):

@@ -23,8 +23,10 @@ from appliance.core.system.clock_check import ClockCheck
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
+from appliance.domain.mail.mails import MailState
 from appliance.keys.signing_hosts import ALIVE
 from appliance.keys.worker_store import WorkerStore
+from appliance.mail.mail_store import MailStore
 from appliance.settings import Settings
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from appliance.webhooks.message_queue import MessageQueue
@@ -33,6 +35,7 @@ EVERY_S: Final = 10.0
 """Time between two looks."""
 _LONGEST_S: Final = 5.0
 _HSM_STATES: Final = ("ready", "unavailable", "left", "pin")
+_MAIL: Final = "mail"
 _OF_THE_RECORD: Final = (
     metrics.OCSP_THIS_UPDATE,
     metrics.OCSP_NEXT_UPDATE,
@@ -46,6 +49,7 @@ _OF_THE_RECORD: Final = (
 _BY_LABEL: Final = (
     metrics.QUEUE_LENGTH,
     metrics.QUEUE_OLDEST,
+    metrics.MAILS_ENDED,
     metrics.SIGNING_WORKERS,
     metrics.BEHIND,
     metrics.BEHIND_OLDEST,
@@ -105,6 +109,7 @@ class RecordMetrics:
             await _workers(transaction, now)
             await _levels(transaction, now)
             await _webhooks(transaction, now)
+            await _mails(transaction, now)
             made = await InstallationStore(transaction).last_backup()
         metrics.BACKUP_MADE.set(made.timestamp() if made else math.nan)
         state = await look(self._store, self._clock, self._settings)
@@ -145,6 +150,18 @@ async def _workers(transaction: Transaction, now: datetime) -> None:
     states = [one.hsm for one in alive if one.slot.startswith("signing/")]
     for state in _HSM_STATES:
         metrics.SIGNING_WORKERS.labels(state).set(states.count(state))
+
+
+async def _mails(transaction: Transaction, now: datetime) -> None:
+    mails = MailStore(transaction)
+    length, oldest = await mails.standing(now)
+    age_s = (now - oldest).total_seconds() if oldest else 0.0
+    metrics.QUEUE_LENGTH.labels(_MAIL).set(length)
+    metrics.QUEUE_OLDEST.labels(_MAIL).set(max(0.0, age_s))
+    ended = await mails.ended()
+    for state in MailState:
+        if state is not MailState.PENDING:
+            metrics.MAILS_ENDED.labels(state.value).set(ended.get(state, 0))
 
 
 async def _levels(transaction: Transaction, now: datetime) -> None:
