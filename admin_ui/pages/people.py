@@ -59,6 +59,7 @@ async def new() -> Response:
         "person_new.html",
         faults=NONE,
         typed={**typed, "vouched_by": "officer", "locale": "es"},
+        **_posting(),
     )
 
 
@@ -66,11 +67,11 @@ async def new() -> Response:
 async def create() -> Response:
     """`POST /admin/people`: record somebody and show their link, this once."""
     sent = session.form()
-    names = ("cuil", "name", "email", "vouched_by", "locale", "checked")
+    names = ("cuil", "name", "email", "vouched_by", "locale", "checked", "by_mail")
     typed = {name: sent.text(name) for name in names}
     faults = _faults(typed)
     if faults:
-        return await again("person_new.html", faults, typed=typed)
+        return await again("person_new.html", faults, typed=typed, **_posting())
     try:
         made = await core().invitations.invite(
             session.actor(),
@@ -79,12 +80,18 @@ async def create() -> Response:
             typed["email"],
             _WAYS[typed["vouched_by"]],
             typed["locale"],
+            by_mail=typed["by_mail"] == "yes",
         )
     except ApplianceError as exc:
         faults = await _refused(exc, typed)
-        return await again("person_new.html", faults, typed=typed)
+        return await again("person_new.html", faults, typed=typed, **_posting())
     person = await core().views.person(made.person)
     return await page("person_invited.html", made=made, row=person.row)
+
+
+def _posting() -> dict[str, object]:
+    """Whether a link can go by mail, which is offered where it can."""
+    return {"mail_is_on": core().invitations.mail_is_on}
 
 
 async def _refused(exc: ApplianceError, typed: dict[str, str]) -> Faults:

@@ -2,7 +2,7 @@
 
 from quart import Blueprint, Response
 
-from admin_ui import once, proof, session
+from admin_ui import mail_words, once, proof, session
 from admin_ui.core import core
 from admin_ui.pages.credentials import is_revoked
 from admin_ui.render import NONE, again, go, page, qr_code
@@ -48,6 +48,9 @@ async def show(person_id: str) -> Response:
         moving=any(c.state is CredentialState.REVOKING for c in credentials)
         or any(renewal.is_open for renewal in renewals.values()),
         requests=requests.rows[:_SHOWN],
+        mails=await core().mails.of_person(view.row.id),
+        mail_is_on=core().settings.mail.is_on,
+        mail_words=mail_words,
     )
 
 
@@ -65,6 +68,11 @@ async def _invited(person_id: str) -> PersonView:
     return view
 
 
+def _posting() -> dict[str, object]:
+    """Whether a link can go by mail, which is offered where it can."""
+    return {"mail_is_on": core().invitations.mail_is_on}
+
+
 @blueprint.get("/link")
 async def ask_renew(person_id: str) -> Response:
     """`GET /admin/people/{id}/link`: that the earlier link ends.
@@ -73,7 +81,7 @@ async def ask_renew(person_id: str) -> Response:
         ApplianceError: `PERSON_STATE` for one who has enrolled.
     """
     view = await _invited(person_id)
-    return await page("person_link.html", faults=NONE, view=view)
+    return await page("person_link.html", faults=NONE, view=view, **_posting())
 
 
 @blueprint.post("/link")
@@ -86,8 +94,12 @@ async def renew(person_id: str) -> Response:
     view = await _invited(person_id)
     faults = once.check(view.invited_until)
     if faults:
-        return await again("person_link.html", faults, view=view)
-    made = await core().invitations.renew(session.actor(), view.row.cuil)
+        return await again("person_link.html", faults, view=view, **_posting())
+    made = await core().invitations.renew(
+        session.actor(),
+        view.row.cuil,
+        by_mail=session.form().text("by_mail") == "yes",
+    )
     return await page("person_invited.html", made=made, row=view.row)
 
 

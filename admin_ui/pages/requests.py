@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from quart import Blueprint, Response, request
 
-from admin_ui import lists, session, words
+from admin_ui import lists, mail_words, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import is_partial, uploads
@@ -214,6 +214,9 @@ async def one(number: str) -> Response:
         upkeep=found.upkeep,
         note=found.note,
         batch=found.batch,
+        mails=await core().mails.of_request(view.id),
+        mail_is_on=core().settings.mail.is_on,
+        mail_words=mail_words,
         is_raised=found.signed is not None
         and found.upkeep is not None
         and reaches(SignatureLevel(found.signed.level), found.upkeep.wanted),

@@ -29,6 +29,7 @@ from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
 from appliance.keys.health import Health
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.mail.mail_views import MailViews
 from appliance.pki.ca_files import read_certificate
 from appliance.pki.ca_overview import OwnAuthorityViews
 from appliance.pki.certificates import Certificates
@@ -76,6 +77,7 @@ class AdminServiceRegistry:
     logos: Logos
     stamp_samples: StampSamples
     own_authority: OwnAuthorityViews
+    mails: MailViews
 
 
 @asynccontextmanager
@@ -146,6 +148,7 @@ async def open_admin(
             person_factor=PersonFactor(store, sealer, clock, settings.installation),
             reissue=Reissue(store, invitations, revocations, clock),
             logos=Logos(store, core.inspector, clock),
+            mails=MailViews(store),
             stamp_samples=StampSamples(store, core.inspector, clock, stamping),
             own_authority=OwnAuthorityViews(
                 store,

@@ -1,0 +1,31 @@
+"""What became of mails, for those who look after people and requests."""
+
+from typing import Final
+
+from appliance.core.unit_of_work import Database
+from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.mail.mails import MailView
+from appliance.mail.mail_store import MailStore
+
+_SHOWN: Final = 10
+
+
+class MailViews:
+    """Reads mails; no address and no link is among what it gives.
+
+    Args:
+        store: the record.
+    """
+
+    def __init__(self, store: Database) -> None:
+        self._store = store
+
+    async def of_person(self, person: PersonId) -> list[MailView]:
+        """The newest mails to a person, newest first."""
+        async with self._store.read() as transaction:
+            return (await MailStore(transaction).of_person(person, _SHOWN))[::-1]
+
+    async def of_request(self, request: RequestId) -> list[MailView]:
+        """Mails about a request, newest first."""
+        async with self._store.read() as transaction:
+            return (await MailStore(transaction).of_request(request))[::-1]
