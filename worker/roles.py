@@ -53,7 +53,7 @@ from hsm_config.profile import load_profile
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.hsm.watchdog import calls_guarded
-from worker.network.role import open_outside
+from worker.network.role import mail_takers, open_outside
 from worker.network.webhooks_role import open_telling
 from worker.pades.appearance.fonts import StampFonts, load_fonts
 from worker.pades.reading_limits import read_beside_others
@@ -240,7 +240,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         handing_over(settings.metrics_dir, "chores", number),
         open_core(settings, SystemClock(), slot, sealer) as core,
         open_outside(core, slot) as outside,
-        open_telling(core, slot, data_sealer(settings)) as telling,
+        open_telling(core, slot, data_sealer(settings), mail_takers(core)) as telling,
         heartbeat(core, "chores", number),
     ):
         documents = GarbageCollection(
@@ -276,7 +276,6 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             asyncio.create_task(repeat(_TELL_S, telling.hand_on)),
             asyncio.create_task(repeat(_SWEEP_S, telling.delivery.forget)),
             asyncio.create_task(repeat(_SWEEP_S, keys.warn)),
-            asyncio.create_task(repeat(_TELL_S, outside.events.run)),
             asyncio.create_task(repeat(_UPKEEP_S, mails.run)),
         ]
         others = (
@@ -290,16 +289,10 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             authority.run,
             telling.delivery.withdraw,
         )
-        finishing = [
+        outward = [
             asyncio.create_task(outside.completion.run(stop)),
             asyncio.create_task(telling.run(stop)),
         ]
-        while not stop.is_set():
-            for each in finishing:
-                if each.done():
-                    # Without it nothing that waits for the network gets on.
-                    each.result()
-        outward = [asyncio.create_task(outside.completion.run(stop))]
         if outside.mails is not None:
             outward.append(asyncio.create_task(outside.mails.run(stop)))
         while not stop.is_set():
@@ -312,7 +305,6 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CHORES_S):
                     await stop.wait()
-        await asyncio.gather(*finishing)
         await asyncio.gather(*outward)
         for task in beside:
             task.cancel()

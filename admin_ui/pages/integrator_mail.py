@@ -1,6 +1,6 @@
 """Whether the appliance writes to an integrator's signers, and how."""
 
-from typing import Final
+from typing import Any, Final
 
 from quart import Blueprint, Response
 
@@ -67,7 +67,7 @@ def _days(text: str) -> list[int]:
         raise FieldInvalidError("reminder_days", "such as 3, 7") from exc
 
 
-def _context(view: IntegratorView) -> dict[str, object]:
+def _context(view: IntegratorView) -> dict[str, Any]:
     return {
         "view": view,
         "mail_is_on": core().settings.mail.is_on,

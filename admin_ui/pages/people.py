@@ -1,5 +1,7 @@
 """People: the list, and inviting somebody."""
 
+from typing import Any
+
 from quart import Blueprint, Response, url_for
 
 from admin_ui import lists, session, words
@@ -89,7 +91,7 @@ async def create() -> Response:
     return await page("person_invited.html", made=made, row=person.row)
 
 
-def _posting() -> dict[str, object]:
+def _posting() -> dict[str, Any]:
     """Whether a link can go by mail, which is offered where it can."""
     return {"mail_is_on": core().invitations.mail_is_on}
 

@@ -1,5 +1,7 @@
 """One person: certificate, lock, link, and whether they may do anything."""
 
+from typing import Any
+
 from quart import Blueprint, Response
 
 from admin_ui import mail_words, once, proof, session
@@ -68,7 +70,7 @@ async def _invited(person_id: str) -> PersonView:
     return view
 
 
-def _posting() -> dict[str, object]:
+def _posting() -> dict[str, Any]:
     """Whether a link can go by mail, which is offered where it can."""
     return {"mail_is_on": core().invitations.mail_is_on}
 

@@ -217,6 +217,9 @@ class ApiCore(Protocol):
     @property
     def backend_batches(self) -> BackendBatches:
         """Batches as their integrator sees them."""
+        ...
+
+    @property
     def backend_reminders(self) -> BackendReminders:
         """Reminders that integrators' backends ask for."""
         ...

@@ -15,8 +15,8 @@ from appliance.core.database.tables import (
     audit_event,
     audit_writer,
     integrator_event,
-    person_vouch,
     mail_message,
+    person_vouch,
     signature_request,
 )
 from appliance.domain.audit import AuditEvent, AuditRow, chain
@@ -112,26 +112,6 @@ class SqlAudit:
                 told.setdefault(telling, []).append(given)
         for statement, rows_told in told.items():
             await self.connection.execute(statement, rows_told)
-        told = [
-            {
-                **(
-                    {"told_integrator": event.integrator}
-                    if event.request is None
-                    else {"told_request": event.request}
-                ),
-                "told_event": event.event.value,
-                "told_at": at,
-                "told_detail": detail,
-            }
-            for event in self.queued
-            if (detail := told_of(event)) is not None
-        ]
-        of_requests = [each for each in told if "told_request" in each]
-        others = [each for each in told if "told_request" not in each]
-        if of_requests:
-            await self.connection.execute(_TELL, of_requests)
-        if others:
-            await self.connection.execute(_TELL_OTHERS, others)
         for event in self.queued:
             if event.event in NOTICES:
                 await self._notify(event, at)

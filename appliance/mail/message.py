@@ -60,7 +60,6 @@ def mail_message(
     made["Date"] = at
     made["Message-ID"] = f"<{mail_id}@{domain}>"
     made["Auto-Submitted"] = "auto-generated"
-    made["Content-Language"] = content.lang
     given = {"text": text, "lang": content.lang, "sender": content.sender}
     made.set_content(_ENVIRONMENT.get_template("mail.txt").render(given))
     cid = f"logo.{mail_id}@{domain}" if content.logo is not None else ""
@@ -78,6 +77,8 @@ def mail_message(
                 disposition="inline",
                 filename="logo.png",
             )
+    # Only now: what is said of the first part goes into it as parts are added.
+    made["Content-Language"] = content.lang
     if content.pdf is not None:
         made.add_attachment(
             content.pdf,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from appliance.bootstrap import Core, open_trust
 from appliance.domain.trust_store import AnchorPurpose
-from appliance.integrators.event_outbox import EventOutbox
+from appliance.integrators.event_outbox import EventTaker
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.mail.fan_out import MailFanOut
 from appliance.pki.ca_certificates import read_authority
@@ -41,8 +41,6 @@ class Outside:
     """Of what was signed with them."""
     mails: "MailSender | None"
     """None where mail is off."""
-    events: EventOutbox
-    """Of what integrators and signers are told."""
 
 
 @asynccontextmanager
@@ -115,8 +113,12 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
                 UpkeepWork(store, clock, slot, outside=True), core.documents, levels
             ),
             _mail_sender(core, slot),
-            EventOutbox(store, [MailFanOut(clock)] if settings.mail.is_on else []),
         )
+
+
+def mail_takers(core: Core) -> list[EventTaker]:
+    """What makes mails of events; nothing where mail is off."""
+    return [MailFanOut(core.clock)] if core.settings.mail.is_on else []
 
 
 def _mail_sender(core: Core, slot: str) -> "MailSender | None":

@@ -179,6 +179,17 @@ def _named(settings: Settings) -> Iterator[_Named]:
         "install Debian's fonts-liberation2, or correct the path",
     )
     chores = frozenset({"chores"})
+    mail = settings.mail
+    yield _Named(
+        "mail.password_file", mail.password_file, chores, _read_password, _WRITE
+    )
+    yield _Named(
+        "mail.root_certificate_file",
+        mail.root_certificate_file,
+        chores,
+        read_authorities,
+        _WRITE,
+    )
     for number, outside in enumerate(settings.timestamps.outside):
         for key in (
             "password_file",

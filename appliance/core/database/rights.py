@@ -257,6 +257,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _API: "SELECT",
         _ADMIN: "SELECT",
         _CHORES: "SELECT, INSERT, DELETE",
+    },
     # Each role writes what is to be told; links are sealed.
     "mail_message": dict.fromkeys(Role, "INSERT")
     | {

@@ -1,5 +1,6 @@
 """Mails of a running appliance: asked, reminded, invited, and the signed copy."""
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,9 @@ from tests.support.appliance.backends import (
     let_vouch,
     sign,
 )
+from tests.support.appliance.manual import run_block
 from tests.support.documents import pdfs
+from tests.support.processes.operator_shell import OperatorShell
 from tests.support.processes.scratch import short_folder
 from tests.support.services.mail_server import TestMailServer, mail_server
 
@@ -95,7 +98,11 @@ def text_of(mail: CaughtMail) -> str:
 
 
 def test_request_is_told_reminded_signed_and_the_copy_comes(
-    mailing: Appliance, backend: TestBackend, ana: TestPerson, mailbox: Mailbox
+    mailing: Appliance,
+    backend: TestBackend,
+    ana: TestPerson,
+    mailbox: Mailbox,
+    tmp_path: Path,
 ) -> None:
     """The signer is asked, reminded once a day, and gets what they signed."""
     told = backend.made(
@@ -109,10 +116,11 @@ def test_request_is_told_reminded_signed_and_the_copy_comes(
     assert f"https://acme.example/f/{process}" in text_of(asked)
     assert "> Firmá antes del viernes." in text_of(asked)
 
-    answer = backend.client.post(f"{REQUESTS}/{process}/remind")
-    assert answer.status_code == 202, answer.text
+    shell = OperatorShell.of(mailing, tmp_path)
+    shell.variables["API_KEY"] = backend.key.secret
+    shell.run(f"WEB_URL={mailing.settings.web.web_url}; PROCESO={process}")
     [signer] = told["firmantes"]
-    assert answer.json() == {
+    assert json.loads(run_block("integration.md", "Remind", 0, shell.run)) == {
         "procesoId": process,
         "recordados": [
             {"solicitudId": signer["solicitudId"], "personaId": signer["personaId"]}
@@ -167,3 +175,27 @@ def test_people_are_told_of_their_certificate(
     """Whoever made it: a notice goes to the stored address."""
     mail = mailbox.next(ana.email, "Tenés un certificado nuevo")
     assert mail.message["Auto-Submitted"] == "auto-generated"
+
+
+def test_mail_is_switched_on_as_the_manual_says(
+    mailing: Appliance, backend: TestBackend, tmp_path: Path
+) -> None:
+    """Its command, which shows what holds."""
+    shell = OperatorShell.of(mailing, tmp_path)
+    told = run_block(
+        "mail.md",
+        "Who is written to",
+        0,
+        shell.run,
+        ("mail demo", f"mail {backend.code}"),
+    )
+    assert "signers get mail: yes" in told
+    assert "reminders after days: 3, 7" in told
+
+
+def test_the_server_is_tried(mailing: Appliance, mailbox: Mailbox) -> None:
+    """`rubrica mail test` sends one mail at once, and says what came of it."""
+    done = mailing.rubrica("mail", "test", "operador@rubrica.example")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("taken")
+    mailbox.next("operador@rubrica.example", "Un correo para probar el servidor")

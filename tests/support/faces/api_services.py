@@ -258,21 +258,8 @@ async def open_api_services(
         backend_orders=BackendOrders(store, intake, uploads, presets, lookup, clock),
         backend_batch_orders=BackendBatchOrders(
             store, intake, uploads, presets, lookup, clock
-        backend_reminders=BackendReminders(store, clock, is_on=settings.mail.is_on),
-        backend_orders=BackendOrders(
-            store,
-            intake,
-            uploads,
-            Presets(
-                store,
-                documents,
-                inspector,
-                clock,
-                Stamping(settings.stamp, settings.verify_url),
-            ),
-            lookup,
-            clock,
         ),
+        backend_reminders=BackendReminders(store, clock, is_on=settings.mail.is_on),
         backend_batches=BackendBatches(store),
         uploads=uploads,
         # No Redis is there: it counts alone.

@@ -1,5 +1,4 @@
-"""What integrators do by themselves: scopes, requests, batches, vouches, webhooks.
-"""What integrators do by themselves: requests, uploads, events, vouches; and mail.
+"""What integrators do by themselves: requests, vouches, webhooks; and mail.
 
 On PostgreSQL the indexes of a table that has rows are left to `rubrica migrate`, as
 in 0003.
@@ -38,8 +37,7 @@ _COLUMNS = {
         ("preset", sa.Text),
         ("named_by", sa.String(8)),
         ("batch", sa.String(36)),
-    "embed_session": (("wanted", _SERIAL),),
-    "signature_request": (("preset", sa.Text), ("named_by", sa.String(8))),
+    ),
     "integrator": (
         ("mails_signers", sa.Boolean),
         ("reminder_days", sa.Text),
@@ -149,6 +147,7 @@ def upgrade() -> None:
         sa.Index("ix_person_vouch_person_integrator", "person", "integrator"),
     )
     _create_webhooks()
+    _create_mail()
 
 
 def _create_webhooks() -> None:
@@ -206,6 +205,10 @@ def _create_webhooks() -> None:
         _required("answer", sa.Text),
         sa.Index("ix_webhook_attempt_message_id", "message", "id"),
         sqlite_autoincrement=True,
+    )
+
+
+def _create_mail() -> None:
     op.create_table(
         "mail_message",
         sa.Column("id", sa.String(36), primary_key=True),
