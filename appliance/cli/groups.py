@@ -26,7 +26,6 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         operators,
         trust,
         verify,
-        webhook_listener,
     )
     from appliance.cli.demo import commands as demo  # noqa: PLC0415 (heavy)
     from appliance.cli.installation import (  # noqa: PLC0415 (heavy)
@@ -39,6 +38,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         ready,
         secret_keys,
     )
+    from appliance.cli.webhooks import listener  # noqa: PLC0415 (heavy)
 
     check_config.register(commands)
     migrate.register(commands)
@@ -64,7 +64,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     certificates.register(commands)
     demo.register(commands)
     verify.register(commands)
-    webhook_listener.register(commands)
+    listener.register(commands)
 
 
 def _up(args: argparse.Namespace) -> int:

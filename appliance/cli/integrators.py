@@ -9,10 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from appliance.cli import arguments, console_users, webhooks
+from appliance.cli import arguments, console_users
 from appliance.cli.fronts import handle
 from appliance.cli.signature_options import add_profile, wishes_of
 from appliance.cli.terminal import say, show_totp, table
+from appliance.cli.webhooks import commands as webhooks
 from appliance.domain.integrators.api_keys import FIRST_SCOPES, ApiKeyScope
 from appliance.domain.integrators.integrators import KeyView, NewKey
 
