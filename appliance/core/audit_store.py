@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Insert, Row, bindparam, insert, select, true, union, update
+from sqlalchemy import Insert, Row, bindparam, insert, or_, select, true, union, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.database.tables import (
@@ -53,8 +53,10 @@ _TELL_INTEGRATOR: Final = insert(integrator_event).values(
 _ACQUAINTED: Final = union(
     select(signature_request.c.integrator).where(
         signature_request.c.person == bindparam("told_whose"),
-        signature_request.c.state.in_(
-            [RequestState.PENDING.value, RequestState.WAITING.value]
+        # No IN: a transaction that tells of several people executes it for each.
+        or_(
+            signature_request.c.state == RequestState.PENDING.value,
+            signature_request.c.state == RequestState.WAITING.value,
         ),
     ),
     select(person_vouch.c.integrator).where(

@@ -19,10 +19,12 @@ pytestmark = pytest.mark.storage
 URL = "https://backend.example/"
 
 
-async def _of_person(webhooks: Webhooks, kind: EventKind, person: PersonId) -> None:
-    detail = {"person": person, "days": 7, "notAfter": "2026-06-01T00:00:00+00:00"}
+async def _of_people(webhooks: Webhooks, kind: EventKind, *people: PersonId) -> None:
+    rest = {"days": 7, "notAfter": "2026-06-01T00:00:00+00:00"}
     async with webhooks.core.store.write() as transaction:
-        transaction.audit.add(AuditEvent(kind, "system", detail=detail))
+        for person in people:
+            detail = {"person": person, **rest}
+            transaction.audit.add(AuditEvent(kind, "system", detail=detail))
 
 
 async def test_who_knows_a_person_is_told_of_them(webhooks: Webhooks) -> None:
@@ -44,8 +46,10 @@ async def test_who_knows_a_person_is_told_of_them(webhooks: Webhooks) -> None:
         await VouchStore(transaction).add(vouch, core.now)
     await webhooks.hand_on()
 
-    await _of_person(webhooks, EventKind.CREDENTIAL_ISSUED, signer.person)
-    await _of_person(webhooks, EventKind.CERTIFICATE_EXPIRING, signer.person)
+    other = await core.add_signer(credential=False)
+    await _of_people(webhooks, EventKind.CREDENTIAL_ISSUED, signer.person)
+    ending = EventKind.CERTIFICATE_EXPIRING
+    await _of_people(webhooks, ending, signer.person, other.person)
     await webhooks.hand_on()
 
     told = [
