@@ -87,7 +87,7 @@ def other_pages(town: Town) -> list[Stop]:
         Stop("webhook-remove", f"{webhook}/remove"),
         Stop("webhook-delivery", f"{webhook}/deliveries/{town.webhook[1]}"),
         Stop("profile", f"{here}/profile"),
-        Stop("integrator_mail", f"{here}/mail"),
+        Stop("integrator-mail", f"{here}/mail"),
         Stop("stamp", f"{here}/stamp?fontColor=BLUE&motivo=Conforme&qr=yes"),
         Stop("stamp-wrong", f"{here}/stamp?fontColor=azul&fontSize=99"),
         Stop("people-filtered", "/admin/people?q=fernandez&locked=yes"),

@@ -87,7 +87,7 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
         "profile.change": console.post(
             f"{HERE}/profile", level="B-B", policy="", digest=""
         ),
-        "integrator_mail.change": console.post(
+        "integrators.set_mail": console.post(
             f"{HERE}/mail", mails_signers="yes", reminder_days="3, 7", sign_url=""
         ),
         "stamp.show_logo": console.upload(f"{HERE}/stamp/logo", b"picture", "a.png"),
