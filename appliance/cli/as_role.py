@@ -35,6 +35,7 @@ ROLES: Final[dict[tuple[str, ...], str | None]] = {
     ("integrator",): MIGRATE,
     ("levels",): MIGRATE,
     ("logo",): MIGRATE,
+    ("mail",): "chores",
     ("migrate",): MIGRATE,
     ("person",): MIGRATE,
     ("ready",): MIGRATE,
@@ -53,6 +54,7 @@ ROLES: Final[dict[tuple[str, ...], str | None]] = {
     ("trust",): MIGRATE,
     ("up",): None,
     ("verify",): MIGRATE,
+    ("webhooks",): None,
     ("worker", "chores"): "chores",
     ("worker", "signing"): "signing",
 }

@@ -53,12 +53,12 @@ class BackendReminders:
                 signature is waited for; `RATE_LIMITED` where all have been reminded
                 within a day.
         """
-        if not self._is_on or not asking.integrator.mails_signers:
-            raise ApplianceError(ErrorCode.MAIL_OFF)
         async with self._store.write() as transaction:
             process = await ProcessStore(transaction).get(asking.integrator.id, wanted)
             if process is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            if not self._is_on or not asking.integrator.mails_signers:
+                raise ApplianceError(ErrorCode.MAIL_OFF)
             waiting = await self._held(transaction, process.requests)
             if not waiting:
                 state = process.deciding.state.value

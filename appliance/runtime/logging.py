@@ -39,22 +39,22 @@ _WHOSE: Final = (
     *("requestId", "activation", "request", "requests", "task", "attempt"),
     *("credential", "certificate", "crl", "tsa", "token", "host", "slot", "user"),
     *("id", "kind", "serial", "sha256", "code", "cause", "reason", "error", "layer"),
-    *("status", "remedy", "statement", "what", "was", "right"),
+    *("status", "failure", "remedy", "statement", "what", "was", "right"),
 )
 _NUMBERS: Final = (
     *("ms", "count", "times", "days", "until", "since", "epoch", "documents", "open"),
     *("limit_s", "call_s", "rest_s", "lived_s", "released", "left_behind", "unused"),
-    *("version", "known", "reached", "wanted", "off_s", "hsm", "record"),
+    *("tries", "version", "known", "reached", "wanted", "off_s", "hsm", "record"),
 )
 _PLACES: Final = (
     *("name", "pid", "path", "folder", "filesystem", "channel", "chore", "address"),
-    *("bucket",),
+    *("bucket", "endpoint"),
 )
 _TRACES: Final = ("trace", "exception", "exc_info", "stack", "stack_info")
 # A request's event; see `appliance.web.request_log.FIELDS`.
 _OF_REQUESTS: Final = (
     *("method", "route", "bytes", "integrator", "session", "person", "solicitudId"),
-    *("proceso", "documentoId"),
+    *("proceso", "documentoId", "webhook", "entrega"),
     *("lote", "firmadas", "fallidas", "pageError", "pageReference"),
 )
 FIELDS: Final = frozenset(

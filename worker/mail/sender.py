@@ -116,7 +116,9 @@ class MailSender:
         """
         crash_point(MAIL_TAKEN, claim.id)
         if delivery.taken is Taken.REFUSED:
-            _log.warning("mail.refused", kind=claim.kind.value, answer=delivery.answer)
+            # Its first word is a number; what follows may quote an address.
+            status = delivery.answer.partition(" ")[0]
+            _log.warning("mail.refused", kind=claim.kind.value, status=status)
             await self._end(claim, MailState.REFUSED, delivery.answer)
             return
         _log.info("mail.sent", kind=claim.kind.value)
@@ -133,5 +135,6 @@ class MailSender:
             raise FencedOffError
 
     def _later(self, claim: MailClaim, answer: str) -> GiveBack:
-        _log.info("mail.waits", kind=claim.kind.value, answer=answer)
+        status = answer.partition(" ")[0]
+        _log.info("mail.waits", kind=claim.kind.value, status=status)
         return partial(self.work.failed, claim, answer)

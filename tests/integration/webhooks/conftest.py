@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.webhooks import Webhooks
-from tests.support.services.webhook_receiver import WebhookReceiver, receiving
+from tests.support.webhooks.receiver import WebhookReceiver, receiving
 
 
 @pytest.fixture

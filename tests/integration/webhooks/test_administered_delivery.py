@@ -13,7 +13,7 @@ from tests.support.factories.webhook_administration import (
     WebhookAdministration,
 )
 from tests.support.factories.webhooks import Webhooks
-from tests.support.services.webhook_receiver import Received, WebhookReceiver
+from tests.support.webhooks.receiver import Received, WebhookReceiver
 
 GIVEN_UP = DeliveryFilter(state=MessageState.GIVEN_UP)
 

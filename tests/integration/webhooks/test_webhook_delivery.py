@@ -10,7 +10,7 @@ from appliance.domain.ids import RequestId
 from appliance.domain.integrators.webhooks import new_secret
 from appliance.domain.vocab import EventKind
 from tests.support.factories.webhooks import Webhooks
-from tests.support.services.webhook_receiver import WebhookReceiver, receiving
+from tests.support.webhooks.receiver import WebhookReceiver, receiving
 from worker.leased_worker import FencedOffError
 
 pytestmark = pytest.mark.storage

@@ -15,7 +15,7 @@ from appliance.settings import SettingsError, WebhookSettings
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.webhooks import Webhooks
 from tests.support.services.server_certificates import make_authority
-from tests.support.services.webhook_receiver import WebhookReceiver, receiving
+from tests.support.webhooks.receiver import WebhookReceiver, receiving
 from worker.network.webhooks import tls_context
 
 
