@@ -1,7 +1,6 @@
 """`rubrica mail`: whether mails get to the server that the settings name."""
 
 import argparse
-import asyncio
 from datetime import UTC, datetime
 
 from appliance.cli.terminal import say
@@ -39,6 +38,8 @@ def _test(args: argparse.Namespace) -> int:
         SettingsError: mail is off, or a file of its settings cannot be used.
         FieldInvalidError: no address.
     """
+    import asyncio  # noqa: PLC0415 (heavy)
+
     from appliance.mail.contents import MailContent  # noqa: PLC0415 (heavy)
     from appliance.mail.message import mail_message  # noqa: PLC0415 (heavy)
     from appliance.mail.smtp import MailServer, Taken  # noqa: PLC0415 (heavy)

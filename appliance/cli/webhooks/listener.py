@@ -7,7 +7,6 @@ message comes at least once.
 """
 
 import argparse
-import asyncio
 import json
 import os
 import sys
@@ -64,6 +63,8 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
 
 
 def _listen(args: argparse.Namespace) -> int:
+    import asyncio  # noqa: PLC0415 (heavy)
+
     key = read_text(args.key_file) if args.key_file else os.environ.get(KEY_VARIABLE)
     if not key:
         sys.stderr.write(f"give an API key by --key-file or ${KEY_VARIABLE}\n")
@@ -81,6 +82,8 @@ def _listen(args: argparse.Namespace) -> int:
 
 async def _run(address: str, key: str, forward: str, secret: str) -> None:
     """Listen until the API refuses."""
+    import asyncio  # noqa: PLC0415 (heavy)
+
     import aiohttp  # noqa: PLC0415 (heavy)
 
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
