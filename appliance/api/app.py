@@ -26,6 +26,7 @@ from appliance.api import (
 )
 from appliance.api.core import KEY, ApiCore
 from appliance.api.integration import batches as integration_batches
+from appliance.api.integration import diagnose as integration_diagnose
 from appliance.api.integration import documents as integration_documents
 from appliance.api.integration import limits as integration_limits
 from appliance.api.integration import requests as integration_requests
@@ -73,6 +74,7 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(integration_signers.blueprint)
     app.register_blueprint(integration_documents.blueprint)
     app.register_blueprint(integration_limits.blueprint)
+    app.register_blueprint(integration_diagnose.blueprint)
     app.register_blueprint(integration_webhooks.blueprint)
     app.register_blueprint(enrolment.blueprint)
     app.extensions[verificar.RATE] = AddressRate(

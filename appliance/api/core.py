@@ -33,6 +33,7 @@ from appliance.identity.enrolment import Enrolment
 from appliance.identity.login import Login
 from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
+from appliance.integration.diagnosis import BackendDiagnosis
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
 from appliance.integration.reminders import BackendReminders
@@ -272,6 +273,11 @@ class ApiCore(Protocol):
     @property
     def api_keys(self) -> ApiKeyAuth:
         """API keys as they are presented."""
+        ...
+
+    @property
+    def backend_diagnosis(self) -> BackendDiagnosis:
+        """How integrators are set up."""
         ...
 
     @property

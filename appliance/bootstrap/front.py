@@ -43,6 +43,7 @@ from appliance.identity.login import Login
 from appliance.identity.people import People
 from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
+from appliance.integration.diagnosis import BackendDiagnosis
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
 from appliance.integration.reminders import BackendReminders
@@ -121,6 +122,7 @@ class ServiceRegistry:
     backend_reminders: BackendReminders
     backend_signers: BackendSigners
     quotas: BackendQuotas
+    backend_diagnosis: BackendDiagnosis
     webhooks: WebhookEndpoints
     deliveries: DeliveryLog
     sessions: Sessions
@@ -272,6 +274,9 @@ async def open_front(
             api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
             backend_signers=BackendSigners(store, invitations, clock),
             quotas=quotas,
+            backend_diagnosis=BackendDiagnosis(
+                store, clock, has_mail=settings.mail.is_on
+            ),
             webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
             deliveries=DeliveryLog(store, clock),
             backend_requests=BackendRequests(store, core.documents, clock),

@@ -65,7 +65,7 @@ class ApiKeyAuth:
     async def demand(
         self,
         api_key: str,
-        scope: ApiKeyScope,
+        scope: ApiKeyScope | None,
         address: str,
         *,
         integrator: str | None = None,
@@ -75,7 +75,7 @@ class ApiKeyAuth:
 
         Args:
             api_key: as it came.
-            scope: what for.
+            scope: what for; None: for any one that may do something.
             address: where the call came from: an IP address, or `LOCAL`.
             integrator: code or UUID of whose key it must be; None: anybody's.
             from_browser: the call shows marks of a browser: it is refused,
@@ -101,8 +101,9 @@ class ApiKeyAuth:
         _check_address(row, address)
         if row.integrator.disabled is not None:
             raise ApplianceError(ErrorCode.INTEGRATOR_DISABLED)
-        if scope not in row.key.scopes:
-            raise ApplianceError(ErrorCode.API_KEY_SCOPE, params={"scope": scope.value})
+        if not row.key.scopes or scope not in {None, *row.key.scopes}:
+            wanted = ", ".join(ApiKeyScope) if scope is None else scope.value
+            raise ApplianceError(ErrorCode.API_KEY_SCOPE, params={"scope": wanted})
         await self._note_use(row, self.indexes(api_key)[0])
         return row
 

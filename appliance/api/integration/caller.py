@@ -20,14 +20,14 @@ from appliance.web.server.client_address import full_address
 _KEY_NAMES: Final = frozenset({"apikey", "xapikey", "key"})
 
 
-async def caller(scope: ApiKeyScope) -> IntegratorCaller:
+async def caller(scope: ApiKeyScope | None) -> IntegratorCaller:
     """Who asks, if their key may be used for this.
 
     The views that call it are marked public, because they have this credential and
     no signer's bearer.
 
     Args:
-        scope: what the route is for.
+        scope: what the route is for; None: for any key that may do something.
 
     Raises:
         ApplianceError: `API_KEY_MISSING`, `API_KEY_INVALID`, `API_KEY_ENVIRONMENT`,

@@ -68,6 +68,10 @@ host = "127.0.0.1"
 port = {port}
 tls = "none"
 from_address = "firma@demo.example"
+
+# A receiver that is tried out here may be told; elsewhere these are refused.
+[webhooks]
+allowed_networks = ["127.0.0.0/8", "::1/128"]
 """
 _LOOPBACK: Final = "127.0.0.1"
 

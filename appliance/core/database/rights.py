@@ -212,6 +212,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _ADMIN: "SELECT, INSERT, DELETE",
     },
     "blocked_origin": {
+        _API: "SELECT",
         _EMBED: "SELECT, INSERT, UPDATE (last, count), DELETE",
         _ADMIN: "SELECT, DELETE",
     },

@@ -116,6 +116,7 @@ ROWS: Final[dict[tuple[str, str], Row]] = {
     ),
     ("GET", f"{_BACKEND}/batches/<lote>"): Row(About.BACKEND),
     ("POST", f"{_BACKEND}/batches/<lote>/cancel"): Row(About.BACKEND),
+    ("GET", f"{_BACKEND}/diagnose"): Row(About.BACKEND_CALL),
     ("GET", f"{_BACKEND}/limits"): Row(About.BACKEND_CALL),
     ("GET", f"{_BACKEND}/requests"): Row(
         About.BACKEND_LIST, ids="process", member="procesoId"

@@ -45,6 +45,7 @@ def test_a_request_from_asking_to_cancelling(
         invited = json.loads(run_block("integration.md", "Signers", 1, shell.run))
         (found,) = json.loads(run_block("integration.md", "List", 0, shell.run))
         changed = json.loads(run_block("integration.md", "Change", 0, shell.run))
+        wrong = json.loads(run_block("integration.md", "What is wrong", 0, shell.run))
         limits = json.loads(run_block("integration.md", "Limits", 0, shell.run))
         with appliance.client(person) as client:
             signed = client.post(
@@ -68,6 +69,7 @@ def test_a_request_from_asking_to_cancelling(
     assert can_sign["puedeFirmar"] is True
     assert invited["estado"] == "invitada"
     assert found["procesoId"] == made["procesoId"]
+    assert wrong["entorno"] == "PREPROD"
     assert [each["nombre"] for each in limits][:2] == ["llamadas", "sesiones"]
     assert changed["mensaje"] == "Vence el viernes"
     assert told["estado"] == "firmada"

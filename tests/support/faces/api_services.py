@@ -32,6 +32,7 @@ from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login, email_index
 from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
+from appliance.integration.diagnosis import BackendDiagnosis
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
 from appliance.integration.reminders import BackendReminders
@@ -130,6 +131,7 @@ class ApiServices:
     deliveries: DeliveryLog
     uploads: UploadedDocuments
     quotas: BackendQuotas
+    backend_diagnosis: BackendDiagnosis
     sessions: Sessions
     invitations: Invitations
     enrolment: Enrolment
@@ -262,6 +264,7 @@ async def open_api_services(
         backend_reminders=BackendReminders(store, clock, is_on=settings.mail.is_on),
         backend_batches=BackendBatches(store),
         uploads=uploads,
+        backend_diagnosis=BackendDiagnosis(store, clock, has_mail=False),
         # No Redis is there: it counts alone.
         quotas=BackendQuotas(
             CallRates(partial(connect, redis_settings(settings)), clock),

@@ -18,6 +18,7 @@ from appliance.api import (
     tsa,
 )
 from appliance.api.integration import batches as integration_batches
+from appliance.api.integration import diagnose as integration_diagnose
 from appliance.api.integration import documents as integration_documents
 from appliance.api.integration import limits as integration_limits
 from appliance.api.integration import requests as integration_requests
@@ -162,6 +163,7 @@ def test_integration_page_lists_every_address() -> None:
         integration_signers,
         integration_documents,
         integration_limits,
+        integration_diagnose,
         integration_webhooks,
     ):
         app.register_blueprint(face.blueprint)
