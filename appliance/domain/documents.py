@@ -4,11 +4,12 @@ Plain facts that are stored with the document, so that geometry and refusals
 need no parser later. Nothing here reads a PDF.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, repeat
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
@@ -341,8 +342,10 @@ def inspection_to_json(inspection: Inspection) -> dict[str, object]:
     return fields
 
 
-def inspection_from_json(fields: dict[str, Any]) -> Inspection:
-    """Read back what `inspection_to_json` wrote."""
+def inspection_from_json(fields: dict[str, Any] | str) -> Inspection:
+    """Read back what `inspection_to_json` wrote, or its text."""
+    if isinstance(fields, str):
+        return inspection_from_json(cast("dict[str, Any]", json.loads(fields)))
     return Inspection(
         size_bytes=fields["size_bytes"],
         pages=tuple(_pages(fields)),

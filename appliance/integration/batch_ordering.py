@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
@@ -22,6 +22,7 @@ from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import DocumentBytes, LookupIndex
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.preset import SignaturePreset, WishedPreset
 from appliance.domain.requests.process import BACKEND_ORIGIN
 from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.requests.uploads import DEFAULT_NAME, UploadedDocument
@@ -39,6 +40,8 @@ from appliance.requests.uploads import UploadedDocuments
 
 _SIGNER: Final = "firmante"
 """The field of the signer, for errors."""
+_Settling: TypeAlias = tuple[str, WishedPreset]
+"""SHA-256 of a document, and the look and place that its signature is to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +150,11 @@ class BackendBatchOrders:
             person = await person_named(transaction, self._lookup, order.signer)
         if person is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND, extras={"field": _SIGNER})
+        settled: dict[_Settling, SignaturePreset] = {}
         return [
-            _Asked(name, stored, await self._signer(place, order, person, stored))
+            _Asked(
+                name, stored, await self._signer(place, order, person, stored, settled)
+            )
             for place, (name, stored) in enumerate(kept)
         ]
 
@@ -176,9 +182,21 @@ class BackendBatchOrders:
         return name or upload.name, upload.document
 
     async def _signer(
-        self, place: int, order: BatchOrder, person: Person, document: StoredDocument
+        self,
+        place: int,
+        order: BatchOrder,
+        person: Person,
+        document: StoredDocument,
+        settled: dict[_Settling, SignaturePreset],
     ) -> NewSigner:
         """Who signs one document, and what they bring to it.
+
+        Args:
+            place: of the document.
+            order: that it is of.
+            person: who signs.
+            document: its bytes are kept.
+            settled: what was found for the same wish of the same bytes before.
 
         Raises:
             ApplianceError: those of `Presets.settle`, with the field.
@@ -186,9 +204,12 @@ class BackendBatchOrders:
         wished = order.documents[place].wished or order.signer.wished
         if wished is None:
             return NewSigner(person.id, order.signer.by)
-        with refused_within(_field(place, "sello")):
-            preset = await self._presets.settle(document, wished, person)
-        return NewSigner(person.id, order.signer.by, preset)
+        settling = (document.sha256, wished)
+        if settling not in settled:
+            with refused_within(_field(place, "sello")):
+                preset = await self._presets.settle(document, wished, person)
+            settled[settling] = preset
+        return NewSigner(person.id, order.signer.by, settled[settling])
 
     async def _hold(
         self,

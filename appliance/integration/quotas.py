@@ -43,13 +43,21 @@ class BackendQuotas:
         """Count a session that is opened with a key."""
         return await self._rates.take(self._sessions, key)
 
-    async def request(self, integrator: IntegratorId, count: int = 1) -> RateState:
-        """Count requests that an integrator makes."""
-        return await self._rates.take(self._requests, integrator, count)
+    async def demand_requests(self, whose: IntegratorId, count: int = 1) -> RateState:
+        """Make sure that an integrator may make so many requests more."""
+        return await self._rates.demand(self._requests, whose, count)
 
-    async def document(self, integrator: IntegratorId, size_bytes: int) -> RateState:
-        """Count bytes of a document that an integrator sends."""
-        return await self._rates.take(self._bytes, integrator, size_bytes)
+    async def made_requests(self, whose: IntegratorId, count: int = 1) -> RateState:
+        """Count requests that an integrator has made; never refuses."""
+        return await self._rates.spend(self._requests, whose, count)
+
+    async def demand_bytes(self, whose: IntegratorId, size_bytes: int) -> RateState:
+        """Make sure that an integrator may send so much more."""
+        return await self._rates.demand(self._bytes, whose, size_bytes)
+
+    async def sent_bytes(self, whose: IntegratorId, size_bytes: int) -> RateState:
+        """Count what an integrator has sent."""
+        return await self._rates.take(self._bytes, whose, size_bytes)
 
     async def left(self, key: str, integrator: IntegratorId) -> list[RateState]:
         """What is left of each; nothing is counted."""

@@ -11,6 +11,7 @@ Source: decisions "Limits".
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, cast
 
 from redis.asyncio import Redis
@@ -27,15 +28,27 @@ _COUNT: Final = """
 local current = tonumber(redis.call('GET', KEYS[1]) or '0')
 local before = tonumber(redis.call('GET', KEYS[2]) or '0')
 local cost, most = tonumber(ARGV[1]), tonumber(ARGV[2])
-if before * tonumber(ARGV[3]) + current + cost > most then
-  return {0, current, before}
+local fits = before * tonumber(ARGV[3]) + current + cost <= most
+if ARGV[5] == 'look' or (ARGV[5] == 'take' and not fits) then
+  return {fits and 1 or 0, current, before}
 end
 if cost > 0 then
   redis.call('INCRBY', KEYS[1], cost)
   redis.call('EXPIRE', KEYS[1], ARGV[4])
 end
-return {1, current + cost, before}
+return {fits and 1 or 0, current + cost, before}
 """
+
+
+class _Counting(StrEnum):
+    """What becomes of a cost."""
+
+    LOOK = "look"
+    """It is not counted."""
+    TAKE = "take"
+    """It is, if it fits."""
+    SPEND = "spend"
+    """It is, whether it fits or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,26 +125,43 @@ class CallRates:
         Raises:
             RateLimitedError: it is too much.
         """
-        state, wait = await self._counted(policy, whose, cost)
+        state, wait = await self._counted(policy, whose, cost, _Counting.TAKE)
         if wait is not None:
             raise RateLimitedError(state, wait)
         return state
 
+    async def demand(self, policy: RatePolicy, whose: str, cost: int) -> RateState:
+        """Make sure that there is room for something, which is not taken yet.
+
+        Raises:
+            RateLimitedError: there is none.
+        """
+        state, wait = await self._counted(policy, whose, cost, _Counting.LOOK)
+        if wait is not None:
+            raise RateLimitedError(state, wait)
+        return state
+
+    async def spend(self, policy: RatePolicy, whose: str, cost: int) -> RateState:
+        """Count what was taken, though others took the room since it was demanded."""
+        state, _ = await self._counted(policy, whose, cost, _Counting.SPEND)
+        return state
+
     async def look(self, policy: RatePolicy, whose: str) -> RateState:
         """What is left; nothing is taken."""
-        state, _ = await self._counted(policy, whose, 0)
+        state, _ = await self._counted(policy, whose, 0, _Counting.LOOK)
         return state
 
     async def _counted(
-        self, policy: RatePolicy, whose: str, cost: int
+        self, policy: RatePolicy, whose: str, cost: int, counting: _Counting
     ) -> tuple[RateState, int | None]:
         """What is left, and seconds until there is room; None: it is taken."""
         number, passed = divmod(self._clock.now().timestamp(), policy.window_s)
         share = 1 - passed / policy.window_s
         name = f"rubrica:rate:{policy.name}:{whose}"
-        counted = await self._in_redis(policy, name, int(number), share, cost)
+        window = (name, int(number), share)
+        counted = await self._in_redis(policy, window, cost, counting)
         if counted is None:
-            counted = self._by_itself(policy, name, int(number), share, cost)
+            counted = self._by_itself(policy, window, cost, counting)
         is_taken, current, before = counted
         left = max(0, policy.most - math.ceil(before * share + current))
         state = RateState(policy, left, math.ceil(policy.window_s - passed))
@@ -144,14 +174,19 @@ class CallRates:
         await self._link.close()
 
     async def _in_redis(
-        self, policy: RatePolicy, name: str, number: int, share: float, cost: int
+        self,
+        policy: RatePolicy,
+        window: tuple[str, int, float],
+        cost: int,
+        counting: _Counting,
     ) -> tuple[bool, int, int] | None:
         """Count in Redis; None while it is away."""
+        name, number, share = window
         told: list[tuple[bool, int, int]] = []
 
         async def ask(client: Redis) -> None:
             keys = (f"{name}:{number}", f"{name}:{number - 1}")
-            given = (cost, policy.most, share, 2 * policy.window_s)
+            given = (cost, policy.most, share, 2 * policy.window_s, counting.value)
             # redis-py's types have no word for an answer of its asyncio client.
             answer = await cast(
                 "Awaitable[Any]",
@@ -164,9 +199,14 @@ class CallRates:
         return told[0] if told else None
 
     def _by_itself(
-        self, policy: RatePolicy, name: str, number: int, share: float, cost: int
+        self,
+        policy: RatePolicy,
+        asked: tuple[str, int, float],
+        cost: int,
+        counting: _Counting,
     ) -> tuple[bool, int, int]:
         """Count here alone."""
+        name, number, share = asked
         window = self._alone.pop(name, None)
         if window is None or window.number < number - 1:
             window = _Window(number)
@@ -176,10 +216,10 @@ class CallRates:
             # The one that was used the longest ago.
             del self._alone[next(iter(self._alone))]
         self._alone[name] = window
-        if window.before * share + window.current + cost > policy.most:
-            return False, window.current, window.before
-        window.current += cost
-        return True, window.current, window.before
+        fits = window.before * share + window.current + cost <= policy.most
+        if counting is _Counting.SPEND or (counting is _Counting.TAKE and fits):
+            window.current += cost
+        return fits, window.current, window.before
 
 
 def _wait(

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
@@ -10,12 +11,14 @@ from sqlalchemy import (
     Row,
     ScalarSelect,
     Select,
+    Text,
     and_,
     bindparam,
     exists,
     func,
     insert,
     select,
+    type_coerce,
     update,
 )
 from sqlalchemy.exc import IntegrityError
@@ -57,6 +60,8 @@ from appliance.domain.vocab import RequestState, SignatureLevel, TimestampPolicy
 _Word = TypeVar("_Word", bound=StrEnum)
 _SKEW: Final = timedelta(hours=1)
 """Further apart than any two clocks of hosts are."""
+_inspection: Final = lru_cache(maxsize=32)(inspection_from_json)
+"""Of a text; one of thousands of pages takes 20 ms."""
 _WISHES: Final = ("level", "timestamp_policy", "digest", "tsa")
 _LATER: Final = signature_request.alias("later")
 _FOLLOWED: Final = exists().where(
@@ -69,7 +74,8 @@ _VIEWS: Final[Select[Any]] = (
         signature_request,
         _FOLLOWED.label("followed"),
         document.c.sha256,
-        document.c.inspection,
+        # As text: of many requests of one document it is read once.
+        type_coerce(document.c.inspection, Text).label("inspection"),
         *REPAIR,
         integrator.c.name.label("integrator_name"),
         *(integrator.c[name].label(f"i_{name}") for name in _WISHES),
@@ -93,6 +99,16 @@ _NAMED: Final = _VIEWS.where(_IS_NAMED)
 # In one order, so that two who lock several never wait for each other.
 _NAMED_LOCKED: Final = _NAMED.order_by(signature_request.c.id).with_for_update(
     of=signature_request
+)
+_STANDING: Final = (
+    select(
+        signature_request.c.id,
+        signature_request.c.state,
+        signature_request.c.integrator,
+    )
+    .where(_IS_NAMED)
+    .order_by(signature_request.c.id)
+    .with_for_update()
 )
 _NAMED_WITH_SIGNED: Final = _WITH_SIGNED.where(_IS_NAMED).order_by(
     signed_document.c.version
@@ -256,6 +272,19 @@ class RequestStore(Store):
         query = _NAMED_LOCKED if lock else _NAMED
         rows = await self._connection.execute(query, {"requests": [*requests]})
         return {RequestId(row.id): _view(row) for row in rows}
+
+    async def standing(
+        self, requests: Collection[RequestId]
+    ) -> dict[RequestId, tuple[RequestState, IntegratorId]]:
+        """How those stand that there are, and whose they are; kept from others.
+
+        In the order of ids, as `named` locks them, and without their documents.
+        """
+        rows = await self._connection.execute(_STANDING, {"requests": [*requests]})
+        return {
+            RequestId(row.id): (RequestState(row.state), IntegratorId(row.integrator))
+            for row in rows
+        }
 
     async def with_signed(
         self, requests: Collection[RequestId]
@@ -506,7 +535,7 @@ def _view(row: Row[Any]) -> RequestView:
             tuple(row.tsa or row.i_tsa or ()) or None,
         ),
         repair=repair_of(row.original_sha256, row.damage),
-        inspection=inspection_from_json(row.inspection),
+        inspection=_inspection(row.inspection),
         created=row.created,
         expires=row.expires,
         params_sha256=row.params_sha256,

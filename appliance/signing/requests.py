@@ -289,18 +289,22 @@ async def cancel_alone(
     Raises:
         ApplianceError: `IN_PROGRESS` while any of them is being signed.
     """
-    found = await RequestStore(transaction).named(requests, lock=True)
-    if any(view.state is RequestState.IN_PROGRESS for view in found.values()):
+    found = await RequestStore(transaction).standing(requests)
+    if any(state is RequestState.IN_PROGRESS for state, _ in found.values()):
         raise ApplianceError(ErrorCode.IN_PROGRESS)
-    pending = [view for view in found.values() if view.state is RequestState.PENDING]
-    await RequestStore(transaction).cancel([view.id for view in pending], reason)
-    for view in pending:
+    pending = {
+        request: integrator
+        for request, (state, integrator) in found.items()
+        if state is RequestState.PENDING
+    }
+    await RequestStore(transaction).cancel([*pending], reason)
+    for request, integrator in pending.items():
         transaction.audit.add(
             AuditEvent(
                 EventKind.REQUEST_CANCELLED,
                 actor,
-                integrator=view.integrator,
-                request=view.id,
+                integrator=integrator,
+                request=request,
             )
         )
     return len(pending)

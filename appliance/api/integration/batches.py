@@ -33,10 +33,14 @@ async def create() -> Response:
     asking = await caller(ApiKeyScope.REQUESTS_WRITE)
     key = query.conditions(one_document=False).idempotency_key
     whose = asking.integrator.id
-    await rates.count(core().quotas.document(whose, request.content_length or 0))
+    await rates.demand_bytes(whose)
     order = batches.order(await body.read_document_object(), asking.key, key)
-    await rates.count(core().quotas.request(whose, len(order.documents)))
+    await rates.count_bytes(whose)
+    count = len(order.documents)
+    await rates.count(core().quotas.demand_requests(whose, count))
     made = await core().backend_batch_orders.create(asking, order)
+    if not made.is_repeated:
+        await rates.count(core().quotas.made_requests(whose, count))
     request_log.note(lote=made.batch)
     details = await core().backend_batches.get(asking.integrator.id, made.batch)
     members = await core().backend_batches.members(made.batch)

@@ -11,7 +11,6 @@ from appliance.api.integration import rates
 from appliance.api.integration.caller import caller
 from appliance.api.wire import documents, query
 from appliance.api.wire.documents import NamedDocument
-from appliance.documents.examination import size_of
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.requests.uploads import UploadOrder
@@ -32,12 +31,9 @@ async def upload_document() -> Response:
     """`POST …/documents`: a PDF, which is examined and kept for a time."""
     asking = await caller(ApiKeyScope.REQUESTS_WRITE)
     idempotency_key = query.conditions(one_document=False).idempotency_key
-    declared = request.content_length or 0
-    await rates.count(core().quotas.document(asking.integrator.id, declared))
+    await rates.demand_bytes(asking.integrator.id)
     document = await _document()
-    if not declared:
-        size = size_of(document.content)
-        await rates.count(core().quotas.document(asking.integrator.id, size))
+    await rates.count_bytes(asking.integrator.id)
     order = UploadOrder(
         asking.integrator.id, asking.key, asking.actor, document.name, idempotency_key
     )

@@ -6,13 +6,38 @@ Source: draft-ietf-httpapi-ratelimit-headers-10.
 from collections.abc import Awaitable
 from typing import Final, TypeAlias
 
-from quart import Response, after_this_request, g
+from quart import Response, after_this_request, g, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from appliance.api.core import core
+from appliance.domain.ids import IntegratorId
 from appliance.integrators.call_rates import RateLimitedError, RateState
+from appliance.web import body
 
 AnyResponse: TypeAlias = Response | WerkzeugResponse
 _STATES: Final = "rate_states"
+
+
+async def demand_bytes(whose: IntegratorId) -> None:
+    """Refuse a body that says it has more than its integrator may send.
+
+    One that is larger than any may be is left to its reader, who says so.
+
+    Raises:
+        RateLimitedError: it is too much.
+    """
+    declared = request.content_length or 1
+    if declared <= body.multipart_limit():
+        await count(core().quotas.demand_bytes(whose, declared))
+
+
+async def count_bytes(whose: IntegratorId) -> None:
+    """Count the body that was read.
+
+    Raises:
+        RateLimitedError: it is too much; it did not say how long it is.
+    """
+    await count(core().quotas.sent_bytes(whose, body.taken()))
 
 
 async def count(taking: Awaitable[RateState]) -> None:

@@ -38,15 +38,18 @@ async def create() -> Response:
     asking = await caller(_WRITE)
     key = query.conditions(one_document=False).idempotency_key
     whose = asking.integrator.id
-    await rates.count(core().quotas.request(whose))
-    await rates.count(core().quotas.document(whose, request.content_length or 0))
+    await rates.demand_bytes(whose)
     if body.is_multipart():
         form = await body.read_form()
         order = processes.order(form.options, asking.key, key, form.file)
     else:
         given = await body.read_document_object()
         order = processes.order(given, asking.key, key)
+    await rates.count_bytes(whose)
+    await rates.count(core().quotas.demand_requests(whose))
     made = await core().backend_orders.create(asking, order)
+    if not made.is_repeated:
+        await rates.count(core().quotas.made_requests(whose))
     request_log.note(proceso=made.process)
     details = await core().backend_requests.get(asking.integrator.id, made.process)
     response = await _told(asking, details, HTTPStatus.CREATED)

@@ -21,6 +21,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId, is_id
 from appliance.domain.requests.request import LISTED
+from appliance.domain.text.unicode_nfc import is_line
 from appliance.domain.vocab import RequestState
 
 LIST_PARAMETERS: Final = ("estado", "limite", "cursor")
@@ -113,7 +114,7 @@ def demand_known(names: Collection[str]) -> None:
 
 
 def demand_length(name: str, given: str, most: int) -> None:
-    """Refuse a text that is longer than what it names can be.
+    """Refuse a text that can be no name of anything: too long, or not of one line.
 
     Args:
         name: the parameter.
@@ -123,7 +124,7 @@ def demand_length(name: str, given: str, most: int) -> None:
     Raises:
         QueryInvalidError: `QUERY_INVALID`.
     """
-    if len(given) > most:
+    if len(given) > most or not is_line(given):
         raise QueryInvalidError(name, f"1..{most} characters")
 
 

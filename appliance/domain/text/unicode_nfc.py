@@ -13,7 +13,10 @@ def is_line(text: str) -> bool:
     Args:
         text: as typed, of a bounded length.
     """
-    return all(unicodedata.category(char) not in _BREAKS for char in text)
+    # What is printable has none; that is told without a look at each character here.
+    return text.isprintable() or all(
+        unicodedata.category(char) not in _BREAKS for char in text
+    )
 
 
 def nfc(text: str, longest: int) -> str | None:

@@ -29,11 +29,13 @@ from appliance.web.body.reading import (
     hold_as,
     is_multipart,
     json_limit,
+    multipart_limit,
     read_bytes,
     read_document,
     read_document_object,
     read_object,
     release,
+    taken,
 )
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "hold_as",
     "is_multipart",
     "json_limit",
+    "multipart_limit",
     "read_bytes",
     "read_document",
     "read_document_object",
@@ -63,4 +66,5 @@ __all__ = [
     "read_object",
     "read_parts",
     "release",
+    "taken",
 ]

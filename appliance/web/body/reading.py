@@ -304,11 +304,18 @@ async def chunks(limit: int, *, keep: bool = True) -> AsyncIterator[bytes]:
         if chunk is None:
             return
         taken += len(chunk)
+        g.body_taken = taken
         if taken > limit:
             raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
         if keep:
             held.grow(taken)
         yield chunk
+
+
+def taken() -> int:
+    """How many bytes of the present body were read."""
+    read: int = g.get("body_taken", 0)
+    return read
 
 
 def multipart_limit() -> int:

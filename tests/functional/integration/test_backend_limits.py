@@ -3,9 +3,13 @@
 Source: docs/integration.md "Limits"; draft-ietf-httpapi-ratelimit-headers-10.
 """
 
+import base64
+import json
 import re
+import socket
 from collections.abc import Iterator
 from typing import Final
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -133,3 +137,72 @@ def test_integrator_has_so_many_bytes_a_day(
     with backend_of(limited, ApiKeyScope.REQUESTS_WRITE) as other:
         answer = other.client.post(DOCUMENTS, content=pdf, headers=sent)
         assert answer.status_code == 201
+
+
+def test_what_is_refused_takes_nothing(
+    limited: Appliance, backend: TestBackend
+) -> None:
+    """Neither a body that is too large, nor a repeated call, nor a refused document."""
+    person = limited.new_person()
+    pdf = pdfs.one_page("una vez")
+    key = {"Idempotency-Key": "una-vez"}
+    body = {
+        "firmantes": [{"cuil": person.cuil}],
+        "documento": {"contenido": base64.b64encode(pdf).decode()},
+    }
+    made = [backend.client.post(REQUESTS, json=body, headers=key) for _ in range(3)]
+    refused = backend.client.post(REQUESTS, json={**body, "firmantes": []})
+    before = backend.client.get(LIMITS).json()
+
+    # Of what is sent nothing is read: the length alone is too much.
+    address = urlsplit(limited.settings.web.web_url)
+    with socket.create_connection((address.hostname, address.port)) as sent:
+        sent.sendall(
+            f"POST {DOCUMENTS} HTTP/1.1\r\nHost: {address.netloc}\r\n"
+            f"X-Api-Key: {backend.key.secret}\r\nContent-Type: application/pdf\r\n"
+            "Content-Length: 10737418240\r\n\r\n".encode()
+        )
+        status = sent.recv(12)
+    after = backend.client.get(LIMITS).json()
+
+    assert [each.status_code for each in made] == [201] * 3
+    assert refused.status_code == 400
+    assert status == b"HTTP/1.1 413"
+    left = [
+        {each["nombre"]: each["quedan"] for each in told} for told in (before, after)
+    ]
+    assert left[0]["solicitudes"] == left[1]["solicitudes"] == 1
+    assert left[0]["bytes"] == left[1]["bytes"]
+
+
+@pytest.mark.parametrize("path", [DOCUMENTS, REQUESTS])
+def test_body_of_unknown_length_counts_as_any(
+    limited: Appliance, backend: TestBackend, path: str
+) -> None:
+    """By what was read of it; also where it brings a request."""
+    person = limited.new_person()
+    options = json.dumps({"firmantes": [{"cuil": person.cuil}]})
+    pdf = pdfs.heavy(1, 600_000)
+    head = (
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n'
+        b"Content-Type: application/pdf\r\n\r\n"
+    )
+    rest = (
+        b'\r\n--x\r\nContent-Disposition: form-data; name="options"\r\n\r\n'
+        + options.encode()
+        if path == REQUESTS
+        else b""
+    )
+    whole = head + pdf + rest + b"\r\n--x--\r\n"
+    sent = {"Content-Type": "multipart/form-data; boundary=x"}
+
+    answers = [
+        backend.client.post(path, content=iter([whole]), headers=sent) for _ in range(2)
+    ]
+
+    assert answers[0].status_code == 201, answers[0].text
+    problem(answers[1], 429, "RATE_LIMITED")
+    left = {
+        each["nombre"]: each["quedan"] for each in backend.client.get(LIMITS).json()
+    }
+    assert left["bytes"] == 1_048_576 - len(whole)
