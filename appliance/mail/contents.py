@@ -201,9 +201,9 @@ class MailContents:
                 await DocumentStore(transaction).signed(each.id)
                 for each in found[view.process]
             ]
-        # Each revision begins with those before it: the largest has all signatures.
-        made = [version for version in versions if version is not None]
-        signed = max(made, key=lambda version: version.size_bytes, default=None)
+        # What the last one made has all signatures, whatever was appended to an earlier
+        # one's meanwhile.
+        signed = next((each for each in reversed(versions) if each is not None), None)
         limit = self._settings.mail.attachment_bytes
         pdf = None
         if signed is not None and signed.size_bytes <= limit:

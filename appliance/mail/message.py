@@ -103,9 +103,12 @@ def _address(name: str, address: str) -> Address:
 def one_line(text: str) -> str:
     """A text as a header can have it: no line break, no control character.
 
+    And no encoded word (RFC 2047), which would be decoded, and may hold an address.
+
     Args:
         text: of anybody.
     """
+    text = text.replace("=?", "= ?")
     if is_line(text):
         return text
     return " ".join("".join(c if is_line(c) else " " for c in text).split())

@@ -105,10 +105,10 @@ class MailServer:
         except _FAILURES as exc:
             if accepted:
                 # It has the mail; that it did not say good-bye changes nothing.
-                return Delivery(Taken.SENT, _clean(accepted))
+                return Delivery(Taken.SENT, shown_answer(accepted))
             taken = Taken.REFUSED if _is_refusal(exc) else Taken.LATER
             return Delivery(taken, _told(exc))
-        return Delivery(Taken.SENT, _clean(accepted))
+        return Delivery(Taken.SENT, shown_answer(accepted))
 
 
 _FAILURES: Final = (
@@ -135,12 +135,16 @@ def _told(exc: Exception) -> str:
     if isinstance(exc, aiosmtplib.SMTPRecipientsRefused):
         exc = exc.recipients[0]
     if isinstance(exc, aiosmtplib.SMTPResponseException):
-        return _clean(f"{exc.code} {exc.message}")
+        return shown_answer(f"{exc.code} {exc.message}")
     if isinstance(exc, ssl.SSLCertVerificationError):
-        return _clean(f"certificate: {exc.verify_message}")
-    return _clean(f"{type(exc).__name__}: {exc}")
+        return shown_answer(f"certificate: {exc.verify_message}")
+    return shown_answer(f"{type(exc).__name__}: {exc}")
 
 
-def _clean(text: str) -> str:
-    """What a server said, on one line, without addresses, cut."""
-    return " ".join(_ADDRESS.sub("…", text).split())[:_ANSWER]
+def shown_answer(text: str) -> str:
+    """What a server said, on one line, without addresses, cut.
+
+    Bytes that are not UTF-8 come as lone surrogates, which no record takes.
+    """
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(_ADDRESS.sub("…", shown).split())[:_ANSWER]

@@ -34,7 +34,8 @@ class MailWork:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._worker = worker
+        # With its end, for another slot of this host may begin as it does.
+        self._worker = f"{worker}/"
         self._per_hour = per_hour
 
     async def claim_next(self) -> MailClaim | None:

@@ -19,6 +19,9 @@ from typing import Any, Final, Self
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 KEPT: Final = 200
+"""Mails, the newest."""
+KEPT_BYTES: Final = 67_108_864
+"""Of all of them together."""
 _PARSER: Final = BytesParser(policy=policy.default)
 _TAKEN: Final = "250 taken"
 
@@ -120,4 +123,6 @@ class MailCatcher:
                     self._count, datetime.now(UTC), tuple(envelope.rcpt_tos), content
                 )
             )
+            while sum(len(mail.content) for mail in self._caught) > KEPT_BYTES:
+                self._caught.popleft()
         return _TAKEN

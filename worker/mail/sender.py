@@ -95,8 +95,8 @@ class MailSender:
                 return None
             message = mail_message(content, self.settings, claim.id, claim.created)
         except ApplianceError as exc:
-            if exc.code is ErrorCode.STORE_UNAVAILABLE:
-                raise
+            # A record that is away does not take this either; a document that is gone
+            # counts as a try.
             return self._later(claim, exc.code.value)
         except Exception:  # noqa: BLE001 (whatever is wrong with one, the others go)
             _log.exception("mail.failed")

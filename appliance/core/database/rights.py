@@ -262,8 +262,8 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     # Each role writes what is to be told; links are sealed.
     "mail_message": dict.fromkeys(Role, "INSERT")
     | {
-        _API: f"SELECT {_MAIL_SHOWN}, INSERT, UPDATE (state, ended)",
-        _ADMIN: f"SELECT {_MAIL_SHOWN}, INSERT, UPDATE (state, ended)",
+        _API: f"SELECT {_MAIL_SHOWN}, INSERT, UPDATE (state, ended, link_sealed)",
+        _ADMIN: f"SELECT {_MAIL_SHOWN}, INSERT, UPDATE (state, ended, link_sealed)",
         _CHORES: "SELECT, INSERT, UPDATE "
         f"(state, answer, tries, due, ended, link_sealed, {_LEASE}), DELETE",
     },

@@ -1,6 +1,7 @@
 """On PostgreSQL each role has its user, and exactly the rights that are declared."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, insert, text
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from structlog.testing import capture_logs
@@ -20,10 +21,13 @@ from appliance.core.database.grants import Right, grant_rights, rights_held, rig
 from appliance.core.database.migrate import look, migrate
 from appliance.core.database.rights import OWNER, Role
 from appliance.core.database.table_version import table_version
+from appliance.core.database.tables import integrator
+from appliance.core.database.tables import person as person_table
 from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import new_id
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
 from tests.support.appliance.separate_users import SeparateUsers
@@ -199,6 +203,62 @@ async def test_every_role_writes_its_audit(
         for _ in range(2):
             async with store.write() as transaction:
                 transaction.audit.add(_EVENT)
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize("role", list(Role))
+async def test_every_role_tells_integrators_and_people(
+    cluster: SeparateUsers, tmp_path: Path, role: Role
+) -> None:
+    """With its audit: of an integrator, of one that a person knows, to the person."""
+    whose, person = new_id(), new_id()
+    engines = open_engines(core_settings(tmp_path, cluster.url(OWNER)))
+    now = SystemClock().now()
+    async with engines.writer.begin() as connection:
+        await connection.execute(
+            insert(integrator).values(
+                id=whose, code=whose, name="ACME", created=now, may_vouch=False
+            )
+        )
+        await connection.execute(
+            insert(person_table).values(
+                id=person,
+                cuil=secrets.token_hex(5),
+                name="Ana",
+                state="activa",
+                locale="es",
+                email_sealed=b"-",
+                email_index=secrets.token_hex(32),
+                vouched_by="demo",
+                created=now,
+            )
+        )
+    await engines.dispose()
+    store = Database(
+        open_engines(core_settings(tmp_path, cluster.url(role.value))),
+        SystemClock(),
+        role.value,
+    )
+    try:
+        async with store.write() as transaction:
+            for event in (
+                AuditEvent(
+                    EventKind.ORIGIN_BLOCKED,
+                    "system",
+                    integrator=whose,
+                    detail={"origin": "https://a.example"},
+                ),
+                AuditEvent(EventKind.SIGN_LOCKED, f"person:{person}"),
+            ):
+                transaction.audit.add(event)
+            # The frame does nothing to people whom other integrators know.
+            if role is not Role.EMBED:
+                transaction.audit.add(
+                    AuditEvent(
+                        EventKind.CREDENTIAL_ISSUED, "system", detail={"person": person}
+                    )
+                )
     finally:
         await store.close()
 

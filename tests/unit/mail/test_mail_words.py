@@ -17,6 +17,7 @@ from appliance.domain.integrators.sign_urls import is_sign_url, sign_link
 from appliance.domain.mail.mails import MailKind
 from appliance.mail.contents import MailContent
 from appliance.mail.message import mail_message
+from appliance.mail.smtp import shown_answer
 from appliance.settings import MailSettings, Settings
 from tests.support.factories.core import core_settings
 from tests.tools.messages import ROOT, translated
@@ -129,6 +130,24 @@ def test_no_name_adds_a_header(settings: Settings, field: str) -> None:
     assert message["Bcc"] is None
     assert len(message["To"].addresses) == 1
     assert "Bcc: x@evil.example" in f"{message['To']} {message['From']}"
+
+
+def test_no_name_adds_an_addressee(settings: Settings) -> None:
+    """An encoded word in a name is decoded by nobody (RFC 2047)."""
+    name = "=?utf-8?q?x=3Cevil=40x.example=3E=2C?= ñ"
+    message = sent(settings, replace(REQUEST, name=name, sender=name))
+
+    assert len(message["To"].addresses) == len(message["From"].addresses) == 1
+    assert "evil@x.example" not in f"{message['To']} {message['From']}"
+
+
+def test_an_answer_is_what_a_record_takes() -> None:
+    """Whatever bytes a server says: no lone surrogate, no NUL, no address."""
+    said = b"250 aceptaci\xf3n\x00 de ana@example.org\r\n".decode(
+        "utf-8", "surrogateescape"
+    )
+
+    assert shown_answer(said) == "250 aceptaci n de …"
 
 
 def test_the_signed_document_comes_along(settings: Settings) -> None:
