@@ -120,10 +120,13 @@ def test_any_command(
 @given(
     parameters=PARAMETERS,
     ids=st.lists(st.sampled_from([NOBODYS, "foreign", "own"]) | ANY, max_size=210),
+    batch=st.dictionaries(
+        st.just("loteId"), st.just("01900000-0000-7000-8000-000000000000") | ANY
+    ),
     password=st.none() | st.integers() | st.just("corta"),
 )
-@example(parameters={}, ids=["foreign"] * 2, password=None)
-@example(parameters={}, ids=[NOBODYS - n for n in range(201)], password=None)
+@example(parameters={}, ids=["foreign"] * 2, batch={}, password=None)
+@example(parameters={}, ids=[NOBODYS - n for n in range(201)], batch={}, password=None)
 def test_any_batch(
     client: httpx.Client,
     signer: TestPerson,
@@ -131,9 +134,13 @@ def test_any_batch(
     own: int,
     parameters: dict[str, Any],
     ids: list[Any],
+    batch: dict[str, Any],
     password: Any,
 ) -> None:
-    """`firmar/lote`: any list, any parameters; the right password for no own one."""
+    """`firmar/lote`: any list, any batch, any parameters; the right password for none.
+
+    No request here is the caller's own where the password is right.
+    """
     known = {"foreign": foreign, "own": own}
     named = [known.get(each, each) if isinstance(each, str) else each for each in ids]
     body = {**parameters, "solicitudIds": named, "password": password}
@@ -141,6 +148,10 @@ def test_any_batch(
 
     others = [each for each in named if each is not own]
     right = {**body, "solicitudIds": others, "password": signer.signing_password}
+    if batch:
+        alone = {**parameters, **batch, "password": signer.signing_password}
+        told(client.post("/solicitudes/firmar/lote", json=alone))
+        told(client.post("/solicitudes/firmar/lote", json={**right, **batch}))
     answer = client.post("/solicitudes/firmar/lote", json=right)
     if answer.status_code == 200:
         results = answer.json()["resultados"]
@@ -230,6 +241,7 @@ def test_fields_are_all_tried() -> None:
         *PARAMETER_FIELDS,
         "solicitudId",
         "solicitudIds",
+        "loteId",
         "password",
     }
     assert set(FITTING) <= set(PARAMETER_FIELDS)
