@@ -243,8 +243,18 @@ def _stranded() -> ColumnElement[bool]:
 
     Those to an endpoint whose integrator is disabled wait.
     """
-    is_off = select(_E.id).where(_E.disabled.is_not(None) | _E.removed.is_not(None))
-    return and_(_PENDING, _M.endpoint.in_(is_off))
+    return and_(
+        _PENDING, _of_endpoint(_E.disabled.is_not(None) | _E.removed.is_not(None))
+    )
+
+
+def _of_endpoint(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether something holds of a message's endpoint.
+
+    It is asked of each pending message: given a list of endpoints, SQLite would look
+    through all that was ever sent to them and is kept.
+    """
+    return exists().where(_E.id == _M.endpoint, condition).correlate(webhook_message)
 
 
 def _claimable() -> ColumnElement[bool]:
@@ -255,7 +265,7 @@ def _claimable() -> ColumnElement[bool]:
         _M.due <= _AT,
         MessageQueue.unheld(_AT),
         _M.endpoint.not_in(bindparam("full", expanding=True)),
-        _M.endpoint.in_(select(_E.id).where(_IS_ON)),
+        _of_endpoint(_IS_ON),
         not_(
             exists().where(
                 earlier.c.endpoint == _M.endpoint,

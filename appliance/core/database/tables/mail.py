@@ -39,6 +39,7 @@ mail_message = Table(
     Column("lease_until", Instant),
     Column("fence", Integer, nullable=False),
     Index("ix_mail_message_state_integrator_due", "state", "integrator", "due"),
+    Index("ix_mail_message_state_ended", "state", "ended"),
     Index("ix_mail_message_ended", "ended"),
     Index("ix_mail_message_request", "request"),
     Index("ix_mail_message_person_created", "person", "created"),

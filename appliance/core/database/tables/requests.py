@@ -128,7 +128,8 @@ integrator_event = Table(
     Index(
         "ix_integrator_event_pending",
         "id",
-        sqlite_where=text("pending"),
+        # As SQLAlchemy writes the condition: SQLite compares the words.
+        sqlite_where=text("pending = 1"),
         postgresql_where=text("pending"),
     ),
     sqlite_autoincrement=True,

@@ -129,7 +129,7 @@ def upgrade() -> None:
         sa.Index(
             "ix_integrator_event_pending",
             "id",
-            sqlite_where=sa.text("pending"),
+            sqlite_where=sa.text("pending = 1"),
             postgresql_where=sa.text("pending"),
         ),
         sqlite_autoincrement=True,
@@ -228,6 +228,7 @@ def _create_mail() -> None:
         sa.Column("lease_until", _INSTANT),
         _required("fence", sa.Integer),
         sa.Index("ix_mail_message_state_integrator_due", "state", "integrator", "due"),
+        sa.Index("ix_mail_message_state_ended", "state", "ended"),
         sa.Index("ix_mail_message_ended", "ended"),
         sa.Index("ix_mail_message_request", "request"),
         sa.Index("ix_mail_message_person_created", "person", "created"),
