@@ -25,7 +25,7 @@ class WebhookSettings(Section):
     timeout_s: float = Field(default=15, gt=0, le=60)
     """Longest that one try may take, in seconds."""
     concurrency: int = Field(default=32, ge=1, le=256)
-    """Tries at once, in each chores worker."""
+    """Tries at once, in each chores worker; a quarter of them for one integrator."""
     endpoint_concurrency: int = Field(default=4, ge=1, le=64)
     """Of those, tries at once to one endpoint; 1 to one that is failing."""
     disable_days: int = Field(default=5, ge=1, le=90)

@@ -4,7 +4,6 @@ A try is settled in one transaction: the message, the record of the try, what is
 of the endpoint, and the audit if that gets nothing any more.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -22,7 +21,12 @@ from appliance.domain.vocab import (
 )
 from appliance.settings import WebhookSettings
 from appliance.webhooks.endpoint_secrets import FORMER, opened_secret
-from appliance.webhooks.message_queue import MessageClaim, MessageQueue
+from appliance.webhooks.message_queue import (
+    NOBODY,
+    Full,
+    MessageClaim,
+    MessageQueue,
+)
 from appliance.webhooks.schedule import next_try
 
 _LEASE: Final = timedelta(minutes=2)
@@ -76,11 +80,11 @@ class WebhookDelivery:
                 f"{slot}/", self._clock.now()
             )
 
-    async def claim_next(self, full: Collection[str] = ()) -> MessageClaim | None:
+    async def claim_next(self, full: Full = NOBODY) -> MessageClaim | None:
         """Take a message that is due; most looks take no lock.
 
         Args:
-            full: endpoints that have had their share.
+            full: who has had their share.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.

@@ -49,6 +49,24 @@ _AT: Final[Any] = bindparam("at", type_=Instant())
 
 
 @dataclass(frozen=True, slots=True)
+class Full:
+    """Who has had their share of the hands."""
+
+    endpoints: Collection[str] = ()
+    integrators: Collection[IntegratorId] = ()
+
+    def given(self) -> dict[str, object]:
+        """As the statements below have them."""
+        return {
+            "full_endpoints": [*self.endpoints],
+            "full_integrators": [*self.integrators],
+        }
+
+
+NOBODY: Final = Full()
+
+
+@dataclass(frozen=True, slots=True)
 class MessageClaim:
     """A message in hand, and whom it is for."""
 
@@ -86,12 +104,12 @@ class MessageQueue(LeasedQueue):
         """See `LeasedQueue`."""
         return _PENDING
 
-    async def any_due(self, at: datetime, full: Collection[str] = ()) -> bool:
+    async def any_due(self, at: datetime, full: Full = NOBODY) -> bool:
         """Whether `claim_next` would give one."""
-        return await self._any(_looking(), {"at": at, "full": [*full]})
+        return await self._any(_looking(), {"at": at, **full.given()})
 
     async def claim_next(
-        self, owner: str, at: datetime, lease: timedelta, full: Collection[str] = ()
+        self, owner: str, at: datetime, lease: timedelta, full: Full = NOBODY
     ) -> MessageClaim | None:
         """Take a message that is due, of those whose turn it is.
 
@@ -99,9 +117,9 @@ class MessageQueue(LeasedQueue):
             owner: `<slot>/<process>`.
             at: the time.
             lease: how long it is held.
-            full: endpoints that have had their share.
+            full: who has had their share.
         """
-        given = {"at": at, "full": [*full]}
+        given = {"at": at, **full.given()}
         row = await self._claim(_claiming(), owner, at + lease, given)
         if row is None:
             return None
@@ -258,14 +276,16 @@ def _of_endpoint(condition: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 def _claimable() -> ColumnElement[bool]:
-    """Which messages may be sent, with what changes as `at` and `full`."""
+    """Which messages may be sent, with what changes as `at` and `Full`."""
     earlier = webhook_message.alias("earlier")
     return and_(
         _PENDING,
         _M.due <= _AT,
         MessageQueue.unheld(_AT),
-        _M.endpoint.not_in(bindparam("full", expanding=True)),
-        _of_endpoint(_IS_ON),
+        _M.endpoint.not_in(bindparam("full_endpoints", expanding=True)),
+        _of_endpoint(
+            _IS_ON & _E.integrator.not_in(bindparam("full_integrators", expanding=True))
+        ),
         not_(
             exists().where(
                 earlier.c.endpoint == _M.endpoint,

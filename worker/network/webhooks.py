@@ -2,13 +2,14 @@
 
 Any answer of 2xx is a delivery; a redirect is none, for nobody chose where it leads.
 A receiver that hangs takes up its own share of the hands alone, and one that fails a
-single one.
+single one; all of an integrator's together take up a quarter.
 """
 
 import asyncio
 import ssl
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
@@ -23,7 +24,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.vocab import DeliveryFailure
 from appliance.settings import SettingsError, WebhookSettings
 from appliance.webhooks.delivery import Outcome, WebhookDelivery
-from appliance.webhooks.message_queue import MessageClaim
+from appliance.webhooks.message_queue import Full, MessageClaim
 from worker.failpoints import WEBHOOK_SENT, crash_point
 from worker.leased_worker import FencedOffError, GiveBack, LeasedWorker, Work
 from worker.network.address_guard import RefusedAddressError
@@ -39,6 +40,8 @@ _log = structlog.get_logger(__name__)
 _RENEW_S: Final = 30.0
 _LOOK_S: Final = 1.0
 """Time between two looks for what is due."""
+_INTEGRATORS_AT_LEAST: Final = 4
+"""That have messages in hand before none is free."""
 _ANSWER_CHARS: Final = 1000
 _GOOD: Final = range(200, 300)
 _REDIRECTS: Final = range(300, 400)
@@ -103,7 +106,7 @@ class WebhookSender:
         self._worker.wake.set()
 
     async def _next_work(self) -> MessageClaim | None:
-        """Take a message, if a hand is free and its endpoint has not had its share.
+        """Take a message, if a hand is free; of those who have not had their share.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
@@ -115,14 +118,19 @@ class WebhookSender:
         in_hand = self._messages.in_hand
         if len(in_hand) >= self.settings.concurrency:
             return None
-        counted = Counter(each.endpoint for each in in_hand)
+        return await self.delivery.claim_next(self._full(in_hand))
+
+    def _full(self, in_hand: Sequence[MessageClaim]) -> Full:
+        """Who has had their share; that of an integrator is a quarter of the hands."""
         failing = {each.endpoint for each in in_hand if each.failing_since is not None}
-        full = [
-            endpoint
-            for endpoint, count in counted.items()
-            if endpoint in failing or count >= self.settings.endpoint_concurrency
-        ]
-        return await self.delivery.claim_next(full)
+        most = self.settings.endpoint_concurrency
+        share = max(1, self.settings.concurrency // _INTEGRATORS_AT_LEAST)
+        endpoints = Counter(each.endpoint for each in in_hand)
+        integrators = Counter(each.integrator for each in in_hand)
+        return Full(
+            [each for each, n in endpoints.items() if each in failing or n >= most],
+            [each for each, n in integrators.items() if n >= share],
+        )
 
     async def send(self, claim: MessageClaim) -> GiveBack | None:
         """Try once.

@@ -12,13 +12,14 @@ from sqlalchemy import Connection, Engine, event
 
 from appliance.core.backlog_store import BacklogStore
 from appliance.core.unit_of_work import Transaction
+from appliance.domain.ids import IntegratorId
 from appliance.domain.mail.mails import MailKind, NewMail
 from appliance.domain.vocab import RequestState
 from appliance.integrators.event_store import PendingEventStore
 from appliance.mail.mail_store import MailStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.expiry import ExpiryJob
-from appliance.webhooks.message_queue import MessageQueue
+from appliance.webhooks.message_queue import Full, MessageQueue
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.signing_front import SigningFront
 
@@ -132,8 +133,9 @@ async def test_delivery_reads_pending_messages_alone(sqlite_core: CoreFixture) -
 
     async def claim(transaction: Transaction) -> None:
         queue = MessageQueue(transaction)
-        await queue.any_due(now, ["x"])
-        await queue.claim_next("a/b", now, timedelta(minutes=1), ["x"])
+        full = Full(["x"], [IntegratorId("y")])
+        await queue.any_due(now, full)
+        await queue.claim_next("a/b", now, timedelta(minutes=1), full)
         await queue.any_stranded()
         await queue.withdraw()
         await queue.waiting()

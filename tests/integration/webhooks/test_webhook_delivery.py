@@ -278,7 +278,7 @@ async def test_one_that_hangs_holds_up_nobody(
     webhooks: Webhooks, receiver: WebhookReceiver
 ) -> None:
     """It has its share of the hands, and another endpoint gets all of its messages."""
-    webhooks.options = {"concurrency": 8, "endpoint_concurrency": 2, "timeout_s": 60}
+    webhooks.options = {"concurrency": 16, "endpoint_concurrency": 2, "timeout_s": 60}
     await webhooks.endpoint(receiver.url)
     receiver.hangs = True
     async with receiving() as quick:
@@ -295,6 +295,35 @@ async def test_one_that_hangs_holds_up_nobody(
             receiver.hangs = False
             receiver.release.set()
             await receiver.wait_for(30)
+            stop.set()
+            await working
+    assert {each.state for each in await webhooks.messages()} == {"delivered"}
+
+
+async def test_integrator_whose_all_hang_holds_up_no_other(
+    webhooks: Webhooks, receiver: WebhookReceiver
+) -> None:
+    """All of its endpoints together have a quarter of the hands."""
+    webhooks.options = {"concurrency": 8, "endpoint_concurrency": 2, "timeout_s": 60}
+    for _ in range(10):
+        await webhooks.endpoint(receiver.url)
+    receiver.hangs = True
+    other = await webhooks.core.add_integrator("otro")
+    async with receiving() as quick:
+        await webhooks.endpoint(quick.url, whose=other)
+        await webhooks.happen(EventKind.API_KEY_FLAGGED, key="k", reason="url")
+        await webhooks.happen(
+            EventKind.API_KEY_FLAGGED, whose=other, key="l", reason="url"
+        )
+        await webhooks.hand_on()
+        stop = asyncio.Event()
+        async with webhooks.sender() as sender:
+            working = asyncio.create_task(sender.run(stop))
+            await quick.wait_for(1)
+            assert len(receiver.got) <= 2
+            receiver.hangs = False
+            receiver.release.set()
+            await receiver.wait_for(10)
             stop.set()
             await working
     assert {each.state for each in await webhooks.messages()} == {"delivered"}

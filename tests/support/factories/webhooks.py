@@ -149,10 +149,15 @@ class Webhooks:
             )
 
     async def happen(
-        self, kind: EventKind, request: RequestId | None = None, **detail: object
+        self,
+        kind: EventKind,
+        request: RequestId | None = None,
+        *,
+        whose: IntegratorId | None = None,
+        **detail: object,
     ) -> None:
         """Have something happen, as a use case records it."""
-        whose = await self.core.integrator()
+        whose = whose or await self.core.integrator()
         async with self.core.store.write() as transaction:
             transaction.audit.add(
                 AuditEvent(
