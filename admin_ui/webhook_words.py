@@ -1,5 +1,6 @@
 """What the console says of webhooks: words for events, states and failures."""
 
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Final
 
@@ -58,13 +59,13 @@ MESSAGE_STATES: Final[dict[MessageState, tuple[str, str]]] = {
 }
 """Word and tone of each state."""
 
-WHY_DISABLED: Final = {
+WHY_DISABLED: Final[Mapping[str, str]] = {
     WebhookDisabled.BY_INTEGRATOR: N_("It was turned off on purpose."),
     WebhookDisabled.GONE: N_("Its server answered 410: it wants nothing any more."),
     WebhookDisabled.FAILING: N_("No attempt succeeded for days, so it was turned off."),
 }
 
-FAILURES: Final = {
+FAILURES: Final[Mapping[str, str]] = {
     DeliveryFailure.TIMEOUT: N_("The answer took too long."),
     DeliveryFailure.CONNECTION: N_("No connection could be made, or it broke."),
     DeliveryFailure.NAME: N_("The name of its host is not known."),
@@ -81,6 +82,16 @@ FAILURES: Final = {
 """Why an attempt failed."""
 
 
+def event_word(kind: str) -> str:
+    """What happened, of a message's type; that of a later version as it is.
+
+    Args:
+        kind: the type.
+    """
+    known = {each.value: word for each, (_, word) in EVENTS.items()}
+    return known.get(kind, kind)
+
+
 def standing(endpoint: WebhookEndpoint) -> tuple[str, str]:
     """Word and tone of how an endpoint stands.
 
@@ -88,7 +99,7 @@ def standing(endpoint: WebhookEndpoint) -> tuple[str, str]:
         endpoint: the endpoint.
     """
     if not endpoint.is_on:
-        failed = endpoint.disabled_reason is not WebhookDisabled.BY_INTEGRATOR
+        failed = endpoint.disabled_reason != WebhookDisabled.BY_INTEGRATOR
         return N_("Off"), "bad" if failed else "quiet"
     if endpoint.failing_since is not None:
         return N_("Failing"), "wait"

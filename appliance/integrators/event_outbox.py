@@ -62,9 +62,10 @@ class EventOutbox:
         """Hand on the oldest ones; how many there were."""
         async with self._store.write() as transaction:
             outbox = PendingEventStore(transaction)
-            events = await outbox.pending(_AT_ONCE)
+            ids, events = await outbox.pending(_AT_ONCE)
             if events:
                 for taker in self._takers:
                     await taker.take(transaction, events)
-                await outbox.settle([event.id for event in events])
-        return len(events)
+            if ids:
+                await outbox.settle(ids)
+        return len(ids)

@@ -68,7 +68,8 @@ def event_body(event: TellableEvent, process: ProcessName | None) -> str:
         }
     data |= told_members(event.detail)
     if event.event in _OF_OUR_WORDS:
-        data["motivo"] = _REASONS[str(data["motivo"])]
+        reason = str(data["motivo"])
+        data["motivo"] = _REASONS.get(reason, reason)
     return body(KINDS[event.event], event.at, data)
 
 

@@ -16,7 +16,6 @@ from appliance.core.database.tables import (
 from appliance.core.unit_of_work import Store
 from appliance.domain.ids import IntegratorId, ProcessId, RequestId
 from appliance.domain.integrators.webhooks import WebhookEndpoint, WebhookMessage
-from appliance.domain.vocab import WebhookDisabled
 
 
 class FanOutStore(Store):
@@ -67,7 +66,7 @@ class FanOutStore(Store):
                     "id": each.id,
                     "endpoint": each.endpoint,
                     "event": each.event,
-                    "kind": each.kind.value,
+                    "kind": str(each.kind),
                     "request": each.request,
                     "body": each.body,
                     "created": each.created,
@@ -83,7 +82,6 @@ class FanOutStore(Store):
 
 def webhook_endpoint_of(row: Row[Any]) -> WebhookEndpoint:
     """A row of the table as the domain has it."""
-    reason = row.disabled_reason
     return WebhookEndpoint(
         id=row.id,
         integrator=IntegratorId(row.integrator),
@@ -92,7 +90,7 @@ def webhook_endpoint_of(row: Row[Any]) -> WebhookEndpoint:
         events=tuple(row.events),
         created=row.created,
         disabled=row.disabled,
-        disabled_reason=None if reason is None else WebhookDisabled(reason),
+        disabled_reason=row.disabled_reason,
         failing_since=row.failing_since,
         former_until=row.former_until,
         removed=row.removed,

@@ -15,7 +15,7 @@ from appliance.core.unit_of_work import Store
 from appliance.domain.ids import ProcessId, RequestId
 from appliance.domain.integrators.webhook_log import DeliveryFilter, LoggedMessage
 from appliance.domain.integrators.webhooks import WebhookAttempt, WebhookMessage
-from appliance.domain.vocab import MessageState, WebhookEvent
+from appliance.domain.vocab import MessageState
 
 ATTEMPTS_SHOWN: Final = 100
 """Newest tries of one message."""
@@ -134,7 +134,7 @@ def _logged(row: Row[Any], tries: Sequence[WebhookAttempt]) -> LoggedMessage:
             id=row.id,
             endpoint=row.endpoint,
             event=row.event,
-            kind=WebhookEvent(row.kind),
+            kind=row.kind,
             request=None if row.request is None else RequestId(row.request),
             body=row.body,
             created=row.created,

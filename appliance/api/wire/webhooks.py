@@ -66,12 +66,12 @@ STATES: Final = {
     MessageState.GIVEN_UP: "abandonada",
     MessageState.WITHDRAWN: "retirada",
 }
-WHY_DISABLED: Final = {
+WHY_DISABLED: Final[Mapping[str, str]] = {
     WebhookDisabled.BY_INTEGRATOR: "pedido",
     WebhookDisabled.GONE: "respuesta_410",
     WebhookDisabled.FAILING: "fallas",
 }
-FAILURES: Final = {
+FAILURES: Final[Mapping[str, str]] = {
     DeliveryFailure.TIMEOUT: "demora",
     DeliveryFailure.CONNECTION: "conexion",
     DeliveryFailure.NAME: "nombre",
@@ -275,7 +275,7 @@ def endpoint(of: WebhookEndpoint) -> dict[str, object]:
         "eventos": [*of.events],
         "habilitado": of.is_on,
         "deshabilitado": _maybe(of.disabled),
-        "motivo": None if why is None else WHY_DISABLED[why],
+        "motivo": None if why is None else WHY_DISABLED.get(why, why),
         "fallaDesde": _maybe(of.failing_since),
         "secretoAnteriorHasta": _maybe(of.former_until),
         "creado": representations.instant(of.created),
@@ -302,7 +302,7 @@ def delivery(logged: LoggedMessage) -> dict[str, object]:
     last = logged.attempts[-1:]
     return {
         "entregaId": message.id,
-        "tipo": message.kind.value,
+        "tipo": message.kind,
         "procesoId": logged.process,
         "solicitudId": message.request,
         "estado": STATES[message.state],
@@ -344,7 +344,7 @@ def _attempt(attempt: WebhookAttempt) -> dict[str, object]:
     return {
         "cuando": representations.instant(attempt.at),
         "estadoHttp": attempt.status,
-        "falla": None if failure is None else FAILURES[DeliveryFailure(failure)],
+        "falla": None if failure is None else FAILURES.get(failure, failure),
         "milisegundos": attempt.took_ms,
         "respuesta": attempt.answer or None,
     }

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from appliance.domain.ids import IntegratorId, RequestId
-from appliance.domain.vocab import MessageState, WebhookDisabled, WebhookEvent
+from appliance.domain.vocab import MessageState, WebhookEvent
 
 _PREFIX: Final = "whsec_"
 _SECRET_BYTES: Final = 32
@@ -33,7 +33,8 @@ class WebhookEndpoint:
     wants to be told of; none: everything."""
     created: datetime
     disabled: datetime | None = None
-    disabled_reason: WebhookDisabled | None = None
+    disabled_reason: str | None = None
+    """A `WebhookDisabled`, or a word of a later version."""
     failing_since: datetime | None = None
     """Since when no try has succeeded; None: the last one has, or there was none."""
     former_until: datetime | None = None
@@ -64,7 +65,8 @@ class WebhookMessage:
     endpoint: str
     event: int | None
     """`integrator_event.id`; None: it tells of nothing there."""
-    kind: WebhookEvent
+    kind: str
+    """A `WebhookEvent`, or a word of a later version."""
     request: RequestId | None
     body: str
     """JSON, as it is signed and sent."""

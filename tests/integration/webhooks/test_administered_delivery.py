@@ -121,7 +121,7 @@ async def test_one_that_wanted_no_more_is_turned_on_again(
     await admin.endpoints.test(OPERATOR, whose, endpoint)
     await webhooks.deliver()
 
-    assert off.disabled_reason is WebhookDisabled.GONE
+    assert off.disabled_reason == WebhookDisabled.GONE
     assert await admin.endpoints.get(whose, endpoint) == made.endpoint
     newest = (await admin.log.matching(whose, endpoint, DeliveryFilter()))[0]
     assert newest.message.state is MessageState.DELIVERED

@@ -4,11 +4,18 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import update
 from standardwebhooks import Webhook
 
+from admin_ui import webhook_words
+from appliance.api.wire import webhooks as wire
+from appliance.core.database.tables import webhook_message
 from appliance.domain.ids import RequestId
+from appliance.domain.integrators.webhook_log import DeliveryFilter
 from appliance.domain.integrators.webhooks import new_secret
 from appliance.domain.vocab import EventKind
+from appliance.webhooks.delivery_log import DeliveryLog
+from appliance.webhooks.endpoints import endpoint_of
 from tests.support.factories.webhooks import Webhooks
 from tests.support.webhooks.receiver import WebhookReceiver, receiving
 from worker.leased_worker import FencedOffError
@@ -327,6 +334,30 @@ async def test_integrator_whose_all_hang_holds_up_no_other(
             stop.set()
             await working
     assert {each.state for each in await webhooks.messages()} == {"delivered"}
+
+
+async def test_words_of_a_later_version_are_left_as_they_are(
+    webhooks: Webhooks, receiver: WebhookReceiver
+) -> None:
+    """A message is delivered and listed; an endpoint says why it is off."""
+    core = webhooks.core
+    endpoint, whose = await webhooks.endpoint(receiver.url), await core.integrator()
+    await webhooks.happen(EventKind.API_KEY_FLAGGED, key="k", reason="url")
+    await webhooks.hand_on()
+    async with core.store.write() as transaction:
+        await transaction.connection.execute(
+            update(webhook_message).values(kind="solicitud.otra")
+        )
+    assert await webhooks.deliver() == 1
+    await webhooks.change(endpoint, disabled=core.now, disabled_reason="otra")
+
+    log = DeliveryLog(core.store, core.clock)
+    (logged,) = await log.matching(whose, endpoint, DeliveryFilter())
+    assert wire.delivery(logged)["tipo"] == "solicitud.otra"
+    assert webhook_words.event_word(logged.message.kind) == "solicitud.otra"
+    async with core.store.read() as transaction:
+        off = await endpoint_of(transaction, whose, endpoint)
+    assert wire.endpoint(off)["motivo"] == "otra"
 
 
 async def test_worker_that_was_overtaken_settles_nothing(

@@ -4,7 +4,9 @@ import json
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import insert
 
+from appliance.core.database.tables import integrator_event
 from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import PersonId
 from appliance.domain.integrators.integrators import SessionState
@@ -156,3 +158,24 @@ async def test_session_that_is_over_is_told_once(webhooks: Webhooks) -> None:
     (told,) = (await webhooks.messages())[before:]
     assert (told.kind, told.request) == ("sesion.vencida", request)
     assert f'"sesionId":"{over[-24:]}"' in told.body
+
+
+async def test_event_of_a_later_version_stops_nobody(webhooks: Webhooks) -> None:
+    """It is settled, told by nothing; what comes after it is told."""
+    await webhooks.endpoint(URL)
+    async with webhooks.core.store.write() as transaction:
+        await transaction.connection.execute(
+            insert(integrator_event).values(
+                integrator=await webhooks.core.integrator(),
+                event="request.of_another_version",
+                at=webhooks.core.now,
+                detail={},
+                pending=True,
+            )
+        )
+    await webhooks.happen(EventKind.API_KEY_FLAGGED, key="k", reason="elsewhere")
+    assert await webhooks.hand_on() == 2
+
+    (message,) = await webhooks.messages()
+    assert json.loads(message.body)["data"]["motivo"] == "elsewhere"
+    assert await webhooks.pending_events() == 0
