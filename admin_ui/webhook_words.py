@@ -78,6 +78,9 @@ FAILURES: Final[Mapping[str, str]] = {
     DeliveryFailure.STATUS: N_("It answered with an error."),
     DeliveryFailure.GONE: N_("It answered that it wants nothing any more."),
     DeliveryFailure.BAD_ANSWER: N_("What it answered is not HTTP."),
+    DeliveryFailure.SECRET: N_(
+        "Its secret cannot be read: replace it, with only the new one signing."
+    ),
 }
 """Why an attempt failed."""
 

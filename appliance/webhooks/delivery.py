@@ -114,6 +114,7 @@ class WebhookDelivery:
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`: its secret does not open.
+            ValueError: what it opens to is no secret.
         """
         keys = [opened_secret(self._sealer, claim.endpoint, claim.secret_sealed)]
         if claim.former_secret_sealed is not None:

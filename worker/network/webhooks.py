@@ -21,6 +21,7 @@ import structlog
 
 from appliance.core import metrics
 from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError
 from appliance.domain.vocab import DeliveryFailure
 from appliance.settings import SettingsError, WebhookSettings
 from appliance.webhooks.delivery import Outcome, WebhookDelivery
@@ -157,14 +158,14 @@ class WebhookSender:
         return None
 
     async def _try(self, claim: MessageClaim) -> Outcome:
-        """Go there and back.
-
-        Raises:
-            ApplianceError: `STORE_UNAVAILABLE`: its secret does not open.
-        """
+        """Go there and back."""
         at, began = self.clock.now(), time.monotonic()
-        headers = self.delivery.headers(claim, at)
         answer, failure = None, None
+        try:
+            headers = self.delivery.headers(claim, at)
+        except (ApplianceError, ValueError):
+            # A try like any other, or it would be claimed again for ever.
+            return Outcome(at, timedelta(0), failure=DeliveryFailure.SECRET)
         try:
             answer = await self.http.tell(claim.url, headers, claim.body.encode())
         except FAILURES as exc:

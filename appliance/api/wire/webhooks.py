@@ -82,6 +82,7 @@ FAILURES: Final[Mapping[str, str]] = {
     DeliveryFailure.STATUS: "estado_http",
     DeliveryFailure.GONE: "respuesta_410",
     DeliveryFailure.BAD_ANSWER: "respuesta_invalida",
+    DeliveryFailure.SECRET: "secreto",
 }
 _NAMES: Final = {"url": "url", "label": "nombre"}
 """Fields of refusals, by what the record calls them."""

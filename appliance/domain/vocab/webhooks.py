@@ -75,3 +75,5 @@ class DeliveryFailure(StrEnum):
     GONE = "gone"
     BAD_ANSWER = "bad_answer"
     """What it answered is no HTTP."""
+    SECRET = "secret"  # noqa: S105 (a word, no secret)
+    """The endpoint's secret does not open, so nothing was sent."""

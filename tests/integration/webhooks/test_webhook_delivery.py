@@ -336,6 +336,25 @@ async def test_integrator_whose_all_hang_holds_up_no_other(
     assert {each.state for each in await webhooks.messages()} == {"delivered"}
 
 
+async def test_secret_that_does_not_open_is_a_failed_try(
+    webhooks: Webhooks, receiver: WebhookReceiver
+) -> None:
+    """It counts, is put off, and shows at the endpoint; nothing is sent."""
+    endpoint = await webhooks.endpoint(receiver.url)
+    await webhooks.change(endpoint, secret_sealed=b"of another key")
+    await webhooks.happen(EventKind.API_KEY_FLAGGED, key="k", reason="url")
+    await webhooks.hand_on()
+
+    assert await webhooks.deliver() == 1
+
+    (message,), (attempt,) = await webhooks.messages(), await webhooks.attempts()
+    assert (message.state, message.tries) == ("pending", 1)
+    assert message.due > webhooks.core.now
+    assert (attempt.status, attempt.failure) == (None, "secret")
+    assert (await webhooks.endpoint_row(endpoint)).failing_since is not None
+    assert receiver.got == []
+
+
 async def test_words_of_a_later_version_are_left_as_they_are(
     webhooks: Webhooks, receiver: WebhookReceiver
 ) -> None:
