@@ -141,6 +141,7 @@ class WebhookDelivery:
             due = again or now
         async with self._store.write() as transaction:
             queue = MessageQueue(transaction)
+            await queue.lock(claim.endpoint)
             if not await queue.ended(claim, state, due):
                 return False
             await queue.add_attempt(_attempt(claim, outcome))

@@ -176,6 +176,15 @@ class MessageQueue(LeasedQueue):
             )
         )
 
+    async def lock(self, endpoint: str) -> None:
+        """Keep an endpoint from others until this transaction ends.
+
+        Whoever changes one locks it first, and its messages then.
+        """
+        await self._connection.execute(
+            select(_E.id).where(_E.id == endpoint).with_for_update(key_share=True)
+        )
+
     async def succeeded(self, endpoint: str) -> None:
         """Note that an endpoint takes messages."""
         await self._connection.execute(

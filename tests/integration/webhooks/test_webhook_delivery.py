@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import Engine, event, update
 from standardwebhooks import Webhook
 
 from admin_ui import webhook_words
@@ -14,6 +14,7 @@ from appliance.domain.ids import RequestId
 from appliance.domain.integrators.webhook_log import DeliveryFilter
 from appliance.domain.integrators.webhooks import new_secret
 from appliance.domain.vocab import EventKind
+from appliance.webhooks.delivery import Outcome
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoints import endpoint_of
 from tests.support.factories.webhooks import Webhooks
@@ -353,6 +354,31 @@ async def test_secret_that_does_not_open_is_a_failed_try(
     assert (attempt.status, attempt.failure) == (None, "secret")
     assert (await webhooks.endpoint_row(endpoint)).failing_since is not None
     assert receiver.got == []
+
+
+async def test_try_is_settled_in_the_order_of_who_changes_an_endpoint(
+    webhooks: Webhooks, receiver: WebhookReceiver
+) -> None:
+    """The endpoint first, its message then: the other way they wait for each other."""
+    await webhooks.endpoint(receiver.url)
+    await webhooks.happen(EventKind.API_KEY_FLAGGED, key="k", reason="url")
+    await webhooks.hand_on()
+    delivery = webhooks.delivery()
+    claim = await delivery.claim_next()
+    assert claim is not None
+    ran: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        ran.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        assert await delivery.settle(claim, Outcome(webhooks.core.now, timedelta()))
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    told = [each for each in ran if "webhook_" in each]
+    assert "FROM webhook_endpoint" in told[0]
+    assert told[1].startswith("UPDATE webhook_message")
 
 
 async def test_words_of_a_later_version_are_left_as_they_are(
