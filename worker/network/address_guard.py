@@ -10,13 +10,15 @@ and what was found is what is connected to, so that no later answer counts.
 Source: RFC 6890, and IANA's registries of special-purpose addresses.
 """
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Sequence
-from typing import Final
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
 
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -27,10 +29,60 @@ _REFUSED: Final = tuple(
     map(ipaddress.ip_network, ("2002::/16", "192.0.0.0/24"))
 )
 """Public by what Python 3.11 says of them."""
+_THREADS: Final = 32
+"""Names that are resolved at once. One that is given up keeps its thread until the
+system's resolver gives up as well."""
 
 
 class RefusedAddressError(OSError):
     """An address that must not be connected to."""
+
+
+class NameResolver(AbstractResolver):
+    """The system's resolver, in threads of its own.
+
+    In those that the event loop has for everybody, names whose servers are slow would
+    hold up all else that runs there.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="names")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """See `AbstractResolver`."""
+        looking = partial(
+            socket.getaddrinfo,
+            host,
+            port,
+            family=family,
+            type=socket.SOCK_STREAM,
+            flags=socket.AI_ADDRCONFIG,
+        )
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, looking)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=_numeric(address),
+                port=port,
+                family=kind,
+                proto=protocol,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for kind, _, protocol, _, address in found
+        ]
+
+    async def close(self) -> None:
+        """Begin nothing more; what a thread waits for is not waited for."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _numeric(address: Sequence[Any]) -> str:
+    """Of what the system found; of IPv6 with its link, where it has one."""
+    host, _, *flow_and_link = address
+    link = flow_and_link[-1] if flow_and_link else 0
+    return f"{host}%{link}" if link else str(host)
 
 
 class AddressGuard(AbstractResolver):
@@ -45,7 +97,7 @@ class AddressGuard(AbstractResolver):
         self, allowed: Sequence[_Network], inner: AbstractResolver | None = None
     ) -> None:
         self._allowed = allowed
-        self._inner = inner or ThreadedResolver()
+        self._inner = inner or NameResolver()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET

@@ -86,6 +86,11 @@ class GuardedHttp(HttpClient):
         allowed = [ipaddress.ip_network(one) for one in settings.allowed_networks]
         self._guard = AddressGuard(allowed, resolver)
 
+    async def close(self) -> None:
+        """Close what is open, for good."""
+        await super().close()
+        await self._guard.close()
+
     async def get(self, url: str, limit_bytes: int) -> bytes:
         """Fetch something.
 

@@ -1,8 +1,10 @@
 """Where webhooks go, and where they never do: integrators choose the addresses."""
 
 import asyncio
+import ipaddress
 import socket
 import ssl
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,6 +18,7 @@ from tests.support.factories.core import CoreFixture
 from tests.support.factories.webhooks import Webhooks
 from tests.support.services.server_certificates import make_authority
 from tests.support.webhooks.receiver import WebhookReceiver, receiving
+from worker.network.address_guard import AddressGuard
 from worker.network.webhooks import tls_context
 
 
@@ -162,6 +165,36 @@ async def test_name_that_nobody_knows(webhooks: Webhooks) -> None:
 
     assert (await _tried(webhooks, "http://backend.example/"))[:2] == (None, "name")
     assert (await webhooks.messages())[0].state == "pending"
+
+
+async def test_slow_names_hold_up_no_other_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They wait in threads of their own, so many at a time."""
+    release, began = threading.Event(), threading.Semaphore(0)
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 80))]
+
+    def slow(*_: object, **__: object) -> object:
+        began.release()
+        release.wait(20)
+        return found
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    guard = AddressGuard([ipaddress.ip_network("127.0.0.0/8")])
+    try:
+        asked = [
+            asyncio.create_task(guard.resolve("slow.example", 80)) for _ in range(40)
+        ]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            for _ in range(32):
+                assert await asyncio.to_thread(began.acquire, timeout=5)
+        assert not began.acquire(blocking=False)
+    finally:
+        release.set()
+    answers = await asyncio.gather(*asked)
+    assert {each["host"] for answer in answers for each in answer} == {"127.0.0.1"}
+    await guard.close()
 
 
 async def test_receiver_that_is_not_there_or_never_answers(
