@@ -170,7 +170,8 @@ class GuardedHttp(HttpClient):
         """Refuse what is no address to go to.
 
         Raises:
-            BadUrlError: another scheme, a user name, no host, too long.
+            BadUrlError: another scheme, a user name, no host, one that is not ASCII,
+                too long.
             RefusedAddressError: an address that must not be connected to.
         """
         parts = read_address(url)
@@ -179,6 +180,8 @@ class GuardedHttp(HttpClient):
             or len(url) > _URL_MOST
             or parts.scheme not in self._schemes
             or not parts.hostname
+            # The client makes plain digits of full-width ones, after this look.
+            or not parts.hostname.isascii()
             or parts.username is not None
         ):
             msg = "it is no address to go to"

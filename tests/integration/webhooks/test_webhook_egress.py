@@ -90,11 +90,17 @@ async def test_private_addresses_are_not_told(
     assert receiver.got == []
 
 
-@pytest.mark.parametrize("host", ["127.1", "2130706433", "0177.0.0.1", "0"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.1", "2130706433", "0177.0.0.1", "0",
+        "\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021", "\u24dbocalhost",
+    ],
+)  # fmt: skip
 async def test_addresses_in_odd_forms_are_none(
     webhooks: Webhooks, receiver: WebhookReceiver, host: str
 ) -> None:
-    """Resolvers take them for addresses; the client goes to none of them."""
+    """Others take them for addresses; the client goes to none of them."""
     webhooks.options = {"allowed_networks": []}
     port = urlsplit(receiver.url).port
 
