@@ -79,7 +79,6 @@ _CHORES_S = 5.0
 _SWEEP_S = 3600.0
 _UPKEEP_S = 10.0
 _TELL_S = 1.0
-_TELL_S = 2.0
 
 
 def run_signing(settings: Settings, number: int, listener: socket.socket | None) -> int:
