@@ -56,9 +56,10 @@ def told_members(detail: Mapping[str, object]) -> dict[str, object]:
     Args:
         detail: those members of the audit's that `TOLD` names.
     """
-    told = {_MEMBERS[name]: value for name, value in detail.items()}
+    # A later version may have told more, of which there is no saying how it is called.
+    told = {_MEMBERS[name]: detail[name] for name in detail if name in _MEMBERS}
     for name in _TIMES & told.keys():
         told[name] = str(told[name]).replace("+00:00", "Z")
     if isinstance(fields := told.get("campos"), list):
-        told["campos"] = [CHANGED_NAMES[name] for name in fields]
+        told["campos"] = [CHANGED_NAMES.get(name, name) for name in fields]
     return told

@@ -173,9 +173,19 @@ async def test_event_of_a_later_version_stops_nobody(webhooks: Webhooks) -> None
                 pending=True,
             )
         )
+        await transaction.connection.execute(
+            insert(integrator_event).values(
+                integrator=await webhooks.core.integrator(),
+                event=EventKind.API_KEY_EXPIRING.value,
+                at=webhooks.core.now,
+                detail={"key": "k", "more": 1},
+                pending=True,
+            )
+        )
     await webhooks.happen(EventKind.API_KEY_FLAGGED, key="k", reason="elsewhere")
-    assert await webhooks.hand_on() == 2
+    assert await webhooks.hand_on() == 3
 
-    (message,) = await webhooks.messages()
+    ending, message = await webhooks.messages()
+    assert json.loads(ending.body)["data"] == {"claveId": "k"}
     assert json.loads(message.body)["data"]["motivo"] == "elsewhere"
     assert await webhooks.pending_events() == 0
