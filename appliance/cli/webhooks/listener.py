@@ -32,6 +32,15 @@ transaction ends, and clocks differ."""
 _PAGE: Final = 200
 _TIMEOUT_S: Final = 30
 _OURS: Final = 500
+_REST_MOST_S: Final = 3600
+
+
+class _TooOftenError(Exception):
+    """The API was asked too often; how many seconds it wants to be left alone."""
+
+    def __init__(self, rest_s: int) -> None:
+        super().__init__(f"{rest_s} s")
+        self.rest_s = rest_s
 
 
 def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
@@ -90,7 +99,7 @@ async def _run(address: str, key: str, forward: str, secret: str) -> None:
     async with aiohttp.ClientSession(timeout=timeout) as http:
         listener = Listener(http, address, key, SystemClock())
         while await listener.look(forward, secret):  # noqa: ASYNC110 (another machine)
-            await asyncio.sleep(_EVERY_S)
+            await asyncio.sleep(listener.rest_s)
 
 
 class Listener:
@@ -112,6 +121,8 @@ class Listener:
         self._clock = clock
         self._since: datetime | None = None
         self._known: set[str] = set()
+        self.rest_s = _EVERY_S
+        """How long to wait for the next look, in seconds."""
 
     async def look(self, forward: str, secret: str) -> bool:
         """Post what is new, oldest first; False where the API refuses.
@@ -122,6 +133,7 @@ class Listener:
         """
         import aiohttp  # noqa: PLC0415 (heavy)
 
+        self.rest_s = _EVERY_S
         is_first = self._since is None
         since = self._since or self._clock.now() - _LATE
         try:
@@ -136,6 +148,9 @@ class Listener:
                 if each["entregaId"] not in self._known:
                     await self._hand_on(each, forward, secret)
             self._go_on(found)
+        except _TooOftenError as exc:
+            self.rest_s = exc.rest_s
+            note(f"asked too often: asked again in {exc.rest_s} s")
         except (aiohttp.ClientError, TimeoutError) as exc:
             note(f"not reached, and asked again: {exc}")
         return True
@@ -155,6 +170,7 @@ class Listener:
             async with self._http.get(
                 url, headers=self._headers, params=query
             ) as response:
+                _check_rate(response)
                 if response.status >= _OURS:
                     response.raise_for_status()
                 if response.status != HTTPStatus.OK:
@@ -172,6 +188,7 @@ class Listener:
         async with self._http.get(
             f"{self._address}/{ident}", headers=self._headers
         ) as response:
+            _check_rate(response)
             response.raise_for_status()
             told = (await response.json())["cuerpo"]
         body = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
@@ -183,6 +200,18 @@ class Listener:
             _tell(f"{listed['tipo']} {ident}: HTTP {response.status}")
             if response.ok:
                 self._known.add(ident)
+
+
+def _check_rate(response: "aiohttp.ClientResponse") -> None:
+    """Go no further where the API was asked too often.
+
+    Raises:
+        _TooOftenError: it was.
+    """
+    if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+        asked = response.headers.get("Retry-After", "")
+        seconds = int(asked[:9]) if asked.isascii() and asked.isdigit() else 0
+        raise _TooOftenError(min(max(seconds, _EVERY_S), _REST_MOST_S))
 
 
 def _tell(line: str) -> None:
