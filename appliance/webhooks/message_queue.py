@@ -266,13 +266,8 @@ class MessageQueue(LeasedQueue):
 
 
 def _stranded() -> ColumnElement[bool]:
-    """Whether a message is pending whose endpoint is off.
-
-    Those to an endpoint whose integrator is disabled wait.
-    """
-    return and_(
-        _PENDING, _of_endpoint(_E.disabled.is_not(None) | _E.removed.is_not(None))
-    )
+    """Whether a message is pending whose endpoint is off, or its integrator."""
+    return and_(_PENDING, not_(_of_endpoint(_IS_ON)))
 
 
 def _of_endpoint(condition: ColumnElement[bool]) -> ColumnElement[bool]:

@@ -44,7 +44,8 @@ class MessageState(StrEnum):
     GIVEN_UP = "given_up"
     """Every try of the schedule failed."""
     WITHDRAWN = "withdrawn"
-    """Its endpoint was disabled or removed before it was delivered."""
+    """Its endpoint was disabled or removed before it was delivered, or its integrator
+    disabled."""
 
 
 class WebhookDisabled(StrEnum):

@@ -9,7 +9,7 @@ from standardwebhooks import Webhook
 
 from admin_ui import webhook_words
 from appliance.api.wire import webhooks as wire
-from appliance.core.database.tables import webhook_message
+from appliance.core.database.tables import integrator, webhook_message
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.webhook_log import DeliveryFilter
 from appliance.domain.integrators.webhooks import new_secret
@@ -252,6 +252,34 @@ async def test_endpoint_that_is_gone_gets_nothing_more(
     ] * 2
     assert {state for endpoint, state in states if endpoint == other} == {"delivered"}
     assert "webhook.disabled" in await webhooks.core.audited()
+
+
+async def test_disabled_integrator_leaves_nothing_to_be_sent(
+    webhooks: Webhooks, receiver: WebhookReceiver
+) -> None:
+    """What waits is withdrawn, and stays so; others' messages are left."""
+    whose = await webhooks.core.integrator()
+    other = await webhooks.core.add_integrator("otro")
+    ours = await webhooks.endpoint(receiver.url)
+    await webhooks.endpoint(receiver.url, whose=other)
+    for each in (whose, other):
+        await webhooks.happen(
+            EventKind.API_KEY_FLAGGED, whose=each, key="k", reason="url"
+        )
+    await webhooks.hand_on()
+    assert await webhooks.delivery().withdraw() == 0
+    async with webhooks.core.store.write() as transaction:
+        await transaction.connection.execute(
+            update(integrator)
+            .where(integrator.c.id == whose)
+            .values(disabled=webhooks.core.now)
+        )
+
+    assert await webhooks.delivery().withdraw() == 1
+
+    states = {each.endpoint: each.state for each in await webhooks.messages()}
+    assert states.pop(ours) == "withdrawn"
+    assert [*states.values()] == ["pending"]
 
 
 async def test_endpoint_that_fails_for_days_is_disabled(
