@@ -324,9 +324,11 @@ class MailStore(LeasedQueue):
 
 
 def _claimable(at: datetime) -> ColumnElement[bool]:
+    """Mails to be sent now; one of a later version's kind waits for that version."""
     until = mail_message.c.lease_until
     return and_(
         mail_message.c.state == _PENDING,
+        mail_message.c.kind.in_([each.value for each in MailKind]),
         mail_message.c.due <= at,
         or_(until.is_(None), until <= at),
         # A version to come may know more: those are its own to send.

@@ -5,7 +5,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
+from appliance.core.database import tables
 from appliance.domain.mail.mails import MailKind, MailState
 from appliance.mail.mail_store import MailStore
 from appliance.mail.message import mail_message
@@ -75,6 +77,25 @@ async def test_what_a_server_refuses_now_is_tried_later(
     assert await desk.send_all() == 1
     (row,) = await desk.rows()
     assert (row.state, row.tries) == (SENT, 3)
+
+
+async def test_a_mail_of_a_later_version_holds_up_no_other(
+    desk: MailDesk, server: TestMailServer
+) -> None:
+    """It waits for that version; the sender goes on."""
+    who = await desk.add_person()
+    unknown = await desk.add(who)
+    async with desk.core.store.write() as transaction:
+        await transaction.connection.execute(
+            update(tables.mail_message).values(kind="other")
+        )
+    known = await desk.add(who)
+
+    assert await desk.send_all() == 1
+
+    states = {row.id: row.state for row in await desk.rows()}
+    assert states == {unknown: PENDING, known: SENT}
+    assert len(server.caught) == 1
 
 
 async def test_a_mail_that_cannot_be_sent_for_days_is_given_up(
