@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.cli.demo.setup import PEOPLE
+from appliance.core.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import EventKind
@@ -16,6 +17,7 @@ from tests.support.faces.console_forms import (
     HERE,
     KEY,
     audited,
+    given_up,
     key_form,
     key_id,
     open_acme_console,
@@ -453,3 +455,24 @@ async def test_what_is_to_be_copied_works_as_it_is(console: Console) -> None:
     assert f"frame-src {web.iframe_url}; connect-src 'self' {web.base_url}" in text
     assert ".cancelled" in text
     assert "ana@example.com" not in text
+
+
+async def test_webhooks_page_shows_words_of_a_later_version(console: Console) -> None:
+    """A type, a failure and a reason that this one has no sentence for."""
+    webhook, message = await given_up(console)
+    async with console.front.core.store.write() as transaction:
+        for changed in (
+            tables.webhook_message.update().values(kind="solicitud.otra"),
+            tables.webhook_attempt.update().values(failure="otra_falla"),
+            tables.webhook_endpoint.update().values(
+                disabled=console.clock.now(), disabled_reason="otra_causa"
+            ),
+        ):
+            await transaction.connection.execute(changed)
+
+    page = (await console.get(webhook)).text
+    assert "solicitud.otra" in page
+    assert "otra_causa" in page
+    delivery = (await console.get(f"{webhook}/deliveries/{message}")).text
+    assert "solicitud.otra" in delivery
+    assert "otra_falla" in delivery
