@@ -196,7 +196,9 @@ def end_after(main: Callable[[], int]) -> NoReturn:
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()
-    except OSError:
+    except OSError as exc:
+        told = f"Exception ignored in: {sys.stdout!r}\nOSError: {exc}\n"
+        sys.stderr.write(told)
         status = _EX_FLUSH
     sys.stderr.flush()
     os._exit(status & 0xFF)
