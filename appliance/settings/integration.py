@@ -11,7 +11,7 @@ class IntegrationSettings(Section):
     Counted in Redis for all processes; while it is away each counts alone.
     """
 
-    calls_per_minute: int = Field(default=600, ge=1, le=1_000_000)
+    calls_per_minute: int = Field(default=6_000, ge=1, le=1_000_000)
     """Calls a minute with one API key, but for `session/new`."""
     sessions_per_minute: int = Field(default=600, ge=1, le=1_000_000)
     """Sessions of the iframe a minute that one API key opens."""
