@@ -57,7 +57,7 @@ def _event(row: Row[Any]) -> TellableEvent | None:
     try:
         kind = EventKind(row.event)
     except ValueError:
-        _log.warning("outbox.unknown_event", event_id=row.id, kind=row.event)
+        _log.warning("outbox.unknown_event", id=row.id, kind=row.event)
         return None
     return TellableEvent(
         row.id,

@@ -37,6 +37,7 @@ _OF_EVERY_LINE: Final = ("event", "level", "timestamp", "role")
 # By id or code, never by name. A `token` is an HSM's, by its label.
 _WHOSE: Final = (
     *("requestId", "activation", "request", "requests", "task", "attempt"),
+    *("message", "mail"),
     *("credential", "certificate", "crl", "tsa", "token", "host", "slot", "user"),
     *("id", "kind", "serial", "sha256", "code", "cause", "reason", "error", "layer"),
     *("status", "failure", "remedy", "statement", "what", "was", "right"),
