@@ -199,11 +199,14 @@ async def test(code: str, webhook: str) -> Response:
 @blueprint.get("/<webhook>/disable")
 async def ask_disable(code: str, webhook: str) -> Response:
     """`GET …/webhooks/{id}/disable`: what it means."""
+    return await _ask("webhook_disable.html", code, webhook)
+
+
+async def _ask(template: str, code: str, webhook: str) -> Response:
+    """A page that says what a step ends, and how much waits to be sent."""
     view, endpoint = await _found(code, webhook)
     waiting = (await core().webhooks.pending(view.id)).get(webhook, 0)
-    return await page(
-        "webhook_disable.html", view=view, endpoint=endpoint, waiting=waiting
-    )
+    return await page(template, view=view, endpoint=endpoint, waiting=waiting)
 
 
 @blueprint.post("/<webhook>/disable")
@@ -230,11 +233,7 @@ async def _turn(code: str, webhook: str, *, is_on: bool) -> None:
 @blueprint.get("/<webhook>/remove")
 async def ask_remove(code: str, webhook: str) -> Response:
     """`GET …/webhooks/{id}/remove`: what ends with it."""
-    view, endpoint = await _found(code, webhook)
-    waiting = (await core().webhooks.pending(view.id)).get(webhook, 0)
-    return await page(
-        "webhook_remove.html", view=view, endpoint=endpoint, waiting=waiting
-    )
+    return await _ask("webhook_remove.html", code, webhook)
 
 
 @blueprint.post("/<webhook>/remove")

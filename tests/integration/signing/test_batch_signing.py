@@ -4,143 +4,39 @@ Source: decisions "several at once", "repeating firmar"; design §3.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event
 
-from appliance.core.background import Shielded
-from appliance.core.secrets.password_hashing import HashSlots
-from appliance.domain.activation import Claim, activation_data
+from appliance.domain.activation import activation_data
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestBatchId, RequestId, new_id
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
-from appliance.domain.requests.request import Signer
-from appliance.domain.secrets import KeyRing
-from appliance.domain.signing_command import GivenParameters, SignParameters
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.keys.key_encryption import open_seal
-from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
-from appliance.settings import SigningSettings
 from appliance.signing.claims import Publication
 from appliance.signing.expiry import ExpiryJob
-from appliance.signing.sign_batch import BatchSigning
+from tests.support.factories.batch_front import BatchFront, batch_front_of
 from tests.support.factories.core import (
     A4,
     CERTIFICATE,
-    PASSWORD,
     CoreFixture,
-    cheap_password_secret,
     keyed,
     prepared,
     signed_view,
 )
 from tests.support.factories.fakes import error_code
-from tests.support.factories.signing_host import SigningHost, signing_front
 
 C, R = ErrorCode, RequestState
 SECOND_PAGE = SignParameters(page=2)
-Result = TypeVar("Result")
-Given = TypeVarTuple("Given")
-
-
-class CountedSlots(HashSlots):
-    """Says how often Argon2 was computed."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.computed = 0
-
-    async def run(
-        self, work: Callable[[*Given], Result], *given: *Given, first: bool = False
-    ) -> Result:
-        """Count it and do it."""
-        self.computed += 1
-        return await super().run(work, *given, first=first)
-
-
-@dataclass
-class BatchFront:
-    """A face's part of signing many, and a worker to be told what to do."""
-
-    core: CoreFixture
-    signing: BatchSigning
-    slots: CountedSlots
-    signer: Signer
-    host: SigningHost
-    shielded: Shielded
-    _calls: list[asyncio.Task[BatchOutcome]] = field(default_factory=list)
-
-    async def requests(self, count: int, **changes: Any) -> list[RequestId]:
-        """As many requests of this desk's person."""
-        person = self.signer.person
-        return [await self.core.add_request(person, **changes) for _ in range(count)]
-
-    def batch(
-        self,
-        requests: Sequence[RequestId],
-        params: SignParameters | None = None,
-        password: bytes = PASSWORD,
-        key: str | None = None,
-    ) -> SignBatch:
-        """A call of firmar/lote."""
-        given = GivenParameters.all_of(params or SignParameters())
-        return SignBatch(tuple(requests), given, password, key)
-
-    async def sign(self, batch: SignBatch) -> BatchOutcome:
-        """Call, to the end."""
-        return await self.signing.sign(batch, self.signer)
-
-    async def signed(self, batch: SignBatch, refuse: int | None = None) -> BatchOutcome:
-        """Call, a worker doing its part.
-
-        Args:
-            batch: what is signed.
-            refuse: the item that the worker gives back instead, if any.
-        """
-        notified = len(self.core.work_notifier.notified)
-        call = asyncio.create_task(self.sign(batch))
-        async with asyncio.timeout(10):
-            await self.core.work_notifier.heard(notified + 1)
-        await self.work_off(refuse)
-        return await call
-
-    async def work_off(self, refuse: int | None = None) -> Claim:
-        """A worker claims the oldest activation and signs it."""
-        worker = self.core.claiming()
-        work = await worker.claim_next()
-        assert work is not None
-        for item in work.claim.documents:
-            if item.seq == refuse:
-                await worker.returned(work.claim, [item], C.HSM_UNAVAILABLE)
-                continue
-            await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
-            await worker.record_signatures(work.claim, [keyed(item)])
-            view = await self.core.view(item.request)
-            await worker.publish(work.claim, [Publication(item, signed_view(view))])
-        await worker.announce(work.claim)
-        return work.claim
-
-
-async def batch_front_of(core: CoreFixture, **settings: float) -> BatchFront:
-    """With a person who can sign and a worker alive."""
-    slots = CountedSlots()
-    passwords = SigningPasswords(KeyRing.of(b"p" * 32), slots)
-    signer = await core.add_signer(await cheap_password_secret(passwords))
-    slots.computed = 0
-    limits = SigningSettings.model_validate({"wait_s": 10, **settings})
-    host = SigningHost(core.settings.data_dir)
-    await host.beat(core.store, core.now)
-    shielded = Shielded()
-    asking = signing_front(core, host, passwords, limits, shielded)
-    signing = BatchSigning(core.store, asking, core.clock, limits)
-    return BatchFront(core, signing, slots, signer, host, shielded)
 
 
 @pytest.fixture

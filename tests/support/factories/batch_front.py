@@ -1,0 +1,126 @@
+"""Signing many by one command: a face's part, and a worker to be told what to do."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, TypeVarTuple
+
+from appliance.core.background import Shielded
+from appliance.core.secrets.password_hashing import HashSlots
+from appliance.domain.activation import Claim
+from appliance.domain.errors import ErrorCode
+from appliance.domain.ids import RequestId
+from appliance.domain.requests.batch import BatchOutcome, SignBatch
+from appliance.domain.requests.request import Signer
+from appliance.domain.secrets import KeyRing
+from appliance.domain.signing_command import GivenParameters, SignParameters
+from appliance.keys.signing_password import SigningPasswords
+from appliance.settings import SigningSettings
+from appliance.signing.claims import Publication
+from appliance.signing.sign_batch import BatchSigning
+from tests.support.factories.core import (
+    CERTIFICATE,
+    PASSWORD,
+    CoreFixture,
+    cheap_password_secret,
+    keyed,
+    prepared,
+    signed_view,
+)
+from tests.support.factories.signing_host import SigningHost, signing_front
+
+Result = TypeVar("Result")
+Given = TypeVarTuple("Given")
+
+
+class CountedSlots(HashSlots):
+    """Says how often Argon2 was computed."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.computed = 0
+
+    async def run(
+        self, work: Callable[[*Given], Result], *given: *Given, first: bool = False
+    ) -> Result:
+        """Count it and do it."""
+        self.computed += 1
+        return await super().run(work, *given, first=first)
+
+
+@dataclass
+class BatchFront:
+    """A face's part of signing many, and a worker to be told what to do."""
+
+    core: CoreFixture
+    signing: BatchSigning
+    slots: CountedSlots
+    signer: Signer
+    host: SigningHost
+    shielded: Shielded
+    _calls: list[asyncio.Task[BatchOutcome]] = field(default_factory=list)
+
+    async def requests(self, count: int, **changes: Any) -> list[RequestId]:
+        """As many requests of this desk's person."""
+        person = self.signer.person
+        return [await self.core.add_request(person, **changes) for _ in range(count)]
+
+    def batch(
+        self,
+        requests: Sequence[RequestId],
+        params: SignParameters | None = None,
+        password: bytes = PASSWORD,
+        key: str | None = None,
+    ) -> SignBatch:
+        """A call of firmar/lote."""
+        given = GivenParameters.all_of(params or SignParameters())
+        return SignBatch(tuple(requests), given, password, key)
+
+    async def sign(self, batch: SignBatch) -> BatchOutcome:
+        """Call, to the end."""
+        return await self.signing.sign(batch, self.signer)
+
+    async def signed(self, batch: SignBatch, refuse: int | None = None) -> BatchOutcome:
+        """Call, a worker doing its part.
+
+        Args:
+            batch: what is signed.
+            refuse: the item that the worker gives back instead, if any.
+        """
+        notified = len(self.core.work_notifier.notified)
+        call = asyncio.create_task(self.sign(batch))
+        async with asyncio.timeout(10):
+            await self.core.work_notifier.heard(notified + 1)
+        await self.work_off(refuse)
+        return await call
+
+    async def work_off(self, refuse: int | None = None) -> Claim:
+        """A worker claims the oldest activation and signs it."""
+        worker = self.core.claiming()
+        work = await worker.claim_next()
+        assert work is not None
+        for item in work.claim.documents:
+            if item.seq == refuse:
+                await worker.returned(work.claim, [item], ErrorCode.HSM_UNAVAILABLE)
+                continue
+            await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+            await worker.record_signatures(work.claim, [keyed(item)])
+            view = await self.core.view(item.request)
+            await worker.publish(work.claim, [Publication(item, signed_view(view))])
+        await worker.announce(work.claim)
+        return work.claim
+
+
+async def batch_front_of(core: CoreFixture, **settings: float) -> BatchFront:
+    """With a person who can sign and a worker alive."""
+    slots = CountedSlots()
+    passwords = SigningPasswords(KeyRing.of(b"p" * 32), slots)
+    signer = await core.add_signer(await cheap_password_secret(passwords))
+    slots.computed = 0
+    limits = SigningSettings.model_validate({"wait_s": 10, **settings})
+    host = SigningHost(core.settings.data_dir)
+    await host.beat(core.store, core.now)
+    shielded = Shielded()
+    asking = signing_front(core, host, passwords, limits, shielded)
+    signing = BatchSigning(core.store, asking, core.clock, limits)
+    return BatchFront(core, signing, slots, signer, host, shielded)
