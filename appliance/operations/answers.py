@@ -47,6 +47,16 @@ BUCKET_SETTINGS_OF: Final = {
     "documents_secret_key_file": "documents.secret_key_file",
 }
 """The same, of documents in a bucket, in the order in which it is asked."""
+MAIL_SETTINGS_OF: Final = {
+    "mail_host": "mail.host",
+    "mail_tls": "mail.tls",
+    "mail_port": "mail.port",
+    "mail_from": "mail.from_address",
+    "mail_user": "mail.user",
+}
+"""The same, of the server that mails are handed to, where one is named."""
+TLS_TO_MAIL: Final = ("starttls", "implicit", "none")
+"""What `mail.tls` may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,20 @@ class Answers:
     """Its TLS certificate, for the sample."""
     certificate_key: str = ""
     """That certificate's private key, for the sample."""
+    mail_host: str = ""
+    """SMTP server that mails to people are handed to; empty: none is sent."""
+    mail_tls: str = "starttls"
+    """One of `TLS_TO_MAIL`."""
+    mail_port: str = ""
+    """Its port; empty: the usual one of that."""
+    mail_ca: str = ""
+    """File with the certificates of its authority; empty: the system's."""
+    mail_from: str = ""
+    """Address that mails come from."""
+    mail_user: str = ""
+    """Whom to sign in there as; empty: nobody."""
+    mail_password_file: str = ""
+    """File with that one's password."""
     backup_file: str = ""
     """File that says where backups go, as /etc/rubrica/backup.toml; empty: not yet."""
     administrator: str = ""
@@ -244,15 +268,18 @@ data_key_file = "{secrets}/data-key"
 document_key_file = "{secrets}/document-key"
 lookup_key_file = "{secrets}/lookup-key"
 
-{tables}[log]
+{mail}{tables}[log]
 format = "json"
 """
 _USUAL: Final = Answers()
 PASSWORDS: Final = Path("/etc/rubrica/secrets")
-"""Folder of the files `database` (and `database-ROLE`) and `redis`."""
+"""Folder of the files `database` (and `database-ROLE`), `redis` and `mail-password`."""
+MAIL_PASSWORD: Final = "mail-password"  # noqa: S105 (a name)
+"""Name of the file with the password that `chores` signs in to the mail server by."""
 AUTHORITIES: Final = {
     "database_ca": Path("/etc/rubrica/database-ca.pem"),
     "redis_ca": Path("/etc/rubrica/redis-ca.pem"),
+    "mail_ca": Path("/etc/rubrica/mail-ca.pem"),
 }
 """Where setup puts copies of the authorities' certificates: every role reads them."""
 
@@ -302,6 +329,7 @@ def settings_text(answers: Answers, layout: Layout = MACHINE) -> str:
             "secrets_note": layout.secrets_note,
             "metrics": layout.metrics,
             "tables": layout.tables,
+            "mail": _mail_text(answers, layout) if answers.mail_host else "",
         }
     )
 
@@ -315,6 +343,26 @@ def _bucket_text(answers: Answers) -> str:
     return "".join(
         f"{key} = {_quoted(value)}\n" for key, value in given.items() if value
     )
+
+
+def _mail_text(answers: Answers, layout: Layout) -> str:
+    """`[mail]`, without the keys that are not given."""
+    lines = [
+        f"{key.partition('.')[2]} = {_number_or_text(name, getattr(answers, name))}\n"
+        for name, key in MAIL_SETTINGS_OF.items()
+        if getattr(answers, name)
+    ]
+    if answers.mail_user:
+        lines.append(f'password_file = "{layout.secrets}/{MAIL_PASSWORD}"\n')
+    if answers.mail_ca:
+        place = AUTHORITIES["mail_ca"]
+        lines.append(f"root_certificate_file = {_quoted(str(place))}\n")
+    return f"[mail]\n# Mails to people: docs/mail.md.\n{''.join(lines)}\n"
+
+
+def _number_or_text(name: str, value: str) -> str:
+    """A port as the number that it is; what is none, the settings refuse."""
+    return value if name == "mail_port" and value.isdecimal() else _quoted(value)
 
 
 def _quoted(text: str) -> str:

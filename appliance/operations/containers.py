@@ -18,8 +18,14 @@ from pathlib import Path
 from typing import Final
 
 from appliance.cli.installation.database import roles_sql
+from appliance.core.database.password_files import read_password
 from appliance.operations import system
-from appliance.operations.answers import Answers, Layout, settings_text
+from appliance.operations.answers import (
+    MAIL_PASSWORD,
+    Answers,
+    Layout,
+    settings_text,
+)
 from appliance.settings import SettingsError
 
 SETTINGS: Final = "settings.toml"
@@ -33,6 +39,8 @@ LAYOUT: Final = Layout(
         "database": "postgresql:///rubrica?host=/run/postgresql",
         "redis": "unix:///run/redis/redis.sock",
         "documents": "/var/lib/rubrica/documents",
+        # The containers see the system's authorities alone.
+        "mail_ca": "",
         # Its units make backups of a machine.
         "backup_file": "",
     },
@@ -106,6 +114,7 @@ def make(folder: Path, answers: Answers | None) -> None:
         make_folders(folder)
         _make_keys(folder, is_new=answers is not None)
         passwords = _make_passwords(folder)
+        _bring_mail_password(folder, answers)
         _make_services(folder, passwords)
         if answers is not None:
             # The last: where it is, all that it needs is.
@@ -183,6 +192,18 @@ def _make_passwords(folder: Path) -> dict[str, str]:
         system.write_if_missing(path, system.new_secret(), mode=0o600, owner=USER)
         found[user] = path.read_text("utf-8").strip()
     return found
+
+
+def _bring_mail_password(folder: Path, answers: Answers | None) -> None:
+    """Bring the password for the mail server; empty where nobody signs in there.
+
+    Raises:
+        SettingsError: its file cannot be read.
+    """
+    given = answers.mail_password_file if answers else ""
+    text = read_password(Path(given)) + "\n" if given else ""
+    path = folder / "secrets" / MAIL_PASSWORD
+    system.write_if_missing(path, text, mode=0o600, owner=USER)
 
 
 def _make_services(folder: Path, passwords: Mapping[str, str]) -> None:

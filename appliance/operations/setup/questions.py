@@ -22,8 +22,10 @@ from appliance.domain.vocab import Environment
 from appliance.operations.answers import (
     BUCKET_SETTINGS_OF,
     MACHINE,
+    MAIL_SETTINGS_OF,
     PROXIES,
     SETTINGS_OF,
+    TLS_TO_MAIL,
     Answers,
     Layout,
     settings_text,
@@ -37,6 +39,7 @@ from appliance.operations.reaching import (
     redis_fault,
     socket_place,
 )
+from appliance.operations.setup import mail_server
 from appliance.operations.setup.proxy import fits
 from appliance.operations.setup.public_names import (
     look_at_certificate,
@@ -47,9 +50,9 @@ from appliance.operations.system import psql
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
 
-_ANSWERED: Final = frozenset(SETTINGS_OF.values()) | frozenset(
-    BUCKET_SETTINGS_OF.values()
-)
+_TABLES: Final = (SETTINGS_OF, BUCKET_SETTINGS_OF, MAIL_SETTINGS_OF)
+_ANSWERED: Final = frozenset(key for each in _TABLES for key in each.values())
+_OF_MAIL: Final = (frozenset(MAIL_SETTINGS_OF) - {"mail_host"}) | {"mail_ca"}
 _OF_A_BUCKET: Final = frozenset(BUCKET_SETTINGS_OF) - {"documents"}
 _FOLDER: Final = re.compile(r"/[\w./@+:,=~-]*")
 """Folders that units and tmpfiles.d name without quoting."""
@@ -82,6 +85,13 @@ _TEXTS: Final = {
     "trusted_proxies": "Networks that the web server asks from",
     "certificate": "Its TLS certificate",
     "certificate_key": "The private key of that",
+    "mail_host": "Mail server, SMTP (docs/mail.md; empty: no mail is sent)",
+    "mail_tls": f"TLS to it ({', '.join(TLS_TO_MAIL)})",
+    "mail_port": "Its port (empty: 587 for starttls, 465 for implicit, 25 for none)",
+    "mail_ca": "Certificates of its authority (empty: the system's)",
+    "mail_from": "Address that mails come from",
+    "mail_user": "Whom to sign in there as (empty: nobody)",
+    "mail_password_file": "File with that one's password",
     "backup_file": "File that says where backups go, a folder or s3://bucket/prefix "
     "(docs/backup.md; empty: not yet)",
 }
@@ -101,6 +111,8 @@ _ONLY_FOR: Final[Mapping[str, Callable[[Answers], bool]]] = {
         ("certificate", "certificate_key"), lambda answers: fits(answers.filled())
     ),
     **dict.fromkeys(_OF_A_BUCKET, lambda answers: answers.has_bucket),
+    **dict.fromkeys(_OF_MAIL, lambda answers: bool(answers.mail_host)),
+    "mail_password_file": lambda answers: bool(answers.mail_user),
 }
 """What is asked for only where it applies."""
 
@@ -217,7 +229,7 @@ def look(answers: Answers, key: str) -> list[str]:
         answers: those so far.
         key: of the one that is looked at.
     """
-    places = {SETTINGS_OF.get(key), BUCKET_SETTINGS_OF.get(key)}
+    places = {each.get(key) for each in _TABLES}
     faults = [text for place, text in _faults(answers) if place in places]
     if not faults and key in _LOOKS:
         with contextlib.suppress(StopIteration):
@@ -434,6 +446,11 @@ _LOOKS: Final[Mapping[str, Callable[[Answers], Iterator[str]]]] = {
     "proxy": _look_at_proxy,
     "certificate": look_at_certificate,
     "certificate_key": look_at_key,
+    "mail_host": mail_server.look_at_host,
+    "mail_ca": mail_server.look_at_authorities,
+    "mail_from": mail_server.look_at_sender,
+    "mail_user": mail_server.look_at_user,
+    "mail_password_file": mail_server.look_at_password,
     "backup_file": lambda answers: _look_at_backup_file(answers.backup_file),
     "administrator": _look_at_administrator,
     "administrator_password_file": _look_at_administrators_password,

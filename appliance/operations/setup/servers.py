@@ -1,13 +1,14 @@
-"""PostgreSQL and Redis on other hosts: passwords, the units' way there, a look at it.
+"""Servers on other hosts: passwords, the units' way there, a look at PostgreSQL.
 
     servers.make_passwords(settings)
     servers.write_drop_ins(settings)
     servers.make_users(settings, administrator)
 
 Each role has a user of its own in the database, with a password of its own, which
-systemd hands to its unit alone under the name that the settings have.
+systemd hands to its unit alone under the name that the settings have. The mail server
+is the chores' alone.
 
-Source: docs/database.md "Set it up".
+Source: docs/database.md "Set it up", docs/mail.md "Setting it up".
 """
 
 import asyncio
@@ -29,7 +30,12 @@ from appliance.core.database.engines import connect_options, database_url
 from appliance.core.database.password_files import password_file_of, read_password
 from appliance.core.database.rights import OWNER, Role
 from appliance.operations import system
-from appliance.operations.answers import AUTHORITIES, PASSWORDS, Answers
+from appliance.operations.answers import (
+    AUTHORITIES,
+    MAIL_PASSWORD,
+    PASSWORDS,
+    Answers,
+)
 from appliance.operations.libpq import libpq_variables, named_user
 from appliance.operations.setup.addresses import addresses_of_host
 from appliance.settings import Settings, SettingsError
@@ -50,11 +56,13 @@ _OWN_UNIT: Final = {
     user: next(unit for unit, one in UNITS.items() if one == user) for user in _USERS
 }
 """The unit that a user of the database is named after."""
+_MAILING: Final = "chores"
+"""The unit that hands mails to their server."""
 _FILE: Final = "servers.conf"
 """Our drop-in's name."""
 _DROP_IN: Final = """\
-# Written by `rubrica setup`, and again where it is another: the way to PostgreSQL and
-# Redis on other hosts. Lines of your own go into a file beside it.
+# Written by `rubrica setup`, and again where it is another: the way to PostgreSQL,
+# Redis and the mail server on other hosts. Lines of your own go into a file beside it.
 [Service]
 """
 _NOT_YET: Final = (
@@ -91,10 +99,15 @@ def bring_files(answers: Answers) -> None:
         if given := getattr(answers, key):
             text = _read(Path(given))
             system.write_if_missing(place, text, mode=0o644, owner="root")
-    if answers.redis_password_file:
-        text = read_password(Path(answers.redis_password_file)) + "\n"
-        place = PASSWORDS / "redis"
-        system.write_if_missing(place, text, mode=0o600, owner=OWNER)
+    passwords = {
+        "redis": answers.redis_password_file,
+        MAIL_PASSWORD: answers.mail_password_file,
+    }
+    for name, given in passwords.items():
+        if given:
+            text = read_password(Path(given)) + "\n"
+            place = PASSWORDS / name
+            system.write_if_missing(place, text, mode=0o600, owner=OWNER)
 
 
 def _read(path: Path) -> str:
@@ -202,17 +215,25 @@ def unit_lines(settings: Settings, unit: str) -> list[str]:
         place = files.get(named_user(settings) or UNITS[unit])
         if place is not None and _handed(unit, owners.name) is None:
             lines.append(f"LoadCredential={owners.name}:{place}")
-    password = settings.redis.password_file
-    if password is not None and _handed(unit, password.name) is None:
-        lines.append(f"LoadCredential={password.name}:{password}")
-    addresses = {
-        address
-        for url in (settings.database.url, settings.redis.url or "")
-        for address in addresses_of(url)
-    }
+    passwords = [settings.redis.password_file]
+    urls = [settings.database.url, settings.redis.url or ""]
+    if unit == _MAILING and settings.mail.is_on:
+        passwords.append(settings.mail.password_file)
+        urls.append(f"smtp://{_host_in_url(settings.mail.host or '')}")
+    lines.extend(
+        f"LoadCredential={password.name}:{password}"
+        for password in passwords
+        if password is not None and _handed(unit, password.name) is None
+    )
+    addresses = {address for url in urls for address in addresses_of(url)}
     # What a unit may reach besides is this machine alone.
     beyond = sorted(a for a in addresses if not ipaddress.ip_address(a).is_loopback)
     return lines + [f"IPAddressAllow={each}" for each in beyond]
+
+
+def _host_in_url(host: str) -> str:
+    """A host as a URL has it: an address of IPv6 in brackets (RFC 3986, 3.2.2)."""
+    return f"[{host}]" if ":" in host else host
 
 
 def addresses_of(url: str) -> set[str]:

@@ -125,7 +125,7 @@ def test_folder_is_made_once(tmp_path: Path) -> None:
             f"secrets/{name}": (0o600, 10001)
             for name in (
                 *("pepper", "data-key", "document-key", "lookup-key", "redis"),
-                "database",
+                *("database", "mail-password"),
                 *(f"database-{role.value.removeprefix('rubrica-')}" for role in Role),
             )
         },
