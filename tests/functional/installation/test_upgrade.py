@@ -214,10 +214,16 @@ def versions(machine: Booted) -> tuple[str, str]:
     )
 
 
-def pids(machine: Booted) -> str:
-    """Of every role that runs, in order."""
-    show = "systemctl show -P Id -P MainPID 'rubrica-*.service' | sort"
-    return machine.run(show).stdout
+def pids(machine: Booted) -> dict[str, str]:
+    """The process of every role that runs, by unit.
+
+    What systemd has loaded besides, such as units that ended, comes and goes.
+    """
+    listed = "systemctl list-units --plain --no-legend --state=running"
+    units = machine.run(f"{listed} 'rubrica-*.service'").stdout.splitlines()
+    names = [line.split()[0] for line in units]
+    shown = machine.run(f"systemctl show -P MainPID {' '.join(names)}").stdout.split()
+    return dict(zip(names, shown, strict=True))
 
 
 def pin_files(machine: Booted) -> tuple[set[str], bool]:
@@ -362,9 +368,7 @@ def test_package_that_was_left_half_configured_is_configured_once_mended(
     assert_all_well(configured)
     assert machine.run(state).stdout == "installed"
     assert versions(machine)[0] != before[0]
-    assert not set(pids(machine).split()) & set(
-        re.findall(r"^[1-9]\d+$", running, re.MULTILINE)
-    )
+    assert not set(pids(machine).values()) & set(running.values())
     assert "valid" in machine.run("rubrica sample").stdout
     machine.run(f"{_DROP_SETTING}; {_BACK} /tmp/{old.name}")
     assert versions(machine)[0] == before[0]
