@@ -247,6 +247,7 @@ _FACTORS: Final = {
     "pwd": N_("login password"),
     "otp": N_("one-time code"),
     "mfa": N_("several factors"),
+    "test": N_("test mode"),
     "hwk": N_("security key"),
     SIGNING_PASSWORD: N_("signing password"),
 }

@@ -357,6 +357,7 @@ VOUCHED: Final[dict[VouchedBy, str]] = {
     VouchedBy.OFFICER: N_("a registration officer"),
     VouchedBy.EXTERNAL: N_("an identity provider"),
     VouchedBy.DEMO: N_("nobody (demonstration)"),
+    VouchedBy.TEST: N_("nobody (test signer of an integrator)"),
 }
 
 REASONS: Final[dict[RevocationReason, str]] = {

@@ -28,6 +28,8 @@ from appliance.core.system.late_imports import WORKERS, load_late
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm_tasks import slot_host
+from appliance.domain.vocab import Environment
+from appliance.identity.signers_for_tests_in_prod import SignersForTestsInProd
 from appliance.integrators.key_expiry import KeyExpiry
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.hsm_tasks import HsmTasks
@@ -192,6 +194,7 @@ def _worker(
             installation,
             served,
             prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
+            refuses_tests=settings.environment is Environment.PROD,
         ),
         tasks=TaskRunner(
             HsmTasks(core.store, clock, slot, core.process),
@@ -277,7 +280,9 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             asyncio.create_task(repeat(_SWEEP_S, keys.warn)),
             asyncio.create_task(repeat(_UPKEEP_S, mails.run)),
         ]
+        no_tests = SignersForTestsInProd(core.store, settings.environment)
         others = (
+            no_tests.disable,
             sweeping.expire_activations,
             sweeping.expire_requests,
             sweeping.expire_sessions,

@@ -32,7 +32,9 @@ from appliance.api.integration import limits as integration_limits
 from appliance.api.integration import requests as integration_requests
 from appliance.api.integration import sessions as integration_sessions
 from appliance.api.integration import signers as integration_signers
+from appliance.api.integration import signers_for_tests
 from appliance.api.integration import webhooks as integration_webhooks
+from appliance.domain.vocab import Environment
 from appliance.web.app import create_app, rest_face
 from appliance.web.rate_limit import AddressRate
 from appliance.web.server.public_path import PublicPaths, paths_of
@@ -72,6 +74,8 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(integration_batches.blueprint)
     app.register_blueprint(integration_sessions.blueprint)
     app.register_blueprint(integration_signers.blueprint)
+    if core.settings.environment is Environment.PREPROD:
+        app.register_blueprint(signers_for_tests.blueprint)
     app.register_blueprint(integration_documents.blueprint)
     app.register_blueprint(integration_limits.blueprint)
     app.register_blueprint(integration_diagnose.blueprint)

@@ -39,6 +39,7 @@ from appliance.integration.quotas import BackendQuotas
 from appliance.integration.reminders import BackendReminders
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
+from appliance.integration.signers_for_tests import SignersForTests
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.keys.change_password import PasswordChange
 from appliance.pki.credentials import Credentials
@@ -228,6 +229,11 @@ class ApiCore(Protocol):
     @property
     def backend_signers(self) -> BackendSigners:
         """People as an integrator's backend sees them."""
+        ...
+
+    @property
+    def signers_for_tests(self) -> SignersForTests:
+        """Test mode: signers that integrators' backends make up."""
         ...
 
     @property

@@ -30,13 +30,7 @@ async def sign_all() -> Response:
     conditions = query.conditions(one_document=False)
     batch = requests.sign_batch(await body.read_object(), conditions)
     outcome = await core().batch_signing.sign(batch, signer)
-    status = HTTPStatus.OK if outcome.is_over else HTTPStatus.ACCEPTED
-    response = await _told(outcome, status)
-    if not outcome.is_over:
-        response.headers["Location"] = (
-            f"{pages.base_path()}/solicitudes/lotes/{outcome.id}"
-        )
-    return response
+    return await begun(outcome, signer.actor)
 
 
 @blueprint.get("/solicitudes/lotes/<lote>")
@@ -44,12 +38,31 @@ async def show_progress(lote: str) -> Response:
     """`GET /solicitudes/lotes/{id}`: how many ended, and each one's result."""
     signer = await auth.signer()
     wanted = requests.batch_id(lote)
-    return await _told(await core().batch_signing.progress(signer.person, wanted))
+    outcome = await core().batch_signing.progress(signer.person, wanted)
+    return await _told(outcome, signer.actor)
 
 
-async def _told(outcome: BatchOutcome, status: HTTPStatus = HTTPStatus.OK) -> Response:
+async def begun(outcome: BatchOutcome, actor: str) -> Response:
+    """How a batch stands at the end of the call that signs it.
+
+    Args:
+        outcome: so far.
+        actor: for the audit of links.
+    """
+    status = HTTPStatus.OK if outcome.is_over else HTTPStatus.ACCEPTED
+    response = await _told(outcome, actor, status)
+    if not outcome.is_over:
+        response.headers["Location"] = (
+            f"{pages.base_path()}/solicitudes/lotes/{outcome.id}"
+        )
+    return response
+
+
+async def _told(
+    outcome: BatchOutcome, actor: str, status: HTTPStatus = HTTPStatus.OK
+) -> Response:
     """How a batch stands; with `Retry-After` as long as it goes on."""
-    urls = await _addresses(outcome)
+    urls = await _addresses(outcome, actor)
     answer = representations.batch(outcome, urls, i18n.requested())
     request_log.note(
         lote=outcome.id, firmadas=answer["firmadas"], fallidas=answer["fallidas"]
@@ -60,7 +73,7 @@ async def _told(outcome: BatchOutcome, status: HTTPStatus = HTTPStatus.OK) -> Re
     return response
 
 
-async def _addresses(outcome: BatchOutcome) -> dict[RequestId, str]:
+async def _addresses(outcome: BatchOutcome, actor: str) -> dict[RequestId, str]:
     """Where each signed document is downloaded.
 
     Links are made once all ended; until then an address is for its signer's
@@ -70,7 +83,6 @@ async def _addresses(outcome: BatchOutcome) -> dict[RequestId, str]:
     signed = dict.fromkeys(item.request for item in outcome.items if item.document)
     claves: dict[RequestId, str] = {}
     if outcome.is_over:
-        actor = (await auth.signer()).actor
         claves = await core().links.mint_all(signed, actor)
     return {
         request: representations.document_url(base_url, request, claves.get(request))

@@ -156,7 +156,7 @@ async def sign() -> Response:
         else not content_negotiation.wants_only(JSON)
     )
     if outcome.document is None:
-        return _going_on(outcome.request, wants_pdf=wants_pdf)
+        return going_on(outcome.request, wants_pdf=wants_pdf)
     if wants_pdf:
         view, pdf = await core().requests.signed(signer.person, outcome.request)
         return _signed_file(view, pdf)
@@ -166,7 +166,7 @@ async def sign() -> Response:
     return json_response(representations.signed(outcome.document, url))
 
 
-def _going_on(wanted: RequestId, *, wants_pdf: bool) -> Response:
+def going_on(wanted: RequestId, *, wants_pdf: bool) -> Response:
     """202: the work goes on; where to look and when.
 
     Raises:

@@ -49,6 +49,7 @@ from appliance.integration.quotas import BackendQuotas
 from appliance.integration.reminders import BackendReminders
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
+from appliance.integration.signers_for_tests import SignersForTests
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.call_rates import CallRates
 from appliance.integrators.integrators import Integrators
@@ -121,6 +122,7 @@ class ServiceRegistry:
     backend_batches: BackendBatches
     backend_reminders: BackendReminders
     backend_signers: BackendSigners
+    signers_for_tests: SignersForTests
     quotas: BackendQuotas
     backend_diagnosis: BackendDiagnosis
     webhooks: WebhookEndpoints
@@ -216,6 +218,18 @@ async def open_front(
         pins = RevocationPins(store, clock, login_passwords)
         trust = open_trust(core)
         tasks = HsmTasks(store, clock, role, core.process, core.work_notifier)
+        people = People(
+            store,
+            sealer,
+            lookup,
+            login_passwords,
+            signing_passwords,
+            issuing,
+            clock,
+            settings.installation,
+            pins,
+            trial=settings.trial,
+        )
         front = ServiceRegistry(
             settings=settings,
             clock=clock,
@@ -225,18 +239,7 @@ async def open_front(
             requests=requests,
             intake=intake,
             uploads=uploads,
-            people=People(
-                store,
-                sealer,
-                lookup,
-                login_passwords,
-                signing_passwords,
-                issuing,
-                clock,
-                settings.installation,
-                pins,
-                trial=settings.trial,
-            ),
+            people=people,
             signing=signing,
             batch_signing=BatchSigning(store, signing, clock, settings.signing),
             login=Login(
@@ -273,6 +276,9 @@ async def open_front(
             integrators=Integrators(store, lookup, clock, settings.environment),
             api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
             backend_signers=BackendSigners(store, invitations, clock),
+            signers_for_tests=SignersForTests(
+                store, people, sealer, tasks, clock, settings.environment
+            ),
             quotas=quotas,
             backend_diagnosis=BackendDiagnosis(
                 store, clock, has_mail=settings.mail.is_on

@@ -102,6 +102,8 @@ class Person:
     """`es` or `en`."""
     signed_out: datetime | None = None
     """What they had proven until then counts no more."""
+    is_test: bool = False
+    """Made up by an integrator's backend, which alone sees them."""
 
     def may_go_on(self, proven: datetime | None) -> bool:
         """Whether they may use what they once proved who they are for.

@@ -26,6 +26,7 @@ from appliance.identity import totp
 from appliance.identity.login import email_indexes
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
+from appliance.people.signer_for_tests_store import seen_by
 from appliance.requests.request_store import RequestStore
 
 _CLAIM: Final = "frame-claim"
@@ -82,7 +83,11 @@ class EmbedSessionIdentity:
         index = self._lookup.index(_CLAIM, f"{claim.cuil or claim.dni}")
         attempt = await self._throttle.begin(AttemptKind.CLAIM, index, None, address)
         async with self._store.read() as transaction:
-            person = await self._find(transaction, claim)
+            person = await seen_by(
+                transaction,
+                await self._find(transaction, claim),
+                session.integrator.id,
+            )
             if not await _may_sign(transaction, session, person):
                 person = None
         right = person is not None and person.state is not PersonState.DISABLED

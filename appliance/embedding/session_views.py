@@ -240,7 +240,7 @@ async def _signer(
     issuer, legal = "", LegalWord.ELECTRONIC
     if credential is not None:
         issuer = _issuer(credential.certificate)
-        if credential.vouched_by is VouchedBy.DEMO:
+        if credential.vouched_by in {VouchedBy.DEMO, VouchedBy.TEST}:
             legal = LegalWord.DEMO
     if trial:
         legal = LegalWord.DEMO

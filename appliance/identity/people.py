@@ -2,16 +2,18 @@
 
 A key is made only once it stands recorded how the person was vouched for
 (decisions "who may be certified"); from here that is `demo`, in a trial alone,
-or `officer`: whoever runs the command answers for the identity.
+or `officer`: whoever runs the command answers for the identity. Those of the test mode
+are recorded by the same steps, as `test`.
 """
 
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.secrets.password_hashing import Passwords
-from appliance.core.unit_of_work import Database
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
@@ -42,6 +44,10 @@ _EMAIL: Final = re.compile(
 quoted name and no address literal. Source: RFC 5321, 4.1.2."""
 _NAME_BYTES: Final = 64
 """What a common name in a certificate may have (X.520, ub-common-name)."""
+
+
+Beside: TypeAlias = Callable[[Transaction, Person], Awaitable[None]]
+"""What else is recorded of a new person, in the same transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +103,18 @@ class People:
         self._pins = pins
         self._trial = trial
 
-    async def create_person(self, order: NewPersonOrder) -> CreatedPerson:
+    async def create_person(
+        self,
+        order: NewPersonOrder,
+        actor: str = "operator",
+        beside: Beside | None = None,
+    ) -> CreatedPerson:
         """Record a person and ask the HSM for a key and a certificate.
+
+        Args:
+            order: whom.
+            actor: for the audit.
+            beside: what else is recorded, or refuses by raising.
 
         Raises:
             FieldInvalidError: `cuil`, `name`, `email`, or a password that is
@@ -117,15 +133,17 @@ class People:
         async with self._store.write() as transaction:
             await refuse_known_email(transaction, self._lookup, email)
             await PersonStore(transaction).add(new)
+            if beside is not None:
+                await beside(transaction, person)
             # What strangers tried at either name before is nobody's.
             await LoginAttemptStore(transaction).forget(
                 account_indexes(self._lookup, person.cuil, email)
             )
-            await self._pins.put(transaction, person.id, pin, "operator")
+            await self._pins.put(transaction, person.id, pin, actor)
             transaction.audit.add(
                 AuditEvent(
                     EventKind.PERSON_CREATED,
-                    "operator",
+                    actor,
                     detail={
                         "person": person.id,
                         "vouchedBy": order.vouched_by.value,
@@ -134,7 +152,7 @@ class People:
                 )
             )
             await self._issuing.submit(
-                transaction, plan, person.id, order.vouched_by, unlock, "operator"
+                transaction, plan, person.id, order.vouched_by, unlock, actor
             )
         uri = totp.provisioning_uri(seed, email, self._installation)
         return CreatedPerson(person.id, uri, plan.task, pin.text)

@@ -147,7 +147,7 @@ class BackendBatchOrders:
             for place, each in enumerate(order.documents)
         ]
         async with self._store.read() as transaction:
-            person = await person_named(transaction, self._lookup, order.signer)
+            person = await person_named(transaction, self._lookup, order.signer, whose)
         if person is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND, extras={"field": _SIGNER})
         settled: dict[_Settling, SignaturePreset] = {}

@@ -115,7 +115,7 @@ class BackendOrders:
         # Before people: who is known here is told to who has something to be signed.
         document = await self._document(asking, order)
         async with self._store.read() as transaction:
-            people = await self._people(transaction, order)
+            people = await self._people(transaction, order, asking.integrator.id)
         try:
             async with asyncio.timeout(SETTLING_S):
                 signers = await self._signers(order, people, document.stored)
@@ -186,7 +186,7 @@ class BackendOrders:
         return signers
 
     async def _people(
-        self, transaction: Transaction, order: ProcessOrder
+        self, transaction: Transaction, order: ProcessOrder, whose: IntegratorId
     ) -> list[Person]:
         """Who is to sign.
 
@@ -196,7 +196,7 @@ class BackendOrders:
         """
         found: list[Person] = []
         for place, named in enumerate(order.signers):
-            person = await person_named(transaction, self._lookup, named)
+            person = await person_named(transaction, self._lookup, named, whose)
             field = f"{_SIGNERS}[{place}]"
             if person is None:
                 raise ApplianceError(

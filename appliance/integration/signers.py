@@ -11,11 +11,12 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person
-from appliance.domain.ids import PersonId
+from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.integrators.integrators import IntegratorCaller, Invitation
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.invitations import Invitations
 from appliance.people.person_store import PersonStore
+from appliance.people.signer_for_tests_store import seen_by
 from appliance.people.vouch_store import Vouch, VouchStore
 from appliance.signing.signer_readiness import refusal_of
 
@@ -84,14 +85,16 @@ class BackendSigners:
         self._invitations = invitations
         self._clock = clock
 
-    async def state(self, cuil: str) -> SignerState:
+    async def state(self, whose: IntegratorId, cuil: str) -> SignerState:
         """Whether somebody could sign now, and why not.
 
         Args:
+            whose: the integrator that asks.
             cuil: eleven digits.
         """
         async with self._store.read() as transaction:
-            person = await PersonStore(transaction).by_cuil(cuil)
+            found = await PersonStore(transaction).by_cuil(cuil)
+            person = await seen_by(transaction, found, whose)
             return await self._state(transaction, cuil, person)
 
     async def _state(
@@ -120,7 +123,8 @@ class BackendSigners:
             ApplianceError: `VOUCH_REFUSED` for an integrator that may not;
                 `ALREADY_EXISTS` for an address that somebody else has;
                 `PERSON_STATE` for a link of somebody who has enrolled;
-                `PERSON_NOT_FOUND` for one of somebody else's invitation; `MAIL_OFF`.
+                `PERSON_NOT_FOUND` for one of somebody else's invitation, and for
+                another integrator's test signer; `MAIL_OFF`.
         """
         if not asking.integrator.may_vouch:
             raise ApplianceError(ErrorCode.VOUCH_REFUSED)
@@ -153,6 +157,9 @@ class BackendSigners:
         now = self._clock.now()
         async with self._store.write() as transaction:
             person = await PersonStore(transaction).by_cuil(order.cuil)
+            whose = asking.integrator.id
+            if person and await seen_by(transaction, person, whose) is None:
+                raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
             is_new = person is None
             invitation = await self._invite(transaction, asking, order, person)
             if invitation is not None and order.by_mail:

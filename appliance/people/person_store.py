@@ -34,6 +34,7 @@ _SECRET: Final = select(signing_secret).where(
     signing_secret.c.person == bindparam("of")
 )
 _SECRET_LOCKED: Final = _SECRET.with_for_update()
+_TEST: Final = VouchedBy.TEST.value
 
 
 class PersonStore(Store):
@@ -282,4 +283,5 @@ def _person_of(row: Row[Any]) -> Person:
         PersonState(row.state),
         row.locale,
         row.signed_out,
+        row.vouched_by == _TEST,
     )

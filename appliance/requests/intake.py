@@ -24,6 +24,7 @@ from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.people.person_store import PersonStore
+from appliance.people.signer_for_tests_store import seen_by
 from appliance.requests.recording import NewProcess, NewSigner, record
 from appliance.settings import DocumentSettings
 
@@ -138,8 +139,11 @@ class Intake:
                 order.integrator_code
             )
             found = [await PersonStore(transaction).by_cuil(cuil) for cuil in cuils]
-        if integrator is None:
-            raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
+            if integrator is None:
+                raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
+            found = [
+                await seen_by(transaction, person, integrator.id) for person in found
+            ]
         if found[0] is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
         people = [person for person in found if person is not None]

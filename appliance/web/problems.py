@@ -101,6 +101,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.WEBHOOK_DISABLED: Answer(_S.CONFLICT, _FIX),
     ErrorCode.WEBHOOKS_TOO_MANY: Answer(_S.CONFLICT, _FIX),
     ErrorCode.DELIVERY_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
+    ErrorCode.TEST_SIGNERS_TOO_MANY: Answer(_S.CONFLICT, _FIX),
     ErrorCode.ORIGIN_REFUSED: Answer(_S.FORBIDDEN, _FIX),
     ErrorCode.CSRF_REFUSED: Answer(_S.FORBIDDEN, _AGAIN),
     ErrorCode.CONSOLE_USER_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),

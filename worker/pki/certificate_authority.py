@@ -22,7 +22,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.ids import CredentialId
 from appliance.domain.keys import KeyAlgorithm, KeyReference
-from appliance.domain.vocab import CertificateKind, VouchedBy
+from appliance.domain.vocab import CertificateKind, Environment, VouchedBy
 from appliance.settings import Settings
 from hsm_config.pkcs11.objects import OCSP_KEY
 from hsm_config.provisioning.ca_certificates import is_demo, key_identifier
@@ -245,10 +245,16 @@ class Authority:
 
         Raises:
             HsmRefusedError: the CA is out of date.
-            ApplianceError: `NOT_A_TRIAL`.
+            ApplianceError: `NOT_A_TRIAL`; `CERTIFICATE_NOT_USABLE` for somebody made
+                up, in PROD.
         """
         if subject.vouched_by is VouchedBy.DEMO and not is_demo(self._ca):
             raise ApplianceError(ErrorCode.NOT_A_TRIAL)
+        if (
+            subject.vouched_by is VouchedBy.TEST
+            and self._settings.environment is Environment.PROD
+        ):
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         self._refuse_outdated(now)
 
     def _refuse_outdated(self, now: datetime) -> None:

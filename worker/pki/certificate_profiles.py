@@ -30,6 +30,7 @@ POLICIES: Final = {
     VouchedBy.OFFICER: x509.ObjectIdentifier(f"{ARC}.1.2"),
     VouchedBy.EXTERNAL: x509.ObjectIdentifier(f"{ARC}.1.3"),
     VouchedBy.DEMO: x509.ObjectIdentifier(f"{ARC}.1.4"),
+    VouchedBy.TEST: x509.ObjectIdentifier(f"{ARC}.1.6"),
 }
 """How the person came to be certified, as a certificate policy; never changed
 or reused. Source: decisions "who may be certified"."""

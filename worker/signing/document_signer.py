@@ -38,7 +38,7 @@ from appliance.domain.ids import RequestId
 from appliance.domain.keys import KeyReference, WrappedKey
 from appliance.domain.ports import BlobStore
 from appliance.domain.requests.request import RequestView
-from appliance.domain.vocab import ItemState, PersonState, RequestState
+from appliance.domain.vocab import ItemState, PersonState, RequestState, VouchedBy
 from appliance.keys.key_encryption import open_outer, signing_key
 from appliance.signing.claims import ClaimedActivation, Claims
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError
@@ -156,6 +156,7 @@ class DocumentSigner:
         installation: the setting of that name.
         served: whether the HSM serves this record.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
+        refuses_tests: whether nobody signs who was made up in PREPROD.
         pace: of this worker.
     """
 
@@ -170,6 +171,7 @@ class DocumentSigner:
     installation: str
     served: GenerationCheck
     prefer_pss: bool = False
+    refuses_tests: bool = False
     pace: Pace = field(default_factory=Pace)
 
     def unlock(self, work: ClaimedActivation) -> UsableKey:
@@ -182,7 +184,7 @@ class DocumentSigner:
             ActivationInvalidError: a lock does not open.
             ApplianceError: `ACTIVATION_EXPIRED`, `CERTIFICATE_NOT_USABLE`.
         """
-        _, credential = _checked(work, self.clock)
+        _, credential = _checked(work, self.clock, refuses_tests=self.refuses_tests)
         data = activation_data(work.claim, credential.key_version)
         aad = credential.aad(self.installation)
         unlock = self.keys.unlock(work.claim.seal, data)
@@ -305,7 +307,9 @@ class DocumentSigner:
             ended |= ended_by(ApplianceError(ErrorCode.ACTIVATION_EXPIRED), waiting)
             return []
         try:
-            person, credential = _checked(work, self.clock)
+            person, credential = _checked(
+                work, self.clock, refuses_tests=self.refuses_tests
+            )
             # 1. The revisions, which lack nothing but the value, of what was
             # consented to; and room for the files: a key is not used for nothing.
             ready = await self._prepare(work, waiting, person, credential, ended)
@@ -531,7 +535,9 @@ def _check_consent(document: ActivationDocument, view: RequestView) -> None:
         raise ApplianceError(ErrorCode.SIGNING_FAILED)
 
 
-def _checked(work: ClaimedActivation, clock: Clock) -> tuple[Person, Credential]:
+def _checked(
+    work: ClaimedActivation, clock: Clock, *, refuses_tests: bool
+) -> tuple[Person, Credential]:
     """The person and the key, if they may sign now.
 
     Raises:
@@ -543,6 +549,7 @@ def _checked(work: ClaimedActivation, clock: Clock) -> tuple[Person, Credential]
         or credential is None
         or person.state is not PersonState.ACTIVE
         or not credential.usable_at(clock.now())
+        or (refuses_tests and credential.vouched_by is VouchedBy.TEST)
     ):
         raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
     return person, credential

@@ -23,8 +23,9 @@ PATH: Final = "/api/integration/signers/<cuil>"
 @public
 async def show(cuil: str) -> Response:
     """`GET /api/integration/signers/{cuil}`: whether somebody can sign, and why not."""
-    await caller(ApiKeyScope.PEOPLE_READ)
-    found = await core().backend_signers.state(parse_cuil(cuil))
+    asking = await caller(ApiKeyScope.PEOPLE_READ)
+    whose = asking.integrator.id
+    found = await core().backend_signers.state(whose, parse_cuil(cuil))
     return json_response(signers.state(found, i18n.requested()))
 
 

@@ -32,6 +32,7 @@ VOUCHED: Final = {
     VouchedBy.OFFICER: "oficial",
     VouchedBy.EXTERNAL: "externa",
     VouchedBy.DEMO: "demo",
+    VouchedBy.TEST: "prueba",
 }
 """`acreditacion` (decisions "who may be certified")."""
 

@@ -78,7 +78,8 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _EMBED: "SELECT",
         _ADMIN: "SELECT, INSERT, UPDATE (state, signed_out)",
         _SIGNING: "SELECT",
-        _CHORES: "SELECT",
+        # Of test signers, where an installation became PROD.
+        _CHORES: "SELECT, UPDATE (state)",
     },
     "enrolment": {
         _API: "SELECT, INSERT, UPDATE (used, until)",
@@ -90,6 +91,12 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         # Whom to tell of a person.
         _SIGNING: "SELECT (person, integrator)",
         _CHORES: "SELECT (person, integrator)",
+    },
+    "test_signer": {
+        _API: "SELECT, INSERT, UPDATE (removed)",
+        _EMBED: "SELECT (person, integrator, removed)",
+        _ADMIN: "SELECT (person, integrator, removed)",
+        _CHORES: "SELECT (person)",
     },
     "login_secret": {
         _API: "SELECT, INSERT, UPDATE (last_step)",

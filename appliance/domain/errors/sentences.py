@@ -101,6 +101,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.DELIVERY_NOT_FOUND: (
         "There is no such delivery: its id is wrong, or it is no longer kept."
     ),
+    ErrorCode.TEST_SIGNERS_TOO_MANY: (
+        "This integrator has {most} test signers, the most that it can have; remove "
+        "one first."
+    ),
     ErrorCode.ORIGIN_REFUSED: (
         "That did not come from a page of the console; open it at {url}."
     ),

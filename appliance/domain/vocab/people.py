@@ -30,3 +30,5 @@ class VouchedBy(StrEnum):
     OFFICER = "officer"
     EXTERNAL = "external"
     DEMO = "demo"
+    TEST = "test"
+    """Nobody: an integrator's backend made them up to try things, in PREPROD."""

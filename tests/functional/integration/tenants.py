@@ -4,6 +4,7 @@ A row says what an address is about. A new address without a row fails the matri
 """
 
 import itertools
+import json
 import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -21,6 +22,8 @@ ABSENT: Final = {
     # Of a batch of an integrator's, and of a signer's command.
     "lote": "01900000-0000-7000-8000-000000000000",
     "command": "0" * 32,
+    # Of a test signer.
+    "firmante": "20-05536168-2",
     "webhook": "01900000-0000-7000-8000-000000000000",
     "delivery": "01900000-0000-7000-8000-000000000000",
 }
@@ -153,6 +156,19 @@ ROWS: Final[dict[tuple[str, str], Row]] = {
             },
         },
     ),
+    ("GET", f"{_BACKEND}/test/signers"): Row(
+        About.BACKEND_LIST, ids="firmante", member="cuil"
+    ),
+    ("POST", f"{_BACKEND}/test/signers"): Row(About.BACKEND_CALL, json={}),
+    ("GET", f"{_BACKEND}/test/signers/<firmante>"): Row(About.BACKEND),
+    ("DELETE", f"{_BACKEND}/test/signers/<firmante>"): Row(About.BACKEND),
+    ("GET", f"{_BACKEND}/test/signers/<firmante>/otp"): Row(About.BACKEND),
+    ("POST", f"{_BACKEND}/test/signers/<firmante>/sign"): Row(
+        About.BACKEND, json={"procesoId": "<tested>"}
+    ),
+    ("POST", f"{_BACKEND}/test/signers/<firmante>/reject"): Row(
+        About.BACKEND, json={"procesoId": "<tested>"}
+    ),
     ("GET", f"{_BACKEND}/webhooks"): Row(
         About.BACKEND_LIST, ids="webhook", member="webhookId"
     ),
@@ -234,6 +250,7 @@ class Tenant:
             **(self._process() if re.search("process|solicitud>", wanted) else {}),
             **(self._document() if re.search("documento>|lote>", wanted) else {}),
             **(self._webhook() if "webhook>" in wanted else {}),
+            **(self._test_signer() if "firmante>" in wanted else {}),
         }
 
     def _process(self) -> dict[str, str]:
@@ -265,6 +282,23 @@ class Tenant:
         made = self._post(f"{_BACKEND}/webhooks", {"url": "https://192.0.2.7/"})
         test = self._post(f"{_BACKEND}/webhooks/{made['webhookId']}/test", None)
         return {"webhook": made["webhookId"], "delivery": test["entregaId"]}
+
+    def _test_signer(self) -> dict[str, str]:
+        """One, and what they are asked to sign."""
+        made = self._post(f"{_BACKEND}/test/signers", {})
+        asked = self.backend.client.post(
+            f"{_BACKEND}/requests",
+            files={
+                "file": ("a.pdf", pdfs.one_page(_text()), "application/pdf"),
+                "options": (
+                    None,
+                    json.dumps({"firmantes": [{"cuil": made["cuil"]}]}),
+                    "application/json",
+                ),
+            },
+        )
+        assert asked.status_code == 201, asked.text
+        return {"firmante": made["cuil"], "tested": asked.json()["procesoId"]}
 
     def _post(self, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         """Make something; the answer's body."""

@@ -1,6 +1,7 @@
 """Calls of docs/integration.md and docs/webhooks.md as they write them, with curl."""
 
 import json
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,34 @@ def answers(text: str) -> list[Any]:
         found.append(value)
         rest = rest[end:].strip()
     return found
+
+
+def test_the_test_mode(appliance: Appliance, tmp_path: Path) -> None:
+    """Somebody is made up, and signs and refuses by calls; then they are gone."""
+    shell = OperatorShell.of(appliance, tmp_path)
+    with backend_of(appliance) as backend:
+        shell.variables["API_KEY"] = backend.key.secret
+        made = json.loads(run_block("integration.md", "Test mode", 0, shell.run))
+        shell.run(f"FIRMANTE={made['cuil']}")
+        told = run_block("integration.md", "Test mode", 1, shell.run)
+        processes = [
+            backend.client.post(
+                "/api/integration/requests",
+                json={
+                    "firmantes": [{"personaId": made["personaId"]}],
+                    "documento": {"contenido": b64encode(pdfs.one_page()).decode()},
+                },
+            ).json()["procesoId"]
+            for _ in range(2)
+        ]
+        shell.run(f"PROCESO={processes[0]}")
+        signed = json.loads(run_block("integration.md", "Test mode", 2, shell.run))
+        shell.run(f"PROCESO={processes[1]}")
+        refused = json.loads(run_block("integration.md", "Test mode", 3, shell.run))
+        run_block("integration.md", "Test mode", 4, shell.run)
+        left = backend.client.get("/api/integration/test/signers").json()
+
+    assert made["nombre"].endswith("Ana Ruiz")
+    assert '"venceEn"' in told
+    assert (signed["status"], refused["estado"]) == ("success", "rechazada")
+    assert left == []

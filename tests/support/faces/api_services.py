@@ -30,6 +30,7 @@ from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login, email_index
+from appliance.identity.people import People
 from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
 from appliance.integration.diagnosis import BackendDiagnosis
@@ -38,6 +39,7 @@ from appliance.integration.quotas import BackendQuotas
 from appliance.integration.reminders import BackendReminders
 from appliance.integration.requests import BackendRequests
 from appliance.integration.signers import BackendSigners
+from appliance.integration.signers_for_tests import SignersForTests
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.call_rates import CallRates
 from appliance.keys.change_password import PasswordChange
@@ -127,6 +129,7 @@ class ApiServices:
     backend_batches: BackendBatches
     backend_reminders: BackendReminders
     backend_signers: BackendSigners
+    signers_for_tests: SignersForTests
     webhooks: WebhookEndpoints
     deliveries: DeliveryLog
     uploads: UploadedDocuments
@@ -253,6 +256,25 @@ async def open_api_services(
         api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
         backend_signers=BackendSigners(
             store, Invitations(store, lookup, sealer, clock, settings), clock
+        ),
+        signers_for_tests=SignersForTests(
+            store,
+            People(
+                store,
+                sealer,
+                lookup,
+                passwords,
+                signing_passwords,
+                asks,
+                clock,
+                settings.installation,
+                pins,
+                trial=settings.trial,
+            ),
+            sealer,
+            FakeTasks(),
+            clock,
+            settings.environment,
         ),
         webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
         deliveries=DeliveryLog(store, clock),

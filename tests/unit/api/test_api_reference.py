@@ -24,6 +24,7 @@ from appliance.api.integration import limits as integration_limits
 from appliance.api.integration import requests as integration_requests
 from appliance.api.integration import sessions as integration_sessions
 from appliance.api.integration import signers as integration_signers
+from appliance.api.integration import signers_for_tests
 from appliance.api.integration import webhooks as integration_webhooks
 from appliance.api.wire import fields, requests, webhooks
 from appliance.api.wire.presets import (
@@ -161,6 +162,7 @@ def test_integration_page_lists_every_address() -> None:
         integration_batches,
         integration_sessions,
         integration_signers,
+        signers_for_tests,
         integration_documents,
         integration_limits,
         integration_diagnose,

@@ -52,6 +52,7 @@ from appliance.core.database.tables.people import (
     person_vouch,
     revocation_pin,
     signing_secret,
+    test_signer,
 )
 from appliance.core.database.tables.requests import (
     idempotency,
@@ -129,6 +130,7 @@ __all__ = [
     "signing_secret",
     "table_compatibility",
     "task_seal",
+    "test_signer",
     "trust_anchor",
     "uploaded_document",
     "webhook_attempt",

@@ -61,6 +61,19 @@ person_vouch = Table(
     Index("ix_person_vouch_person_integrator", "person", "integrator"),
 )
 
+# People that an integrator's backend made up to try things; it may read their secrets.
+test_signer = Table(
+    "test_signer",
+    metadata,
+    Column("person", Id, ForeignKey("person.id"), primary_key=True),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("password_sealed", LargeBinary, nullable=False),
+    Column("sign_password_sealed", LargeBinary, nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("removed", Instant),
+    Index("ix_test_signer_integrator_created", "integrator", "created"),
+)
+
 login_secret = Table(
     "login_secret",
     metadata,

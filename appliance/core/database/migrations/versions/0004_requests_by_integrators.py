@@ -233,10 +233,23 @@ def _create_mail() -> None:
         sa.Index("ix_mail_message_request", "request"),
         sa.Index("ix_mail_message_person_created", "person", "created"),
     )
+    op.create_table(
+        "test_signer",
+        sa.Column(
+            "person", sa.String(36), sa.ForeignKey("person.id"), primary_key=True
+        ),
+        _required("integrator", sa.String(36), sa.ForeignKey("integrator.id")),
+        _required("password_sealed", sa.LargeBinary),
+        _required("sign_password_sealed", sa.LargeBinary),
+        _required("created", _INSTANT),
+        sa.Column("removed", _INSTANT),
+        sa.Index("ix_test_signer_integrator_created", "integrator", "created"),
+    )
 
 
 def downgrade() -> None:
     """Take them away."""
+    op.drop_table("test_signer")
     for table in ("webhook_attempt", "webhook_message", "webhook_endpoint"):
         op.drop_table(table)
     op.drop_table("mail_message")

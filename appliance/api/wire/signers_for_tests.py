@@ -1,0 +1,143 @@
+"""The words of the test mode, in and out.
+
+Source: docs/integration.md "Test mode".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from appliance.api.wire import representations, requests, signers
+from appliance.api.wire.fields import Body, text, whole, word
+from appliance.api.wire.orders import Language
+from appliance.api.wire.processes import process_id
+from appliance.api.wire.requests import REJECTION_LENGTH
+from appliance.domain.errors import FieldInvalidError, FieldMissingError
+from appliance.domain.identity import format_cuil, parse_cuil
+from appliance.domain.ids import MAX_REQUEST_ID, ProcessId, RequestBatchId, RequestId
+from appliance.integration.signers_for_tests import (
+    SignerForTestsOrder,
+    SignerForTestsView,
+)
+
+_Number = Annotated[int | None, whole(1, MAX_REQUEST_ID)]
+
+
+class _NewSigner(Body):
+    name: Annotated[str | None, text(120)] = Field(None, alias="nombre")
+    cuil: Annotated[str | None, text(13)] = None
+    email: Annotated[str | None, text(320)] = None
+    language: Annotated[Language, word(Language)] = Field(Language.ES, alias="idioma")
+
+
+class _ToSign(Body):
+    process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
+    request: _Number = Field(None, alias="solicitudId")
+    batch: Annotated[str | None, text(36)] = Field(None, alias="loteId")
+
+
+class _ToReject(Body):
+    process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
+    request: _Number = Field(None, alias="solicitudId")
+    reason: Annotated[str, text(REJECTION_LENGTH)] = Field("", alias="motivo")
+
+
+@dataclass(frozen=True, slots=True)
+class WholeBatch:
+    """All of an integrator's batch, apart from a request, whose id is text too."""
+
+    id: RequestBatchId
+
+
+def order(body: Mapping[str, object]) -> SignerForTestsOrder:
+    """Read whom a backend wants to be made up.
+
+    Args:
+        body: the JSON object; may be empty.
+
+    Raises:
+        FieldInvalidError: a value of another type or out of its range.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    read = _NewSigner.read(body)
+    return SignerForTestsOrder(
+        name=read.name,
+        cuil=None if read.cuil is None else parse_cuil(read.cuil),
+        email=read.email,
+        locale=read.language.value,
+    )
+
+
+def to_sign(body: Mapping[str, object]) -> ProcessId | RequestId | WholeBatch:
+    """Read what a test signer is to sign.
+
+    Args:
+        body: the JSON object.
+
+    Raises:
+        FieldMissingError: nothing is named.
+        FieldInvalidError: a value of another type, or more than one.
+        ApplianceError: `FIELD_UNKNOWN`, `SOLICITUD_NOT_FOUND`, `LOTE_NOT_FOUND`.
+    """
+    read = _ToSign.read(body)
+    if read.batch is None:
+        return _one(read.process, read.request)
+    if read.process is not None or read.request is not None:
+        raise FieldInvalidError("loteId", "one of procesoId, solicitudId, loteId")
+    return WholeBatch(requests.request_batch_id(read.batch))
+
+
+def to_reject(body: Mapping[str, object]) -> tuple[ProcessId | RequestId, str]:
+    """Read what a test signer is to reject, and why.
+
+    Args:
+        body: the JSON object.
+
+    Raises:
+        FieldMissingError: nothing is named.
+        FieldInvalidError: a value of another type, or more than one.
+        ApplianceError: `FIELD_UNKNOWN`, `SOLICITUD_NOT_FOUND`.
+    """
+    read = _ToReject.read(body)
+    return _one(read.process, read.request), read.reason
+
+
+def _one(process: str | None, request: int | None) -> ProcessId | RequestId:
+    """The one that is named.
+
+    Raises:
+        FieldMissingError: none is.
+        FieldInvalidError: both are.
+        ApplianceError: `SOLICITUD_NOT_FOUND`.
+    """
+    if process is not None and request is not None:
+        raise FieldInvalidError("solicitudId", "one of procesoId, solicitudId")
+    if process is not None:
+        return process_id(process)
+    if request is None:
+        raise FieldMissingError("procesoId")
+    return RequestId(request)
+
+
+def told(of: SignerForTestsView, lang: str) -> dict[str, object]:
+    """A test signer with all that a machine needs to act as them.
+
+    Args:
+        of: the signer.
+        lang: of what is told.
+    """
+    state = signers.state(of.state, lang)
+    return {
+        "personaId": of.person.id,
+        "cuil": format_cuil(of.person.cuil),
+        "nombre": of.person.name,
+        "email": of.email,
+        "password": of.password,
+        "claveFirma": of.sign_password,
+        "totp": of.totp,
+        "puedeFirmar": state["puedeFirmar"],
+        "motivo": state["motivo"],
+        "creado": representations.instant(of.created),
+    }

@@ -1,0 +1,355 @@
+"""Test mode: signers that an integrator's backend makes up and acts for.
+
+They have all that an enrolled person has, and go the same ways. Their secrets are kept,
+sealed, for the integrator that made them, which alone sees them. Only in PREPROD: in
+PROD nobody can be made up, and who was can neither sign in nor sign.
+
+Source: docs/integration.md "Test mode".
+"""
+
+import contextlib
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Final, Protocol
+
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.identity import Person, cuils_of
+from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId, TaskId
+from appliance.domain.integrators.integrators import IntegratorCaller
+from appliance.domain.ports import Sealer
+from appliance.domain.requests.request import Signer
+from appliance.domain.vocab import Environment, EventKind, PersonState, VouchedBy
+from appliance.identity.people import NewPersonOrder, People
+from appliance.integration.signers import SignerState
+from appliance.integrators.integrator_store import IntegratorStore
+from appliance.keys.signing_password import normalize
+from appliance.people.login_store import LoginSecretStore
+from appliance.people.person_store import PersonStore
+from appliance.people.signer_for_tests_store import SignerForTests, SignerForTestsStore
+from appliance.requests.process_store import ProcessStore
+from appliance.signing.signer_readiness import refusal_of
+
+SIGNERS_AT_MOST: Final = 100
+"""Test signers of one integrator."""
+MARK: Final = "PRUEBA SIN VALIDEZ"
+"""Begins the name of each: so it stands in stamps, signatures and certificates."""
+FACTORS: Final = ("test",)
+"""What stands in the audit and the activation in place of what a signer proves."""
+_NAME: Final = "Firmante"
+_NAME_BYTES: Final = 42
+"""What the mark leaves of a name in a certificate."""
+_DOMAIN: Final = "prueba.invalid"
+"""Never delivered to anybody (RFC 2606)."""
+_FIRST_DNI: Final = 98_000_000
+_DNIS: Final = 2_000_000
+"""From there on none was ever given to anybody."""
+_TRIES: Final = 5
+_SEALED: Final = ("password_sealed", "sign_password_sealed")
+_WAIT_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SignerForTestsOrder:
+    """Whom a backend wants; what is None is made up."""
+
+    name: str | None = None
+    cuil: str | None = None
+    """Eleven digits."""
+    email: str | None = field(default=None, repr=False)
+    locale: str = "es"
+
+
+@dataclass(frozen=True, slots=True)
+class SignerForTestsView:
+    """A test signer, as the integrator that made them sees them."""
+
+    person: Person
+    email: str = field(repr=False)
+    password: str = field(repr=False)
+    """For sign-in."""
+    sign_password: str = field(repr=False)
+    totp: str = field(repr=False)
+    """Seed of the one-time codes, in Base32."""
+    created: datetime
+    state: SignerState
+
+
+class AwaitedTasks(Protocol):
+    """What the HSM is asked for, as `HsmTasks` has it."""
+
+    async def wait(self, task: TaskId, timeout_s: float) -> dict[str, object]:
+        """Wait until a task is done.
+
+        Raises:
+            ApplianceError: `TASK_FAILED`, or `HSM_UNAVAILABLE` after the time.
+        """
+        ...
+
+
+class SignersForTests:
+    """The use cases of an integrator's backend around its test signers.
+
+    Args:
+        store: the record.
+        people: records people.
+        sealer: with the data key.
+        tasks: makes keys and certificates.
+        clock: the time.
+        environment: of the installation.
+    """
+
+    def __init__(
+        self,
+        store: Database,
+        people: People,
+        sealer: Sealer,
+        tasks: AwaitedTasks,
+        clock: Clock,
+        environment: Environment,
+    ) -> None:
+        self._store = store
+        self._people = people
+        self._sealer = sealer
+        self._tasks = tasks
+        self._clock = clock
+        self._environment = environment
+
+    async def create(
+        self, asking: IntegratorCaller, order: SignerForTestsOrder
+    ) -> SignerForTestsView:
+        """Make somebody up who can sign; waits a while for the certificate.
+
+        Raises:
+            FieldInvalidError: `nombre`, `email`.
+            ApplianceError: `NOT_FOUND` in PROD; `TEST_SIGNERS_TOO_MANY`;
+                `ALREADY_EXISTS` for a CUIL or an address that somebody has.
+            HsmUnavailableError: no host can make a key now.
+        """
+        self._demand_preprod()
+        for left in reversed(range(_TRIES)):
+            cuil = order.cuil or _made_up_cuil()
+            try:
+                await self._create(asking, order, cuil)
+                break
+            except ApplianceError as refusal:
+                is_taken = refusal.code is ErrorCode.ALREADY_EXISTS
+                if order.cuil or order.email or not is_taken or not left:
+                    raise
+        return await self.get(asking.integrator.id, cuil)
+
+    async def _create(
+        self, asking: IntegratorCaller, order: SignerForTestsOrder, cuil: str
+    ) -> None:
+        password, sign_password = secrets.token_urlsafe(9), secrets.token_urlsafe(9)
+        new = NewPersonOrder(
+            cuil=cuil,
+            name=_marked(order.name or _NAME),
+            email=order.email or f"{cuil}@{_DOMAIN}",
+            login_password=password,
+            signing_password=sign_password,
+            vouched_by=VouchedBy.TEST,
+            locale=order.locale,
+        )
+        beside = partial(self._record, asking.integrator.id, (password, sign_password))
+        made = await self._people.create_person(new, asking.actor, beside)
+        # Without its certificate by then it is ready soon after.
+        with contextlib.suppress(ApplianceError):
+            await self._tasks.wait(made.task, _WAIT_S)
+
+    async def _record(
+        self,
+        whose: IntegratorId,
+        passwords: tuple[str, str],
+        transaction: Transaction,
+        person: Person,
+    ) -> None:
+        """Say whose a new person is, if there is room for one more.
+
+        Raises:
+            ApplianceError: `TEST_SIGNERS_TOO_MANY`.
+        """
+        # Of two at a time the second waits, and counts the first.
+        await IntegratorStore(transaction).lock_keys(whose)
+        signers = SignerForTestsStore(transaction)
+        if await signers.count(whose) >= SIGNERS_AT_MOST:
+            raise ApplianceError(
+                ErrorCode.TEST_SIGNERS_TOO_MANY, params={"most": SIGNERS_AT_MOST}
+            )
+        sealed = [
+            self._sealer.seal(
+                secret.encode(), table="test_signer", row=person.id, column=column
+            )
+            for secret, column in zip(passwords, _SEALED, strict=True)
+        ]
+        await signers.add(person.id, whose, *sealed)
+
+    async def get(self, whose: IntegratorId, cuil: str) -> SignerForTestsView:
+        """One of an integrator's.
+
+        Args:
+            whose: the integrator.
+            cuil: eleven digits.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`; `NOT_FOUND` in PROD.
+        """
+        self._demand_preprod()
+        async with self._store.read() as transaction:
+            found = await self._found(transaction, whose, cuil)
+            return await self._view(transaction, found)
+
+    async def page(
+        self, whose: IntegratorId, before: tuple[datetime, str] | None, limit: int
+    ) -> list[SignerForTestsView]:
+        """Those of an integrator, newest first.
+
+        Args:
+            whose: the integrator.
+            before: time and id of the one that the page begins after; None: the first.
+            limit: how many.
+
+        Raises:
+            ApplianceError: `NOT_FOUND` in PROD.
+        """
+        self._demand_preprod()
+        async with self._store.read() as transaction:
+            found = await SignerForTestsStore(transaction).page(whose, before, limit)
+            return [await self._view(transaction, each) for each in found]
+
+    async def remove(self, asking: IntegratorCaller, cuil: str) -> None:
+        """Have a test signer be gone: they sign no more, and are seen by nobody.
+
+        What they signed stays; their CUIL and address are not free again.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`; `NOT_FOUND` in PROD.
+        """
+        self._demand_preprod()
+        async with self._store.write() as transaction:
+            found = await self._found(transaction, asking.integrator.id, cuil)
+            who = found.person.id
+            await SignerForTestsStore(transaction).remove(who, self._clock.now())
+            if await PersonStore(transaction).move(
+                who, PersonState.ACTIVE, PersonState.DISABLED
+            ):
+                transaction.audit.add(_disabled(asking, who))
+
+    async def acting(self, asking: IntegratorCaller, cuil: str) -> tuple[Signer, bytes]:
+        """A test signer as signing knows them, and their signing password.
+
+        The audit has the integrator as who did it, and `test` as what was proven.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`; `NOT_FOUND` in PROD.
+        """
+        found = await self.get(asking.integrator.id, cuil)
+        signer = Signer(found.person.id, asking.actor, FACTORS, self._clock.now())
+        return signer, normalize(found.sign_password)
+
+    async def request_of(
+        self, whose: IntegratorId, signer: PersonId, wanted: ProcessId | RequestId
+    ) -> RequestId:
+        """The request of a signer in a process; one that is named is taken as it is.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`.
+        """
+        if not isinstance(wanted, str):
+            return wanted
+        async with self._store.read() as transaction:
+            process = await ProcessStore(transaction).get(whose, wanted)
+        for view in () if process is None else process.requests:
+            if view.person == signer:
+                return view.id
+        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+
+    def _demand_preprod(self) -> None:
+        """Refuse whatever is asked for in PROD, where the test mode is not.
+
+        Raises:
+            ApplianceError: `NOT_FOUND`.
+        """
+        if self._environment is not Environment.PREPROD:
+            raise ApplianceError(ErrorCode.NOT_FOUND)
+
+    @staticmethod
+    async def _found(
+        transaction: Transaction, whose: IntegratorId, cuil: str
+    ) -> SignerForTests:
+        """One of an integrator's.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`.
+        """
+        found = await SignerForTestsStore(transaction).get(whose, cuil)
+        if found is None:
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+        return found
+
+    async def _view(
+        self, transaction: Transaction, found: SignerForTests
+    ) -> SignerForTestsView:
+        person = found.person
+        login = await LoginSecretStore(transaction).secret(person.id)
+        if login is None:
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+        refusal = await refusal_of(transaction, person.id, self._clock.now())
+        password, sign_password, email, totp = (
+            self._sealer.open(sealed, table=table, row=person.id, column=name).decode()
+            for sealed, table, name in (
+                (found.password_sealed, "test_signer", _SEALED[0]),
+                (found.sign_password_sealed, "test_signer", _SEALED[1]),
+                (found.email_sealed, "person", "email_sealed"),
+                (login.totp_sealed, "login_secret", "totp_sealed"),
+            )
+        )
+        return SignerForTestsView(
+            person,
+            email,
+            password,
+            sign_password,
+            totp,
+            found.created,
+            SignerState(person.cuil, person.state, refusal, person.id),
+        )
+
+
+def _marked(name: str) -> str:
+    """A name that says that nothing signed in it has any effect.
+
+    Raises:
+        FieldInvalidError: it is too long for that.
+    """
+    name = name.strip()
+    sound = name.isprintable() and any(map(str.isalpha, name))
+    if not sound or len(name.encode()) > _NAME_BYTES:
+        raise FieldInvalidError(
+            "nombre", f"1 to {_NAME_BYTES} printable bytes, of which a letter"
+        )
+    return f"{MARK} · {name}"
+
+
+def _made_up_cuil() -> str:
+    """Of a number that nobody has."""
+    while True:
+        dni = f"{_FIRST_DNI + secrets.randbelow(_DNIS)}"
+        for cuil in cuils_of(dni):
+            return cuil
+
+
+def _disabled(asking: IntegratorCaller, who: PersonId) -> AuditEvent:
+    return AuditEvent(
+        EventKind.PERSON_DISABLED,
+        asking.actor,
+        integrator=asking.integrator.id,
+        detail={
+            "person": who,
+            "before": {"state": PersonState.ACTIVE.value},
+            "after": {"state": PersonState.DISABLED.value},
+        },
+    )

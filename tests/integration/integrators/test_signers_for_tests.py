@@ -1,0 +1,308 @@
+"""Test mode, on both databases: who is made up, who sees them, and none in PROD."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyotp
+import pytest
+
+from appliance.api.app import create_api
+from appliance.core.database import tables
+from appliance.domain.clock import SystemClock
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.identity import Person
+from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.domain.integrators.integrators import IntegratorCaller
+from appliance.domain.ports import DocumentBytes
+from appliance.domain.requests.process import NamedBy, ProcessNote
+from appliance.domain.vocab import Environment, PersonState, VouchedBy
+from appliance.identity.signers_for_tests_in_prod import SignersForTestsInProd
+from appliance.integration import signers_for_tests
+from appliance.integration.orders import NamedSigner, ProcessOrder
+from appliance.integration.signers import VouchOrder
+from appliance.integration.signers_for_tests import (
+    MARK,
+    SignerForTestsOrder,
+    SignersForTests,
+)
+from appliance.integrators.integrators import Integrators
+from appliance.people.person_store import PersonStore
+from tests.support.documents import pdfs
+from tests.support.faces.api_services import ApiServices, open_api_services
+from tests.support.factories.core import new_credential
+from worker.signing.document_signer import DocumentSigner
+
+ORDER = SignerForTestsOrder()
+ADDRESS = "192.0.2.1"
+
+
+@pytest.fixture
+async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
+    """Storage and services, on each database."""
+    async with open_api_services(tmp_path, database={"url": each_url}) as made:
+        yield made
+
+
+async def asking(
+    services: ApiServices, code: str, *, may_vouch: bool = False
+) -> IntegratorCaller:
+    """A new integrator, as its backend asks."""
+    integrators = Integrators(
+        services.store, services.lookup, services.clock, services.settings.environment
+    )
+    await integrators.create("operator", code, code)
+    if may_vouch:
+        await integrators.change("operator", code, may_vouch=True)
+    key = await integrators.create_key("operator", code, "k", scopes=tuple(ApiKeyScope))
+    row = await services.api_keys.demand(key.secret, None, ADDRESS)
+    return IntegratorCaller(row.integrator, row.key.id)
+
+
+def in_prod(services: ApiServices) -> ApiServices:
+    """The same installation, once it is PROD."""
+    made = services.signers_for_tests
+    return replace(
+        services,
+        settings=services.settings.model_copy(update={"environment": Environment.PROD}),
+        signers_for_tests=SignersForTests(
+            services.store,
+            made._people,
+            services.sealer,
+            made._tasks,
+            services.clock,
+            Environment.PROD,
+        ),
+    )
+
+
+async def code_of(call: Callable[[], Any]) -> ErrorCode:
+    """The error that a call ends with."""
+    with pytest.raises(ApplianceError) as caught:
+        await call()
+    return caught.value.code
+
+
+async def test_made_up_signer_has_all_that_signing_in_takes(
+    api_services: ApiServices,
+) -> None:
+    """Of nothing but a call; the secrets are told again, and stand nowhere in clear."""
+    acme = await asking(api_services, "acme")
+    made = await api_services.signers_for_tests.create(acme, ORDER)
+
+    challenge = await api_services.login.login(
+        made.person.cuil, made.password.encode(), ADDRESS
+    )
+    code = pyotp.TOTP(made.totp).at(api_services.clock.now())
+    await api_services.login.otp(challenge.login_token, code, ADDRESS)
+
+    assert made.person.name.startswith(f"{MARK} · ")
+    assert made.email == f"{made.person.cuil}@prueba.invalid"
+    again = await api_services.signers_for_tests.get(
+        acme.integrator.id, made.person.cuil
+    )
+    assert replace(again, state=made.state) == made
+    assert again.state.state is PersonState.ACTIVE
+    async with api_services.store.read() as transaction:
+        for table in (tables.test_signer, tables.person, tables.login_secret):
+            rows = (await transaction.connection.execute(table.select())).all()
+            for secret in (made.password, made.sign_password, made.totp):
+                assert secret not in repr(rows)
+
+
+async def test_what_is_asked_for_is_as_asked(api_services: ApiServices) -> None:
+    """Name, CUIL, address and language; a name that the mark leaves no room for not."""
+    acme = await asking(api_services, "acme")
+    asked = SignerForTestsOrder("Ana Ruiz", "20055361682", "ana@example.org", "en")
+    made = await api_services.signers_for_tests.create(acme, asked)
+
+    assert made.person.name == f"{MARK} · Ana Ruiz"
+    assert (made.person.cuil, made.email) == (asked.cuil, asked.email)
+    assert made.person.locale == "en"
+    again = await code_of(lambda: api_services.signers_for_tests.create(acme, asked))
+    assert again is ErrorCode.ALREADY_EXISTS
+    for name in ("x" * 43, "7", "a\u202eb"):
+        with pytest.raises(FieldInvalidError, match="nombre"):
+            await api_services.signers_for_tests.create(acme, SignerForTestsOrder(name))
+
+
+async def test_others_see_nobody(api_services: ApiServices) -> None:
+    """No state, no request, no vouch: as of somebody who is not there."""
+    acme = await asking(api_services, "acme")
+    other = await asking(api_services, "other", may_vouch=True)
+    made = await api_services.signers_for_tests.create(acme, ORDER)
+    cuil, signers = made.person.cuil, api_services.backend_signers
+
+    def order(by: NamedBy, value: str) -> ProcessOrder:
+        return ProcessOrder(
+            "a.pdf",
+            cast("DocumentBytes", pdfs.one_page()),
+            (NamedSigner(by, value),),
+            ProcessNote(),
+        )
+
+    for by, value in (
+        (NamedBy.CUIL, cuil),
+        (NamedBy.EMAIL, made.email),
+        (NamedBy.ID, made.person.id),
+    ):
+        wanted = order(by, value)
+        refused = await code_of(
+            partial(api_services.backend_orders.create, other, wanted)
+        )
+        assert refused is ErrorCode.PERSON_NOT_FOUND
+        await api_services.backend_orders.create(acme, wanted)
+    word = VouchOrder(
+        cuil, "A", "a@example.org", "DNI", "M", datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    assert (await signers.state(other.integrator.id, cuil)).state is None
+    assert (await signers.state(acme.integrator.id, cuil)).state is PersonState.ACTIVE
+    vouched = await code_of(lambda: signers.vouch(other, word))
+    assert vouched is ErrorCode.PERSON_NOT_FOUND
+    for call in (
+        lambda: api_services.signers_for_tests.get(other.integrator.id, cuil),
+        lambda: api_services.signers_for_tests.acting(other, cuil),
+        lambda: api_services.signers_for_tests.remove(other, cuil),
+    ):
+        assert await code_of(call) is ErrorCode.PERSON_NOT_FOUND
+    assert await api_services.signers_for_tests.page(other.integrator.id, None, 9) == []
+
+
+async def test_integrator_has_so_many_and_no_more(
+    api_services: ApiServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have their own; one that is removed makes room, and is gone."""
+    monkeypatch.setattr(signers_for_tests, "SIGNERS_AT_MOST", 2)
+    mode = api_services.signers_for_tests
+    acme, other = [await asking(api_services, name) for name in ("acme", "other")]
+    first, second = [await mode.create(acme, ORDER) for _ in range(2)]
+
+    assert (
+        await code_of(lambda: mode.create(acme, ORDER))
+        is ErrorCode.TEST_SIGNERS_TOO_MANY
+    )
+    await mode.create(other, ORDER)
+    await mode.remove(acme, first.person.cuil)
+    third = await mode.create(acme, ORDER)
+
+    whose = acme.integrator.id
+    newest = await mode.page(whose, None, 1)
+    after = (newest[0].created, newest[0].person.id)
+    assert {each.person.id for each in await mode.page(whose, None, 9)} == {
+        second.person.id,
+        third.person.id,
+    }
+    assert len(await mode.page(whose, after, 9)) == 1
+    gone = first.person.cuil
+    assert await code_of(lambda: mode.get(whose, gone)) is ErrorCode.PERSON_NOT_FOUND
+    found = await api_services.backend_signers.state(whose, gone)
+    assert found.state is None
+    refused = await code_of(
+        lambda: api_services.login.login(gone, first.password.encode(), ADDRESS)
+    )
+    assert refused is ErrorCode.LOGIN_FAILED
+
+
+async def test_in_prod_no_address_is_there(api_services: ApiServices) -> None:
+    """As one that never was."""
+    served = [
+        [
+            rule.rule
+            for rule in create_api(services).url_map.iter_rules()
+            if "/test/" in rule.rule
+        ]
+        for services in (api_services, in_prod(api_services))
+    ]
+    client = create_api(in_prod(api_services)).test_client()
+    answer = await client.post("/api/integration/test/signers", json={})
+
+    assert (bool(served[0]), served[1]) == (True, [])
+    assert answer.status_code == 404
+
+
+async def test_in_prod_the_use_case_refuses(api_services: ApiServices) -> None:
+    """Whatever is asked of it, also about somebody of before."""
+    acme = await asking(api_services, "acme")
+    made = await api_services.signers_for_tests.create(acme, ORDER)
+    mode, cuil = in_prod(api_services).signers_for_tests, made.person.cuil
+    whose = acme.integrator.id
+
+    for call in (
+        lambda: mode.create(acme, ORDER),
+        lambda: mode.get(whose, cuil),
+        lambda: mode.page(whose, None, 9),
+        lambda: mode.acting(acme, cuil),
+        lambda: mode.remove(acme, cuil),
+    ):
+        assert await code_of(call) is ErrorCode.NOT_FOUND
+
+
+async def test_who_was_made_up_is_disabled_in_prod(api_services: ApiServices) -> None:
+    """Whoever enables them; in PREPROD nothing of the kind is done."""
+    acme = await asking(api_services, "acme")
+    made = await api_services.signers_for_tests.create(acme, ORDER)
+    person, _ = await api_services.add_person()
+    store = api_services.store
+
+    async def states() -> list[PersonState]:
+        async with store.read() as transaction:
+            found = [
+                await PersonStore(transaction).get(one)
+                for one in (made.person.id, person)
+            ]
+        return [one.state for one in found if one is not None]
+
+    assert await SignersForTestsInProd(store, Environment.PREPROD).disable() == 0
+    assert await states() == [PersonState.ACTIVE, PersonState.ACTIVE]
+    for _ in range(2):
+        assert await SignersForTestsInProd(store, Environment.PROD).disable() == 1
+        assert await states() == [PersonState.DISABLED, PersonState.ACTIVE]
+        assert await SignersForTestsInProd(store, Environment.PROD).disable() == 0
+        refused = await code_of(
+            lambda: api_services.login.login(
+                made.person.cuil, made.password.encode(), ADDRESS
+            )
+        )
+        assert refused is ErrorCode.LOGIN_FAILED
+        async with store.write() as transaction:
+            await PersonStore(transaction).move(
+                made.person.id, PersonState.DISABLED, PersonState.ACTIVE
+            )
+
+
+@pytest.mark.parametrize("environment", Environment)
+def test_worker_opens_no_key_of_theirs_in_prod(environment: Environment) -> None:
+    """Before anything else is looked at, whatever state the person is in."""
+    person = Person(cast("Any", "p"), "20055361682", "A", PersonState.ACTIVE, "es")
+    now = datetime.now(UTC)
+    work = SimpleNamespace(
+        person=person,
+        credential=new_credential(
+            person.id,
+            vouched_by=VouchedBy.TEST,
+            not_before=now,
+            not_after=now + timedelta(days=1),
+        ),
+        claim=None,
+    )
+    parts = dict.fromkeys(
+        ("claims", "documents", "completion", "levels", "session", "keys", "fonts")
+    )
+    signer = DocumentSigner(
+        **cast("Any", parts),
+        clock=SystemClock(),
+        installation="x",
+        served=cast("Any", None),
+        refuses_tests=environment is Environment.PROD,
+    )
+
+    # In PREPROD it goes on to the claim, which is none here.
+    expected = ApplianceError if environment is Environment.PROD else AttributeError
+    with pytest.raises(expected) as caught:
+        signer.unlock(cast("Any", work))
+    told = getattr(caught.value, "code", None)
+    assert told in {None, ErrorCode.CERTIFICATE_NOT_USABLE}
