@@ -35,6 +35,7 @@ from appliance.api.integration import signers as integration_signers
 from appliance.api.integration import signers_for_tests
 from appliance.api.integration import webhooks as integration_webhooks
 from appliance.domain.vocab import Environment
+from appliance.api.openapi import routes as openapi
 from appliance.web.app import create_app, rest_face
 from appliance.web.rate_limit import AddressRate
 from appliance.web.server.public_path import PublicPaths, paths_of
@@ -80,6 +81,7 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(integration_limits.blueprint)
     app.register_blueprint(integration_diagnose.blueprint)
     app.register_blueprint(integration_webhooks.blueprint)
+    app.register_blueprint(openapi.blueprint)
     app.register_blueprint(enrolment.blueprint)
     app.extensions[verificar.RATE] = AddressRate(
         core.settings.stamp.looks_per_minute_address, core.clock

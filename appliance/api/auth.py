@@ -3,7 +3,7 @@
 from quart import Blueprint, Response
 
 from appliance.api.core import core
-from appliance.api.wire import requests
+from appliance.api.wire import answers, requests
 from appliance.web import body
 from appliance.web.auth import public
 from appliance.web.responses import json_response
@@ -20,13 +20,12 @@ async def login() -> Response:
     challenge = await core().login.login(
         given.usuario, given.password, client_address()
     )
-    return json_response(
-        {
-            "loginToken": challenge.login_token,
-            "factores": ["totp"],
-            "expiresIn": challenge.expires_in_s,
-        }
-    )
+    answer: answers.LoginAnswer = {
+        "loginToken": challenge.login_token,
+        "factores": ["totp"],
+        "expiresIn": challenge.expires_in_s,
+    }
+    return json_response(answer)
 
 
 @blueprint.post("/auth/otp")
@@ -35,10 +34,9 @@ async def otp() -> Response:
     """`POST /auth/otp`: login token and code give an access token."""
     given = requests.OneTimeCode.read(await body.read_object())
     issued = await core().login.otp(given.login_token, given.codigo, client_address())
-    return json_response(
-        {
-            "access_token": issued.token,
-            "token_type": "Bearer",
-            "expires_in": issued.expires_in_s,
-        }
-    )
+    answer: answers.TokenAnswer = {
+        "access_token": issued.token,
+        "token_type": "Bearer",
+        "expires_in": issued.expires_in_s,
+    }
+    return json_response(answer)

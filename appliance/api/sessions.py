@@ -11,7 +11,7 @@ from quart import Blueprint, Response, request
 from appliance.api.core import core
 from appliance.api.integration import rates
 from appliance.api.integration.caller import is_browser, refuse_key_in_url
-from appliance.api.wire import representations
+from appliance.api.wire import answers, representations
 from appliance.api.wire.query import QueryInvalidError
 from appliance.domain.errors import (
     API_KEY_ELSEWHERE,
@@ -60,12 +60,11 @@ async def new_session() -> Response:
     opened = await core().sessions.open(
         ids[0], api_key, full_address(), _count, from_browser=is_browser()
     )
-    return json_response(
-        {
-            "tokenSession": opened.token,
-            "validUntil": representations.instant(opened.valid_until),
-        }
-    )
+    answer: answers.SessionAnswer = {
+        "tokenSession": opened.token,
+        "validUntil": representations.instant(opened.valid_until),
+    }
+    return json_response(answer)
 
 
 async def _count(key: str) -> None:

@@ -11,7 +11,7 @@ from quart import Blueprint, Response, request
 
 from appliance.api import pages
 from appliance.api.core import core
-from appliance.api.wire import query, representations, requests
+from appliance.api.wire import answers, query, representations, requests
 from appliance.domain.documents import signed_name
 from appliance.domain.errors import LINK_OVER, ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
@@ -64,7 +64,7 @@ async def show_request(solicitud: str) -> Response:
     signer = await auth.signer()
     view = await core().requests.get(signer.person, _request_id(solicitud))
     versions = await core().requests.versions(view)
-    told = {
+    told: answers.SignerRequestDetail = {
         **representations.detail(view, i18n.requested(), versions),
         "mensaje": await core().requests.message(view),
     }
@@ -178,9 +178,8 @@ def going_on(wanted: RequestId, *, wants_pdf: bool) -> Response:
             ErrorCode.STILL_SIGNING,
             extras={"solicitudId": wanted, "retryAfter": _RETRY_S},
         )
-    response = json_response(
-        {"status": "en_proceso", "solicitudId": wanted}, HTTPStatus.ACCEPTED
-    )
+    answer: answers.StillSigning = {"status": "en_proceso", "solicitudId": wanted}
+    response = json_response(answer, HTTPStatus.ACCEPTED)
     response.headers["Location"] = f"{pages.base_path()}/solicitudes/{wanted}"
     response.headers["Retry-After"] = str(_RETRY_S)
     return response

@@ -6,6 +6,7 @@ from quart import Blueprint, Response
 
 from appliance.api.core import core
 from appliance.api.integration.caller import caller
+from appliance.api.wire.backend_answers import RateLeft
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.web.auth import public
 from appliance.web.responses import json_response
@@ -21,15 +22,14 @@ async def show() -> Response:
     """`GET /api/integration/limits`: of the key that asks, and of its integrator."""
     asking = await caller(ApiKeyScope.REQUESTS_READ)
     states = await core().quotas.left(asking.key, asking.integrator.id)
-    return json_response(
-        [
-            {
-                "nombre": state.policy.name,
-                "maximo": state.policy.most,
-                "ventana": state.policy.window_s,
-                "quedan": state.remaining,
-                "renuevaEn": state.reset_s,
-            }
-            for state in states
-        ]
-    )
+    answer: list[RateLeft] = [
+        {
+            "nombre": state.policy.name,
+            "maximo": state.policy.most,
+            "ventana": state.policy.window_s,
+            "quedan": state.remaining,
+            "renuevaEn": state.reset_s,
+        }
+        for state in states
+    ]
+    return json_response(answer)

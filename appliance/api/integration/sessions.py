@@ -9,6 +9,7 @@ from appliance.api.core import core
 from appliance.api.integration import rates
 from appliance.api.integration.caller import caller
 from appliance.api.wire import processes, representations
+from appliance.api.wire.backend_answers import SessionOpened
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.web import body, request_log
 from appliance.web.auth import public
@@ -33,12 +34,10 @@ async def open_session() -> Response:
     )
     opened = await core().sessions.open_for(asking, wanted)
     request_log.note(session=opened.public_id)
-    return json_response(
-        {
-            "tokenSession": opened.token,
-            "validUntil": representations.instant(opened.valid_until),
-            "sesionId": opened.public_id,
-            "solicitudId": wanted,
-        },
-        HTTPStatus.CREATED,
-    )
+    answer: SessionOpened = {
+        "tokenSession": opened.token,
+        "validUntil": representations.instant(opened.valid_until),
+        "sesionId": opened.public_id,
+        "solicitudId": wanted,
+    }
+    return json_response(answer, HTTPStatus.CREATED)

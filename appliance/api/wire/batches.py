@@ -6,15 +6,16 @@ Source: docs/integration.md "Ask for many at once".
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 from quart import request
 
-from appliance.api.wire import presets, query, representations
+from appliance.api.wire import backend_answers, presets, query, representations
 from appliance.api.wire.fields import an_object, objects, word
 from appliance.api.wire.orders import (
     REFERENCE_LENGTH,
+    NamedBody,
     Note,
     Referred,
     SentDocument,
@@ -39,18 +40,31 @@ PAGE: Final = 50
 """Batches of a page, or documents of one, where nothing else is asked for."""
 
 
-class _Batch(Note):
-    signer: Annotated[dict[str, Any], an_object()] = Field(alias="firmante")
-    documents: Annotated[list[dict[str, Any]], objects(MOST_OF_BATCH)] = Field(
-        alias="documentos"
+class NewBatchDocument(SentDocument, Referred):
+    """One document of a batch."""
+
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {
+        **Referred.KEYWORDS,
+        "oneOf": [
+            {"required": [name], "properties": {name: {"type": "string"}}}
+            for name in ("documentoId", "contenido")
+        ],
+    }
+    stamp: Annotated[dict[str, Any] | None, an_object(presets.StampWish)] = Field(
+        None, alias="sello"
     )
+
+
+class NewBatch(Note):
+    """Documents that one person is to sign."""
+
+    signer: Annotated[dict[str, Any], an_object(NamedBody)] = Field(alias="firmante")
+    documents: Annotated[
+        list[dict[str, Any]], objects(MOST_OF_BATCH, NewBatchDocument)
+    ] = Field(alias="documentos")
     level: Annotated[SignatureLevel | None, word(SignatureLevel)] = Field(
         None, alias="nivel"
     )
-
-
-class _Document(SentDocument, Referred):
-    stamp: Annotated[dict[str, Any] | None, an_object()] = Field(None, alias="sello")
 
 
 def order(
@@ -68,7 +82,7 @@ def order(
         FieldInvalidError: a value of another type or out of its range.
         ApplianceError: `FIELD_UNKNOWN`.
     """
-    read = _Batch.read(said(body))
+    read = NewBatch.read(said(body))
     demand_named(read)
     note = read.note(api_key)
     return BatchOrder(
@@ -88,7 +102,7 @@ def _document(
     given: Mapping[str, Any], under: str, common: ProcessNote
 ) -> BatchDocument:
     """One document; it is told to its signer as the batch is."""
-    read = _Document.read(said(given), under=under)
+    read = NewBatchDocument.read(said(given), under=under)
     demand_named(read, under)
     wished = None
     if read.stamp is not None:
@@ -153,7 +167,7 @@ def members_query() -> tuple[int, RequestId | None]:
     return PAGE if most is None else most, after
 
 
-def element(details: BatchDetails) -> dict[str, object]:
+def element(details: BatchDetails) -> backend_answers.BatchListed:
     """An element of the list.
 
     Args:
@@ -178,7 +192,9 @@ def element(details: BatchDetails) -> dict[str, object]:
     }
 
 
-def detail(details: BatchDetails, members: Sequence[BatchMember]) -> dict[str, object]:
+def detail(
+    details: BatchDetails, members: Sequence[BatchMember]
+) -> backend_answers.BatchDetailed:
     """One batch, with its documents or a page of them.
 
     Args:
@@ -188,7 +204,7 @@ def detail(details: BatchDetails, members: Sequence[BatchMember]) -> dict[str, o
     return {**element(details), "solicitudes": [_member(each) for each in members]}
 
 
-def _member(each: BatchMember) -> dict[str, object]:
+def _member(each: BatchMember) -> backend_answers.BatchRequest:
     return {
         "procesoId": each.process,
         "solicitudId": each.request,

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Final
 
-from appliance.api.wire import fields
+from appliance.api.wire import answers, fields
 from appliance.api.wire.representations import instant
 from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import FieldInvalidError
@@ -55,7 +55,7 @@ class Password(fields.Body):
     password: Annotated[bytes, fields.password()]
 
 
-def element(view: CredentialView, now: datetime) -> dict[str, object]:
+def element(view: CredentialView, now: datetime) -> answers.Credential:
     """An element of `GET /credenciales`.
 
     Args:

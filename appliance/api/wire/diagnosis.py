@@ -6,7 +6,7 @@ Source: docs/integration.md "What is wrong".
 from collections.abc import Mapping
 from typing import Final
 
-from appliance.api.wire import representations
+from appliance.api.wire import backend_answers, representations
 from appliance.domain.vocab import Environment
 from appliance.integration.diagnosis import Amiss, Diagnosis
 from appliance.web import i18n
@@ -26,7 +26,9 @@ SENTENCES: Final[Mapping[Amiss, str]] = {
 }
 
 
-def told(of: Diagnosis, environment: Environment, lang: str) -> dict[str, object]:
+def told(
+    of: Diagnosis, environment: Environment, lang: str
+) -> backend_answers.DiagnosisTold:
     """How an integrator is set up, and what is amiss.
 
     Args:
@@ -40,7 +42,7 @@ def told(of: Diagnosis, environment: Environment, lang: str) -> dict[str, object
         "dominios": [
             {
                 "origen": domain.origin,
-                "visto": domain.seen and representations.instant(domain.seen),
+                "visto": representations.maybe_instant(domain.seen),
             }
             for domain in of.domains
         ],
@@ -57,8 +59,7 @@ def told(of: Diagnosis, environment: Environment, lang: str) -> dict[str, object
                 "webhookId": webhook.id,
                 "url": webhook.url,
                 "habilitado": webhook.disabled is None,
-                "fallaDesde": webhook.failing_since
-                and representations.instant(webhook.failing_since),
+                "fallaDesde": representations.maybe_instant(webhook.failing_since),
                 "pendientes": of.pending.get(webhook.id, 0),
             }
             for webhook in of.webhooks
@@ -76,13 +77,13 @@ def told(of: Diagnosis, environment: Environment, lang: str) -> dict[str, object
     }
 
 
-def _key(of: Diagnosis) -> dict[str, object]:
+def _key(of: Diagnosis) -> backend_answers.KeyShown:
     key = of.key
     return {
         "claveId": key.id,
         "nombre": key.label,
         "alcances": [scope.value for scope in key.scopes],
         "redes": list(key.networks),
-        "vence": of.key_ends and representations.instant(of.key_ends),
-        "expuesta": key.flagged and representations.instant(key.flagged),
+        "vence": representations.maybe_instant(of.key_ends),
+        "expuesta": representations.maybe_instant(key.flagged),
     }

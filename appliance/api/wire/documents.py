@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 from pydantic_core import core_schema
 from quart import request
 
-from appliance.api.wire import representations
+from appliance.api.wire import backend_answers, representations
 from appliance.api.wire.fields import Body, Rule, base64_bytes
 from appliance.api.wire.query import (
     QueryInvalidError,
@@ -55,7 +55,9 @@ def _file_name() -> Rule:
     return Rule(core_schema.str_schema(strict=True), "string", ("a file name",))
 
 
-class _DocumentBody(Body):
+class UploadBody(Body):
+    """A PDF in JSON."""
+
     nombre: Annotated[str | None, _file_name()] = None
     contenido: Annotated[bytes, base64_bytes()]
 
@@ -100,7 +102,7 @@ def document_in_json(body: Mapping[str, object]) -> NamedDocument:
         QueryInvalidError: the query has something else, or it twice.
         ApplianceError: `FIELD_UNKNOWN`, `FILENAME`.
     """
-    read = _DocumentBody.read(body)
+    read = UploadBody.read(body)
     return NamedDocument(name_beside(read.nombre), read.contenido)
 
 
@@ -214,16 +216,25 @@ def cursor_after(last: UploadedDocument) -> str:
     return pagination.instant(last.created, last.id)
 
 
-def element(upload: UploadedDocument) -> dict[str, object]:
+def element(upload: UploadedDocument) -> backend_answers.UploadListed:
     """An element of the list.
 
     Args:
         upload: the document.
     """
-    return {**_about(upload), **_times(upload)}
+    inspection = upload.document.inspection
+    return {
+        "documentoId": upload.id,
+        "nombre": upload.name,
+        "sha256": upload.document.sha256,
+        "tamano": inspection.size_bytes,
+        "paginas": len(inspection.pages),
+        "creado": representations.instant(upload.created),
+        "vence": representations.instant(upload.until),
+    }
 
 
-def uploaded(upload: UploadedDocument, lang: str) -> dict[str, object]:
+def uploaded(upload: UploadedDocument, lang: str) -> backend_answers.Upload:
     """All of one document, in the words of `GET /solicitudes/{id}`.
 
     Args:
@@ -232,25 +243,6 @@ def uploaded(upload: UploadedDocument, lang: str) -> dict[str, object]:
     """
     kept = upload.document
     return {
-        **_about(upload),
+        **element(upload),
         **representations.described(kept.inspection, kept.repair, lang),
-        **_times(upload),
-    }
-
-
-def _about(upload: UploadedDocument) -> dict[str, object]:
-    inspection = upload.document.inspection
-    return {
-        "documentoId": upload.id,
-        _NAME: upload.name,
-        "sha256": upload.document.sha256,
-        "tamano": inspection.size_bytes,
-        "paginas": len(inspection.pages),
-    }
-
-
-def _times(upload: UploadedDocument) -> dict[str, object]:
-    return {
-        "creado": representations.instant(upload.created),
-        "vence": representations.instant(upload.until),
     }

@@ -14,13 +14,19 @@ import base64
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from typing import Any, ClassVar, Final, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import (
     CoreSchema,
@@ -58,6 +64,8 @@ COLORS: Final = (
 )
 """The java.awt.Color names (decisions "fontColor")."""
 PASSWORD_BYTES: Final = (8, 1024)
+BODY_MARK: Final = "body"
+"""In a schema: the class whose schema stands there (`openapi.schemas`)."""
 _JSON_TYPES: Final = {
     "string": str,
     "integer": int,
@@ -79,6 +87,19 @@ _TOGETHER: Final = "together"
 _HEX_COLOR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
 _SEEN: Final = ("L", "N", "P", "S")
 """First letters of the general categories of what leaves a mark (UAX #44, 5.7.1)."""
+_LINE: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$"
+_LINE_WITH_TEXT: Final = (
+    "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*"
+    "[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]"
+    "[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$"
+)
+_LINES_WITH_TEXT: Final = (
+    "^[^\\u0000-\\u0009\\u000b-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]*"
+    "[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]"
+    "[^\\u0000-\\u0009\\u000b-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]*$"
+)
+_WITHOUT_NUL: Final = "^[^\\u0000]*$"
+"""Patterns of JSON Schema (ECMA-262): what the readers below take."""
 _SENTENCES: Final = {"control": CONTROL_CHARACTERS, "unseen": NOTHING_TO_SEE}
 """What is said of a text, by the type of the error."""
 
@@ -93,11 +114,25 @@ class Rule:
     allowed: tuple[str, ...]
     wrong_type: str = ""
     """Of `WRONG_TYPES`, what is said of another type; empty: that of `kind`."""
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    """Of JSON Schema: what the check says besides the types of its schema."""
+    model: "type[Body] | None" = None
+    """What the object, or each object of the list, is read as afterwards."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
         """Be checked by this rule, whatever else the annotation says."""
         del source, handler
         return self.schema
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Be told as it is checked."""
+        told = {**handler(schema), **self.keywords}
+        if self.model is None:
+            return told
+        of_model = {BODY_MARK: self.model}
+        return {**told, "items": of_model} if self.kind == "array" else of_model
 
 
 class Body(BaseModel):
@@ -108,6 +143,10 @@ class Body(BaseModel):
     )
     KNOWN: ClassVar[tuple[str, ...]] = ()
     """Names of its fields as an answer lists them; empty: in their own order."""
+    NULL_SAYS_NOTHING: ClassVar[bool] = False
+    """Whether who reads it leaves out what is null: of fields that may be left out."""
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {}
+    """Of JSON Schema: what is checked of its fields together."""
 
     @classmethod
     def read(
@@ -182,9 +221,9 @@ def _told(
 def _rules(model: type[Body]) -> dict[str, Rule]:
     """The rule of each field, by its name in JSON."""
     return {
-        field.alias or own: rule
-        for own, field in model.model_fields.items()
-        for rule in field.metadata
+        info.alias or own: rule
+        for own, info in model.model_fields.items()
+        for rule in info.metadata
         if isinstance(rule, Rule)
     }
 
@@ -244,17 +283,22 @@ def wholes(low: int, high: int, most: int) -> Rule:
     return Rule(schema, "array", (f"1..{most} of {low}..{high}",))
 
 
-def an_object() -> Rule:
-    """An object, whose members are read by themselves."""
-    return Rule(core_schema.dict_schema(strict=True), "object", ("an object",))
+def an_object(model: type[Body]) -> Rule:
+    """An object, whose members are read by themselves: as `model`."""
+    schema = core_schema.dict_schema(strict=True)
+    return Rule(schema, "object", ("an object",), model=model)
 
 
-def objects(most: int) -> Rule:
-    """A list of objects, 1 to `most` of them."""
+def objects(most: int, model: type[Body]) -> Rule:
+    """A list of objects, 1 to `most` of them, each read by itself: as `model`."""
     schema = core_schema.list_schema(
-        an_object().schema, strict=True, min_length=1, max_length=most, fail_fast=True
+        core_schema.dict_schema(strict=True),
+        strict=True,
+        min_length=1,
+        max_length=most,
+        fail_fast=True,
     )
-    return Rule(schema, "array", (f"1..{most} objects",), "objects")
+    return Rule(schema, "array", (f"1..{most} objects",), "objects", model=model)
 
 
 def texts(most: int, name_length: int, length: int) -> Rule:
@@ -272,7 +316,10 @@ def texts(most: int, name_length: int, length: int) -> Rule:
         core_schema.dict_schema(of_text, of_text, max_length=most, strict=True),
     )
     told = f"up to {most} strings of {length} characters, names of 1..{name_length}"
-    return Rule(schema, "object", (told,))
+    name = {"pattern": _LINE, "minLength": 1, "maxLength": name_length}
+    value = {"type": "string", "pattern": _LINE, "maxLength": length}
+    keywords = {"propertyNames": name, "additionalProperties": value}
+    return Rule(schema, "object", (told,), keywords=keywords)
 
 
 def base64_bytes() -> Rule:
@@ -286,7 +333,13 @@ def base64_bytes() -> Rule:
             raise ValueError
         return found
 
-    return _string(read, "Base64 (RFC 4648, 4)")
+    # By four characters, the last of them canonical.
+    pattern = (
+        "^(?:[A-Za-z0-9+/]{4})*"
+        "(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$"
+    )
+    told = {"contentEncoding": "base64", "pattern": pattern, "minLength": 4}
+    return _string(read, "Base64 (RFC 4648, 4)", **told)
 
 
 def moment() -> Rule:
@@ -300,7 +353,7 @@ def moment() -> Rule:
             raise ValueError
         return at.astimezone(UTC)
 
-    return _string(read, "2026-12-31T23:59:59Z")
+    return _string(read, "2026-12-31T23:59:59Z", format="date-time")
 
 
 def word(kind: type[StrEnum]) -> Rule:
@@ -316,7 +369,14 @@ def boolean() -> Rule:
 
 def text(most: int) -> Rule:
     """A string of 1 to `most` characters without control characters, trimmed."""
-    return _string(lambda value: _trimmed(value, most), f"1..{most} characters")
+    return _string(
+        lambda value: _trimmed(value, most), f"1..{most} characters", **_one_line(most)
+    )
+
+
+def _one_line(most: int) -> dict[str, Any]:
+    """One line of up to `most` characters, in the words of JSON Schema."""
+    return {"minLength": 1, "maxLength": most, "pattern": _LINE_WITH_TEXT}
 
 
 def shown_text(most: int) -> Rule:
@@ -328,7 +388,7 @@ def shown_text(most: int) -> Rule:
             raise PydanticCustomError("unseen", "nothing to see")
         return trimmed
 
-    return _string(read, f"1..{most} characters")
+    return _string(read, f"1..{most} characters", **_one_line(most))
 
 
 def _trimmed(value: str, most: int) -> str:
@@ -370,7 +430,8 @@ def shown_lines(most: int) -> Rule:
             raise PydanticCustomError("unseen", "nothing to see")
         return kept
 
-    return _string(read, f"1..{most} characters")
+    told = {"minLength": 1, "maxLength": most, "pattern": _LINES_WITH_TEXT}
+    return _string(read, f"1..{most} characters", **told)
 
 
 def password(least: int = PASSWORD_BYTES[0]) -> Rule:
@@ -385,7 +446,8 @@ def password(least: int = PASSWORD_BYTES[0]) -> Rule:
             raise ValueError
         return encoded
 
-    return _string(read, f"{least}..{most} bytes")
+    told = {"format": "password", "minLength": least, "maxLength": most}
+    return _string(read, f"{least}..{most} bytes", **told, pattern=_WITHOUT_NUL)
 
 
 def color() -> Rule:
@@ -398,12 +460,13 @@ def color() -> Rule:
             raise ValueError
         return value.upper()
 
-    return _string(read, *COLORS, "#RRGGBB")
+    pattern = f"^(?:{'|'.join(COLORS)}|#[0-9A-Fa-f]{{6}})$"
+    return _string(read, *COLORS, "#RRGGBB", pattern=pattern)
 
 
-def _string(read: Callable[[str], object], *allowed: str) -> Rule:
+def _string(read: Callable[[str], object], *allowed: str, **keywords: Any) -> Rule:
     """A string as a function reads it, which raises `ValueError` for a wrong one."""
-    schema = core_schema.str_schema(strict=True)
-    return Rule(
-        core_schema.no_info_after_validator_function(read, schema), "string", allowed
+    schema = core_schema.no_info_after_validator_function(
+        read, core_schema.str_schema(strict=True)
     )
+    return Rule(schema, "string", allowed, keywords=keywords)

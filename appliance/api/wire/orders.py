@@ -6,7 +6,7 @@ Source: docs/integration.md.
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
@@ -42,20 +42,45 @@ class Language(StrEnum):
 class SentDocument(Body):
     """A document: an upload, or its bytes; and its name."""
 
+    NULL_SAYS_NOTHING = True
+
     upload: Annotated[str | None, text(36)] = Field(None, alias="documentoId")
     name: Annotated[str | None, text(255)] = Field(None, alias="nombre")
     content: Annotated[bytes | None, base64_bytes()] = Field(None, alias="contenido")
 
 
-class _Signer(Body):
+class NamedBody(Body):
+    """Who is to sign: by CUIL, by address or by id."""
+
+    NULL_SAYS_NOTHING = True
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {
+        "oneOf": [
+            {"required": [name], "properties": {name: {"type": "string"}}}
+            for name in ("cuil", "email", "personaId")
+        ]
+    }
     cuil: Annotated[str | None, text(13)] = None
     email: Annotated[str | None, text(320)] = None
     person: Annotated[str | None, text(36)] = Field(None, alias="personaId")
-    stamp: Annotated[dict[str, Any] | None, an_object()] = Field(None, alias="sello")
+    stamp: Annotated[dict[str, Any] | None, an_object(presets.StampWish)] = Field(
+        None, alias="sello"
+    )
 
 
 class Referred(Body):
     """What a backend keeps of a thing for itself."""
+
+    NULL_SAYS_NOTHING = True
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {
+        "if": {
+            "required": ["referenciaUnica"],
+            "properties": {"referenciaUnica": {"const": True}},
+        },
+        "then": {
+            "required": ["referencia"],
+            "properties": {"referencia": {"type": "string"}},
+        },
+    }
 
     reference: Annotated[str | None, shown_text(REFERENCE_LENGTH)] = Field(
         None, alias="referencia"
@@ -150,7 +175,7 @@ def named_signer(signer: Mapping[str, Any], under: str) -> NamedSigner:
     Raises:
         FieldInvalidError: they are named by nothing, or by several.
     """
-    read = _Signer.read(said(signer), under=under)
+    read = NamedBody.read(said(signer), under=under)
     given = [
         (by, value)
         for by, value in (

@@ -8,7 +8,7 @@ Source: docs/api.md, "The look and place of a signature".
 
 import unicodedata
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
@@ -37,18 +37,28 @@ _NOT_WITH_ANCHOR: Final = ("x", "y", "campo")
 _Distance = Annotated[int, whole(-FARTHEST_PT, FARTHEST_PT)]
 
 _Page = Annotated[int | str | None, whole_or_word(1, MAX_REQUEST_ID, LAST)]
-_AnchorFields = Annotated[dict[str, object] | None, an_object()]
 
 
-class _Anchor(Body):
+class TextAnchor(Body):
+    """A text that a stamp goes below."""
+
     texto: Annotated[str, text(ANCHOR_LENGTH)]
     aparicion: Annotated[int, whole(1, OCCURRENCES_MOST)] = 1
     dx: _Distance = 0
     dy: _Distance = 0
 
 
-class _Stamp(Parameters):
+_AnchorFields = Annotated[dict[str, object] | None, an_object(TextAnchor)]
+
+
+class StampWish(Parameters):
+    """The look and place that a signature is to have."""
+
     KNOWN = STAMP_FIELDS
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {
+        **Parameters.KEYWORDS,
+        "allOf": [{"not": {"required": ["ancla", name]}} for name in _NOT_WITH_ANCHOR],
+    }
     # Here alone it may be a word.
     page: _Page = None  # type: ignore[assignment]
     anchor: _AnchorFields = Field(None, alias="ancla")
@@ -67,7 +77,7 @@ def wished_preset(body: Mapping[str, object], under: str = "sello.") -> WishedPr
             beside a place.
         ApplianceError: `FIELD_UNKNOWN`.
     """
-    read = _Stamp.read(body, under=under)
+    read = StampWish.read(body, under=under)
     anchor = None
     if read.anchor is not None:
         anchor = _anchor(read.anchor, f"{under}ancla.")
@@ -83,6 +93,6 @@ def wished_preset(body: Mapping[str, object], under: str = "sello.") -> WishedPr
 
 
 def _anchor(body: Mapping[str, object], under: str) -> Anchor:
-    read = _Anchor.read(body, under=under)
+    read = TextAnchor.read(body, under=under)
     wanted = " ".join(unicodedata.normalize("NFC", read.texto).split())
     return Anchor(wanted, read.aparicion, read.dx, read.dy)

@@ -5,12 +5,12 @@ Source: docs/api.md "Requests of a backend".
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final, cast
 
 from pydantic import Field
 from quart import request
 
-from appliance.api.wire import query, representations
+from appliance.api.wire import answers, backend_answers, query, representations
 from appliance.api.wire.fields import (
     Body,
     an_object,
@@ -22,6 +22,7 @@ from appliance.api.wire.fields import (
 )
 from appliance.api.wire.orders import (
     REFERENCE_LENGTH,
+    NamedBody,
     Note,
     SentDocument,
     demand_named,
@@ -78,16 +79,25 @@ _CHANGED: Final = {
 }
 
 
-class _Order(Note):
-    document: Annotated[dict[str, Any] | None, an_object()] = Field(
+class NewRequest(Note):
+    """A document that people are to sign, and who they are."""
+
+    document: Annotated[dict[str, Any] | None, an_object(SentDocument)] = Field(
         None, alias="documento"
     )
-    signers: Annotated[list[dict[str, Any]], objects(MAX_SIGNERS)] = Field(
+    signers: Annotated[list[dict[str, Any]], objects(MAX_SIGNERS, NamedBody)] = Field(
         alias="firmantes"
     )
     level: Annotated[SignatureLevel | None, word(SignatureLevel)] = Field(
         None, alias="nivel"
     )
+
+
+class RequestChange(Note):
+    """What is to be different of a request; null takes a value away."""
+
+    # Nothing can be said to be unique here without a look at the record.
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {"minProperties": 1}
 
 
 class Cancellation(Body):
@@ -96,7 +106,9 @@ class Cancellation(Body):
     motivo: Annotated[str | None, text(REJECTION_LENGTH)] = None
 
 
-def reminded(process: ProcessId, requests: Sequence[RequestView]) -> dict[str, object]:
+def reminded(
+    process: ProcessId, requests: Sequence[RequestView]
+) -> backend_answers.Reminded:
     """Whose signers are written to.
 
     Args:
@@ -111,7 +123,12 @@ def reminded(process: ProcessId, requests: Sequence[RequestView]) -> dict[str, o
     }
 
 
-class _Session(Body):
+class SessionWanted(Body):
+    """What a session is to be opened for; with neither, for whatever comes."""
+
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {
+        "not": {"required": ["procesoId", "solicitudId"]}
+    }
     process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
     request: Annotated[int | None, whole(1, MAX_REQUEST_ID)] = Field(
         None, alias="solicitudId"
@@ -125,7 +142,7 @@ def session_for(body: Mapping[str, object]) -> ProcessId | RequestId | None:
         FieldInvalidError: a value of another type, or both.
         ApplianceError: `FIELD_UNKNOWN`, `SOLICITUD_NOT_FOUND`.
     """
-    read = _Session.read(body)
+    read = SessionWanted.read(body)
     if read.process is not None and read.request is not None:
         raise FieldInvalidError("solicitudId", "one of procesoId, solicitudId")
     if read.process is not None:
@@ -153,7 +170,7 @@ def order(
         ApplianceError: `FIELD_UNKNOWN`.
     """
     # What is null is as if it were not there: so answers have it.
-    read = _Order.read(said(body))
+    read = NewRequest.read(said(body))
     document = SentDocument.read(said(read.document or {}), under="documento.")
     demand_named(read)
     return ProcessOrder(
@@ -180,9 +197,9 @@ def change(body: Mapping[str, object]) -> ProcessChange:
     """
     names = (*_CHANGED, "vence")
     taken_away = {name for name, value in body.items() if value is None}
-    read = Note.read({n: v for n, v in body.items() if n not in taken_away})
+    read = RequestChange.read({n: v for n, v in body.items() if n not in taken_away})
     if unknown := taken_away - set(names):
-        Note.read(dict.fromkeys(unknown))
+        RequestChange.read(dict.fromkeys(unknown))
     if not body:
         raise FieldMissingError(names[0], names)
     empty: dict[str, object] = {"is_unique": False, "metadata": {}}
@@ -278,7 +295,7 @@ def asked_instant(name: str) -> datetime | None:
         raise query.QueryInvalidError(name, "2026-12-31T23:59:59Z") from exc
 
 
-def element(details: ProcessDetails) -> dict[str, object]:
+def element(details: ProcessDetails) -> backend_answers.RequestListed:
     """An element of the list."""
     process = details.process
     first, note = process.requests[0], process.note
@@ -308,7 +325,7 @@ def element(details: ProcessDetails) -> dict[str, object]:
 
 def detail(
     details: ProcessDetails, history: Sequence[RequestEvent], lang: str
-) -> dict[str, object]:
+) -> backend_answers.RequestDetail:
     """All of one request: with its document, and what became of it.
 
     Args:
@@ -319,24 +336,23 @@ def detail(
     told = element(details)
     first = details.process.requests[0]
     about = representations.described(first.inspection, first.repair, lang)
-    document = told["documento"]
     return {
         **told,
-        "documento": {**document, **about} if isinstance(document, dict) else about,
+        "documento": {**told["documento"], **about},
         "historia": [_event(event) for event in history],
     }
 
 
 def _signer(
     view: RequestView, shown: SignerShown, versions: Sequence[SignedVersion]
-) -> dict[str, object]:
+) -> backend_answers.RequestSigner:
     return {
         "solicitudId": view.id,
         "orden": view.seq + 1,
         "personaId": shown.person,
         "cuil": format_cuil(shown.cuil) if shown.cuil else None,
         "nombre": shown.name,
-        "sello": None if view.preset is None else view.preset.to_json(),
+        "sello": _look(view),
         "estado": view.state.value,
         "motivo": view.reason or None,
         "nivel": versions[-1].level if versions else None,
@@ -344,10 +360,17 @@ def _signer(
     }
 
 
-def _event(event: RequestEvent) -> dict[str, object]:
-    return {
+def _look(view: RequestView) -> answers.SignatureLook | None:
+    if view.preset is None:
+        return None
+    return cast("answers.SignatureLook", view.preset.to_json())
+
+
+def _event(event: RequestEvent) -> backend_answers.RequestEvent:
+    told = {
         "evento": EVENT_NAMES[event.event],
         "cuando": representations.instant(event.at),
         "solicitudId": event.request,
         **told_members(event.detail),
     }
+    return cast("backend_answers.RequestEvent", told)

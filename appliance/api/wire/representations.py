@@ -4,8 +4,9 @@ import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, cast
 
+from appliance.api.wire import answers
 from appliance.domain.appearance.geometry import size_as_seen
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import EmptyField, Inspection, Repair
@@ -26,7 +27,7 @@ _REFUSED: Final = "error"
 _GOING_ON: Final = "en_proceso"
 
 
-def element(view: RequestView) -> dict[str, object]:
+def element(view: RequestView) -> answers.SignerRequest:
     """An element of `GET /solicitudes`.
 
     Args:
@@ -50,7 +51,7 @@ def element(view: RequestView) -> dict[str, object]:
 
 def detail(
     view: RequestView, lang: str, versions: Sequence[SignedVersion] = ()
-) -> dict[str, object]:
+) -> answers.RejectedRequest:
     """The whole of one request.
 
     Args:
@@ -71,7 +72,7 @@ def detail(
 
 def described(
     inspection: Inspection, repair: Repair | None, lang: str
-) -> dict[str, object]:
+) -> answers.DocumentFacts:
     """What is to be known of a document before it is signed.
 
     Args:
@@ -98,7 +99,7 @@ def described(
     }
 
 
-def version(of: SignedVersion) -> dict[str, object]:
+def version(of: SignedVersion) -> answers.Version:
     """One version of a signed document.
 
     Args:
@@ -113,7 +114,7 @@ def version(of: SignedVersion) -> dict[str, object]:
     }
 
 
-def _repair(repair: Repair, lang: str) -> dict[str, object]:
+def _repair(repair: Repair, lang: str) -> answers.RepairDone:
     return {
         "sha256Original": repair.original_sha256,
         "danos": [
@@ -138,12 +139,12 @@ def document_url(base_url: str, request: RequestId, clave: str | None = None) ->
     return url if clave is None else f"{url}?clave={clave}"
 
 
-def _field(field: EmptyField) -> dict[str, object]:
+def _field(field: EmptyField) -> answers.SignatureField:
     """An empty signature field that the document has."""
     return {"nombre": field.name, "pagina": field.page, "firmable": field.usable}
 
 
-def signed(view: SignedDocumentView, url: str) -> dict[str, object]:
+def signed(view: SignedDocumentView, url: str) -> answers.SignedAnswer:
     """The answer of firmar when the document is signed.
 
     Args:
@@ -163,7 +164,7 @@ def signed(view: SignedDocumentView, url: str) -> dict[str, object]:
 
 def batch(
     outcome: BatchOutcome, urls: Mapping[RequestId, str], lang: str
-) -> dict[str, object]:
+) -> answers.BatchAnswer:
     """The answer of firmar/lote, and how a batch stands.
 
     Args:
@@ -174,22 +175,25 @@ def batch(
     Source: decisions "several at once".
     """
     told = Counter(_batch_state(item) for item in outcome.items)
+    status: answers.BatchStatus
     if told[_GOING_ON]:
         status = _GOING_ON
     elif told[_REFUSED] and told[_SIGNED]:
         status = "parcial"
     else:
         status = _REFUSED if told[_REFUSED] else _SIGNED
-    return {
+    answer: answers.BatchAnswer = {
         "status": status,
-        # What ended by itself is kept by nobody: its requests are.
-        **({"loteId": outcome.id} if told[_GOING_ON] else {}),
         "total": len(outcome.items),
         "firmadas": told[_SIGNED],
         "fallidas": told[_REFUSED],
         "enProceso": told[_GOING_ON],
         "resultados": [_batch_item(item, urls, lang) for item in outcome.items],
     }
+    # What ended by itself is kept by nobody: its requests are.
+    if told[_GOING_ON]:
+        answer["loteId"] = outcome.id
+    return answer
 
 
 def _batch_state(item: BatchItem) -> str:
@@ -200,19 +204,20 @@ def _batch_state(item: BatchItem) -> str:
 
 def _batch_item(
     item: BatchItem, urls: Mapping[RequestId, str], lang: str
-) -> dict[str, object]:
+) -> answers.SignedAnswer | answers.BatchProblem | answers.StillSigning:
     if item.document is not None:
         return signed(item.document, urls[item.request])
-    known: dict[str, object] = {
-        "status": _batch_state(item),
+    if item.problem is None:
+        return {"status": _GOING_ON, "solicitudId": item.request}
+    told = {
+        **problems.members(item.problem, lang),
+        "status": _REFUSED,
         "solicitudId": item.request,
     }
-    if item.problem is None:
-        return known
-    return {**problems.members(item.problem, lang), **known}
+    return cast("answers.BatchProblem", told)
 
 
-def preview(made: Preview) -> dict[str, object]:
+def preview(made: Preview) -> answers.PreviewAnswer:
     """The answer of vista-previa.
 
     Args:
@@ -228,7 +233,7 @@ def preview(made: Preview) -> dict[str, object]:
     }
 
 
-def _stamp(layout: StampLayout) -> dict[str, object]:
+def _stamp(layout: StampLayout) -> answers.StampBox:
     return {
         "x": _points(layout.x),
         "y": _points(layout.y),
@@ -243,6 +248,15 @@ def _points(value: float) -> float:
     """Points to a thousandth; whole ones without a fraction."""
     rounded = round(value, 3)
     return int(rounded) if rounded == int(rounded) else rounded
+
+
+def maybe_instant(at: datetime | None) -> str | None:
+    """The same of a time that there may not be.
+
+    Args:
+        at: aware, or None.
+    """
+    return None if at is None else instant(at)
 
 
 def instant(at: datetime) -> str:

@@ -7,7 +7,7 @@ to the spec. What is read becomes the core's own types at once.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
@@ -70,6 +70,15 @@ class Parameters(Body):
     """
 
     KNOWN = PARAMETER_FIELDS
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {
+        "anyOf": [
+            {
+                "required": ["x", "y"],
+                "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}},
+            },
+            {"properties": {"x": {"type": "null"}, "y": {"type": "null"}}},
+        ]
+    }
 
     x: Annotated[int | None, whole_or_null(-MAX_REQUEST_ID, MAX_REQUEST_ID)] = None
     y: _Ordinate = Field(None, validate_default=True)
@@ -108,18 +117,24 @@ class _WholeBatch(Body):
     lote_id: Annotated[str, text(36)]
 
 
-class _Sign(Parameters, _OneRequest):
+class SignBody(Parameters, _OneRequest):
+    """The body of firmar."""
+
     # The fields of the last base come first.
     KNOWN = SIGN_FIELDS
     password: Annotated[bytes, password()]
 
 
-class _SignBatch(Parameters, _SeveralRequests):
+class SignSeveralBody(Parameters, _SeveralRequests):
+    """The body of firmar/lote that names requests."""
+
     KNOWN = BATCH_FIELDS
     password: Annotated[bytes, password()]
 
 
-class _SignWholeBatch(Parameters, _WholeBatch):
+class SignBatchBody(Parameters, _WholeBatch):
+    """The body of firmar/lote that names an integrator's batch."""
+
     KNOWN = BATCH_FIELDS
     password: Annotated[bytes, password()]
 
@@ -179,7 +194,7 @@ def sign_command(
 
     Source: spec "Signing command body"; decisions "required fields of firmar".
     """
-    read = _Sign.read(body, lenient=lenient)
+    read = SignBody.read(body, lenient=lenient)
     return SignCommand(
         request=RequestId(read.solicitud_id),
         given=read.given(),
@@ -207,10 +222,10 @@ def sign_batch(body: Mapping[str, object], conditions: Conditions) -> SignBatch:
     """
     key = conditions.idempotency_key
     if "loteId" in body and "solicitudIds" not in body:
-        whole = _SignWholeBatch.read(body)
+        whole = SignBatchBody.read(body)
         wanted = request_batch_id(whole.lote_id)
         return SignBatch((), whole.given(), whole.password, key, wanted)
-    read = _SignBatch.read(body)
+    read = SignSeveralBody.read(body)
     if read.lote_id is not None:
         raise FieldInvalidError("loteId", "one of solicitudIds, loteId")
     requests = tuple(RequestId(request) for request in read.solicitud_ids)

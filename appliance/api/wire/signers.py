@@ -5,11 +5,11 @@ Source: docs/integration.md "Signers".
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 from pydantic import Field
 
-from appliance.api.wire import representations
+from appliance.api.wire import backend_answers, representations
 from appliance.api.wire.fields import Body, an_object, boolean, moment, text, word
 from appliance.api.wire.orders import Language
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -26,16 +26,22 @@ _STATES: Final = {
 }
 
 
-class _Identity(Body):
+class CheckedIdentity(Body):
+    """How somebody was identified, by whom and when."""
+
     method: Annotated[str, text(200)] = Field(alias="metodo")
     by: Annotated[str, text(120)] = Field(alias="responsable")
     checked: Annotated[datetime, moment()] = Field(alias="cuando")
 
 
-class _Vouch(Body):
+class VouchBody(Body):
+    """For whom an integrator answers."""
+
     name: Annotated[str, text(120)] = Field(alias="nombre")
     email: Annotated[str, text(320)]
-    identity: Annotated[dict[str, Any], an_object()] = Field(alias="identidad")
+    identity: Annotated[dict[str, Any], an_object(CheckedIdentity)] = Field(
+        alias="identidad"
+    )
     language: Annotated[Language, word(Language)] = Field(Language.ES, alias="idioma")
     wants_link: Annotated[bool, boolean()] = Field(default=False, alias="nuevoEnlace")
     by_mail: Annotated[bool, boolean()] = Field(default=False, alias="enviarInvitacion")
@@ -53,8 +59,8 @@ def vouch(cuil: str, body: Mapping[str, object]) -> VouchOrder:
         FieldInvalidError: a value of another type or out of its range.
         ApplianceError: `FIELD_UNKNOWN`.
     """
-    read = _Vouch.read(body)
-    identity = _Identity.read(read.identity, under="identidad.")
+    read = VouchBody.read(body)
+    identity = CheckedIdentity.read(read.identity, under="identidad.")
     return VouchOrder(
         cuil=cuil,
         name=read.name,
@@ -68,7 +74,7 @@ def vouch(cuil: str, body: Mapping[str, object]) -> VouchOrder:
     )
 
 
-def state(of: SignerState, lang: str) -> dict[str, object]:
+def state(of: SignerState, lang: str) -> backend_answers.Signer:
     """Whether somebody can sign, and why not.
 
     Args:
@@ -83,7 +89,7 @@ def state(of: SignerState, lang: str) -> dict[str, object]:
     }
 
 
-def _why(of: SignerState, lang: str) -> dict[str, object]:
+def _why(of: SignerState, lang: str) -> backend_answers.WhyNot:
     codes = {
         None: ErrorCode.PERSON_NOT_FOUND,
         PersonState.INVITED: ErrorCode.SIGNER_PENDING_APPROVAL,
@@ -93,14 +99,15 @@ def _why(of: SignerState, lang: str) -> dict[str, object]:
     )
     told = problems.members(refusal, lang)
     named = (("obstacle", "obstaculo"), ("since", "desde"))
-    return {
+    why = {
         "codigo": told["code"],
         "texto": told["detail"],
         **{wire: told[name] for name, wire in named if name in told},
     }
+    return cast("backend_answers.WhyNot", why)
 
 
-def vouched(made: Vouched, lang: str) -> dict[str, object]:
+def vouched(made: Vouched, lang: str) -> backend_answers.VouchedSigner:
     """What a vouch came to.
 
     Args:
@@ -110,7 +117,8 @@ def vouched(made: Vouched, lang: str) -> dict[str, object]:
     invitation = made.invitation
     return {
         **state(made.state, lang),
-        "personaId": made.state.person,
+        # Whom it answers for is known from then on.
+        "personaId": cast("str", made.state.person),
         "enlace": None if invitation is None else invitation.url,
         "enlaceVence": (
             None if invitation is None else representations.instant(invitation.until)

@@ -7,13 +7,13 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any, ClassVar, Final, NoReturn
 
 from pydantic import Field
 from pydantic_core import core_schema
 from quart import request
 
-from appliance.api.wire import processes, query, representations
+from appliance.api.wire import backend_answers, processes, query, representations
 from appliance.api.wire.fields import (
     Body,
     Rule,
@@ -109,7 +109,10 @@ class NewEndpoint(Body):
     )
 
 
-class _Change(Body):
+class WebhookChange(Body):
+    """What is to be different of a webhook."""
+
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {"minProperties": 1}
     url: Annotated[str | None, text(ADDRESS_CHARS)] = None
     label: Annotated[str | None, shown_text(LABEL_CHARS)] = Field(None, alias="nombre")
     events: Annotated[list[WebhookEvent] | None, _events()] = Field(
@@ -134,7 +137,15 @@ class _GivenUp(StrEnum):
     GIVEN_UP = "abandonada"
 
 
-class _Replay(Body):
+class ReplayWanted(Body):
+    """Which deliveries are to be sent again: of a time, or all given up."""
+
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {
+        "oneOf": [
+            {"required": ["estado"], "maxProperties": 1},
+            {"required": ["desde", "hasta"], "maxProperties": 2},
+        ]
+    }
     since: Annotated[datetime | None, moment()] = Field(None, alias="desde")
     until: Annotated[datetime | None, moment()] = Field(None, alias="hasta")
     state: Annotated[_GivenUp | None, word(_GivenUp)] = Field(None, alias="estado")
@@ -148,7 +159,7 @@ def change(body: Mapping[str, object]) -> EndpointChange:
         FieldInvalidError: a value of another type or out of its range.
         ApplianceError: `FIELD_UNKNOWN`.
     """
-    read = _Change.read(body)
+    read = WebhookChange.read(body)
     if not body:
         raise FieldMissingError("url", ("url", "nombre", "eventos", "habilitado"))
     return EndpointChange(
@@ -180,7 +191,7 @@ def replayed_ones(body: Mapping[str, object]) -> DeliveryFilter:
         FieldInvalidError: both are, or the time ends before it begins.
         ApplianceError: `FIELD_UNKNOWN`.
     """
-    read = _Replay.read(body)
+    read = ReplayWanted.read(body)
     if read.state is not None:
         for name, given in (("desde", read.since), ("hasta", read.until)):
             if given is not None:
@@ -262,7 +273,7 @@ def cursor_after(last: LoggedMessage) -> str:
     return pagination.instant(last.message.created, last.message.id)
 
 
-def endpoint(of: WebhookEndpoint) -> dict[str, object]:
+def endpoint(of: WebhookEndpoint) -> backend_answers.Webhook:
     """A webhook.
 
     Args:
@@ -275,15 +286,15 @@ def endpoint(of: WebhookEndpoint) -> dict[str, object]:
         "nombre": of.label,
         "eventos": [*of.events],
         "habilitado": of.is_on,
-        "deshabilitado": _maybe(of.disabled),
+        "deshabilitado": representations.maybe_instant(of.disabled),
         "motivo": None if why is None else WHY_DISABLED.get(why, why),
-        "fallaDesde": _maybe(of.failing_since),
-        "secretoAnteriorHasta": _maybe(of.former_until),
+        "fallaDesde": representations.maybe_instant(of.failing_since),
+        "secretoAnteriorHasta": representations.maybe_instant(of.former_until),
         "creado": representations.instant(of.created),
     }
 
 
-def with_secret(made: NewWebhookSecret) -> dict[str, object]:
+def with_secret(made: NewWebhookSecret) -> backend_answers.WebhookWithSecret:
     """A webhook and, this once, its secret.
 
     Args:
@@ -292,7 +303,7 @@ def with_secret(made: NewWebhookSecret) -> dict[str, object]:
     return {**endpoint(made.endpoint), "secreto": made.secret}
 
 
-def delivery(logged: LoggedMessage) -> dict[str, object]:
+def delivery(logged: LoggedMessage) -> backend_answers.Delivery:
     """An element of the list of deliveries.
 
     Args:
@@ -314,7 +325,7 @@ def delivery(logged: LoggedMessage) -> dict[str, object]:
     }
 
 
-def delivery_detail(logged: LoggedMessage) -> dict[str, object]:
+def delivery_detail(logged: LoggedMessage) -> backend_answers.DeliveryDetail:
     """All of one delivery: with its body, and each try.
 
     Args:
@@ -327,7 +338,7 @@ def delivery_detail(logged: LoggedMessage) -> dict[str, object]:
     }
 
 
-def replayed(done: Replayed) -> dict[str, object]:
+def replayed(done: Replayed) -> backend_answers.ReplayStarted:
     """What was sent again.
 
     Args:
@@ -340,7 +351,7 @@ def replayed(done: Replayed) -> dict[str, object]:
     }
 
 
-def _attempt(attempt: WebhookAttempt) -> dict[str, object]:
+def _attempt(attempt: WebhookAttempt) -> backend_answers.DeliveryAttempt:
     failure = attempt.failure
     return {
         "cuando": representations.instant(attempt.at),
@@ -349,7 +360,3 @@ def _attempt(attempt: WebhookAttempt) -> dict[str, object]:
         "milisegundos": attempt.took_ms,
         "respuesta": attempt.answer or None,
     }
-
-
-def _maybe(at: datetime | None) -> str | None:
-    return None if at is None else representations.instant(at)

@@ -1,0 +1,444 @@
+"""Operations of an integrator's backend.
+
+Source: docs/integration.md, docs/webhooks.md.
+"""
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any, Final
+
+from appliance.api.openapi import codes, parameters
+from appliance.api.openapi.operation import (
+    BodyIn,
+    Caller,
+    Operation,
+    Parameter,
+    Sent,
+    Told,
+)
+from appliance.api.wire import (
+    backend_answers,
+    batches,
+    documents,
+    processes,
+    signers,
+    webhooks,
+)
+from appliance.domain.errors import ErrorCode as E
+from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.domain.vocab import RequestState, WebhookEvent
+from appliance.web.body import MULTIPART
+from appliance.web.responses import JSON, PDF
+
+_AT: Final = "/api/integration"
+_READ, _WRITE = ApiKeyScope.REQUESTS_READ, ApiKeyScope.REQUESTS_WRITE
+_OK, _CREATED, _ACCEPTED = HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED
+_GONE: Final = Told(HTTPStatus.NO_CONTENT)
+_FILE: Final = {"type": "string", "contentMediaType": PDF}
+_ONE_DOCUMENT: Final = {
+    "required": ["documento"],
+    "properties": {
+        "documento": {
+            "type": "object",
+            "oneOf": [
+                {"required": [name], "properties": {name: {"type": "string"}}}
+                for name in ("documentoId", "contenido")
+            ],
+        }
+    },
+}
+"""Of JSON, which brings no file beside it."""
+_LISTED: Final = [each for each in RequestState if each is not RequestState.WAITING]
+_PDF_FILE: Final = Told(_OK, media_type=PDF, headers=("ETag", "Content-Disposition"))
+_REQUEST_GONE: Final = {E.SOLICITUD_NOT_FOUND}
+_LOTE_GONE: Final = {E.LOTE_NOT_FOUND}
+_WEBHOOK_GONE: Final = {E.WEBHOOK_NOT_FOUND}
+
+
+def _parts(**parts: Any) -> Sent:
+    """A body of parts, all of them required."""
+    return Sent(
+        {
+            "type": "object",
+            "properties": parts,
+            "required": list(parts),
+            "additionalProperties": False,
+        }
+    )
+
+
+def _json(kind: Any, *, is_required: bool = True) -> BodyIn:
+    return BodyIn({JSON: Sent(kind)}, is_required)
+
+
+def _page(kind: Any) -> Told:
+    return Told(_OK, kind, is_list=True, may_have=("Link",))
+
+
+def _made(kind: Any) -> Told:
+    return Told(
+        _CREATED, kind, headers=("Location",), may_have=("Idempotent-Replayed",)
+    )
+
+
+def _operation(
+    name: str,
+    call: str,
+    summary: str,
+    scope: ApiKeyScope | None,
+    told: Told | tuple[Told, ...],
+    own: Iterable[E] = (),
+    *,
+    query: tuple[Parameter, ...] = (),
+    body: BodyIn | None = None,
+    is_strict: bool = False,
+) -> Operation:
+    method, path = call.split()
+    return Operation(
+        name,
+        method,
+        _AT + path,
+        summary,
+        Caller.KEY,
+        told if isinstance(told, tuple) else (told,),
+        frozenset(own),
+        scope,
+        query,
+        body,
+        passes_unknown=not is_strict,
+    )
+
+
+REQUESTS: Final = (
+    _operation(
+        "createRequest",
+        "POST /requests",
+        "Ask people to sign a document",
+        _WRITE,
+        _made(backend_answers.RequestDetail),
+        codes.ORDERED,
+        query=(parameters.IDEMPOTENCY_KEY,),
+        body=BodyIn(
+            {
+                MULTIPART: _parts(file=_FILE, options=processes.NewRequest),
+                JSON: Sent(processes.NewRequest, _ONE_DOCUMENT),
+            }
+        ),
+    ),
+    _operation(
+        "listRequests",
+        "GET /requests",
+        "The integrator's signature requests",
+        _READ,
+        _page(backend_answers.RequestListed),
+        {E.FIELD_INVALID},
+        query=(
+            parameters.one_of("estado", _LISTED),
+            parameters.REFERENCE,
+            Parameter("cuil", parameters.CUIL),
+            parameters.SINCE,
+            parameters.UNTIL,
+            Parameter("loteId", parameters.UUID),
+            *parameters.PAGE,
+        ),
+        is_strict=True,
+    ),
+    _operation(
+        "getRequest",
+        "GET /requests/{procesoId}",
+        "One signature request, and what became of it",
+        _READ,
+        Told(_OK, backend_answers.RequestDetail),
+        _REQUEST_GONE,
+    ),
+    _operation(
+        "changeRequest",
+        "PATCH /requests/{procesoId}",
+        "Change what is said of a signature request",
+        _WRITE,
+        Told(_OK, backend_answers.RequestDetail),
+        {*_REQUEST_GONE, E.STATE, E.REFERENCE_IN_USE},
+        body=_json(processes.RequestChange),
+    ),
+    _operation(
+        "cancelRequest",
+        "POST /requests/{procesoId}/cancel",
+        "Take a signature request back, for good",
+        _WRITE,
+        Told(_OK, backend_answers.RequestDetail),
+        {*_REQUEST_GONE, E.STATE, E.IN_PROGRESS},
+        body=_json(processes.Cancellation, is_required=False),
+    ),
+    _operation(
+        "remindSigners",
+        "POST /requests/{procesoId}/remind",
+        "Write to those whose turn it is",
+        _WRITE,
+        Told(_ACCEPTED, backend_answers.Reminded),
+        {*_REQUEST_GONE, E.STATE, E.MAIL_OFF},
+    ),
+    _operation(
+        "getOriginal",
+        "GET /requests/{procesoId}/original",
+        "The PDF of a signature request as it is to be signed",
+        _READ,
+        _PDF_FILE,
+        _REQUEST_GONE,
+    ),
+    _operation(
+        "getSignedDocument",
+        "GET /requests/{procesoId}/document",
+        "The PDF that all have signed",
+        _READ,
+        _PDF_FILE,
+        {*_REQUEST_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
+        query=(parameters.VERSION,),
+    ),
+    _operation(
+        "createBatch",
+        "POST /batches",
+        "Ask one person to sign many documents",
+        _WRITE,
+        _made(backend_answers.BatchDetailed),
+        codes.ORDERED,
+        query=(parameters.IDEMPOTENCY_KEY,),
+        body=_json(batches.NewBatch),
+    ),
+    _operation(
+        "listBatches",
+        "GET /batches",
+        "The integrator's batches",
+        _READ,
+        _page(backend_answers.BatchListed),
+        query=(parameters.REFERENCE, *parameters.PAGE),
+        is_strict=True,
+    ),
+    _operation(
+        "getBatch",
+        "GET /batches/{loteId}",
+        "One batch, with its documents",
+        _READ,
+        Told(_OK, backend_answers.BatchDetailed, may_have=("Link",)),
+        _LOTE_GONE,
+        query=parameters.PAGE,
+        is_strict=True,
+    ),
+    _operation(
+        "cancelBatch",
+        "POST /batches/{loteId}/cancel",
+        "Take back what of a batch is not signed yet",
+        _WRITE,
+        Told(_OK, backend_answers.BatchListed),
+        {*_LOTE_GONE, E.STATE, E.IN_PROGRESS},
+        body=_json(processes.Cancellation, is_required=False),
+    ),
+)
+
+OTHERS: Final = (
+    _operation(
+        "openSession",
+        "POST /sessions",
+        "Open a session of the iframe for one signature request",
+        ApiKeyScope.SESSIONS_WRITE,
+        Told(_CREATED, backend_answers.SessionOpened),
+        {*_REQUEST_GONE, E.STATE},
+        body=_json(processes.SessionWanted),
+    ),
+    _operation(
+        "getSigner",
+        "GET /signers/{cuil}",
+        "Whether somebody can sign, and if not, why",
+        ApiKeyScope.PEOPLE_READ,
+        Told(_OK, backend_answers.Signer),
+        {E.FIELD_INVALID},
+    ),
+    _operation(
+        "vouchForSigner",
+        "PUT /signers/{cuil}",
+        "Answer for somebody, and invite them",
+        ApiKeyScope.PEOPLE_WRITE,
+        (
+            Told(_OK, backend_answers.VouchedSigner),
+            Told(_CREATED, backend_answers.VouchedSigner),
+        ),
+        {E.ALREADY_EXISTS, E.MAIL_OFF, E.PERSON_STATE, E.VOUCH_REFUSED},
+        body=_json(signers.VouchBody),
+    ),
+    _operation(
+        "uploadDocument",
+        "POST /documents",
+        "Upload a document, to be named later",
+        _WRITE,
+        _made(backend_answers.Upload),
+        {*codes.EXAMINED, E.DOCUMENT_NOT_FOUND, E.IDEMKEY_CONFLICT},
+        query=(
+            Parameter("nombre", {"type": "string", "format": "pdf-name"}),
+            parameters.IDEMPOTENCY_KEY,
+        ),
+        body=BodyIn(
+            {
+                PDF: Sent(_FILE),
+                MULTIPART: _parts(file=_FILE),
+                JSON: Sent(documents.UploadBody),
+            }
+        ),
+        is_strict=True,
+    ),
+    _operation(
+        "listDocuments",
+        "GET /documents",
+        "The documents that were uploaded",
+        _READ,
+        _page(backend_answers.UploadListed),
+        query=parameters.PAGE,
+        is_strict=True,
+    ),
+    _operation(
+        "getDocument",
+        "GET /documents/{documentoId}",
+        "One document, with what to know of it",
+        _READ,
+        Told(_OK, backend_answers.Upload),
+        {E.DOCUMENT_NOT_FOUND},
+    ),
+    _operation(
+        "getDocumentContent",
+        "GET /documents/{documentoId}/content",
+        "The bytes of a document",
+        _READ,
+        _PDF_FILE,
+        {E.DOCUMENT_NOT_FOUND},
+    ),
+    _operation(
+        "deleteDocument",
+        "DELETE /documents/{documentoId}",
+        "Have a document named no more",
+        _WRITE,
+        _GONE,
+        {E.DOCUMENT_NOT_FOUND},
+    ),
+    _operation(
+        "diagnose",
+        "GET /diagnose",
+        "How the integrator is set up, and what is wrong with it",
+        None,
+        Told(_OK, backend_answers.DiagnosisTold),
+    ),
+    _operation(
+        "getLimits",
+        "GET /limits",
+        "How much may be called for, and what is left of it",
+        _READ,
+        Told(_OK, backend_answers.RateLeft, is_list=True),
+    ),
+)
+
+_HOOKS_READ, _HOOKS_WRITE = ApiKeyScope.WEBHOOKS_READ, ApiKeyScope.WEBHOOKS_WRITE
+_DELIVERY_GONE: Final = {*_WEBHOOK_GONE, E.DELIVERY_NOT_FOUND}
+
+WEBHOOKS: Final = (
+    _operation(
+        "createWebhook",
+        "POST /webhooks",
+        "Be told of what happens",
+        _HOOKS_WRITE,
+        Told(_CREATED, backend_answers.WebhookWithSecret, headers=("Location",)),
+        {E.WEBHOOKS_TOO_MANY},
+        body=_json(webhooks.NewEndpoint),
+    ),
+    _operation(
+        "listWebhooks",
+        "GET /webhooks",
+        "The integrator's webhooks",
+        _HOOKS_READ,
+        Told(_OK, backend_answers.Webhook, is_list=True),
+    ),
+    _operation(
+        "getWebhook",
+        "GET /webhooks/{webhookId}",
+        "One webhook",
+        _HOOKS_READ,
+        Told(_OK, backend_answers.Webhook),
+        _WEBHOOK_GONE,
+    ),
+    _operation(
+        "changeWebhook",
+        "PATCH /webhooks/{webhookId}",
+        "Change a webhook, or turn it off or on",
+        _HOOKS_WRITE,
+        Told(_OK, backend_answers.Webhook),
+        _WEBHOOK_GONE,
+        body=_json(webhooks.WebhookChange),
+    ),
+    _operation(
+        "deleteWebhook",
+        "DELETE /webhooks/{webhookId}",
+        "Have a webhook told nothing ever again",
+        _HOOKS_WRITE,
+        _GONE,
+        _WEBHOOK_GONE,
+    ),
+    _operation(
+        "rotateWebhookSecret",
+        "POST /webhooks/{webhookId}/rotate",
+        "Give a webhook another secret",
+        _HOOKS_WRITE,
+        Told(_OK, backend_answers.WebhookWithSecret),
+        _WEBHOOK_GONE,
+        body=_json(webhooks.Rotation, is_required=False),
+    ),
+    _operation(
+        "testWebhook",
+        "POST /webhooks/{webhookId}/test",
+        "Have a test sent to a webhook",
+        _HOOKS_WRITE,
+        Told(_ACCEPTED, backend_answers.DeliveryDetail),
+        {*_WEBHOOK_GONE, E.WEBHOOK_DISABLED},
+        body=_json(webhooks.Nothing, is_required=False),
+    ),
+    _operation(
+        "listDeliveries",
+        "GET /webhooks/{webhookId}/deliveries",
+        "What was sent to a webhook",
+        _HOOKS_READ,
+        _page(backend_answers.Delivery),
+        _WEBHOOK_GONE,
+        query=(
+            parameters.one_of("estado", webhooks.STATES.values()),
+            parameters.one_of("tipo", WebhookEvent),
+            Parameter("procesoId", parameters.UUID),
+            parameters.SINCE,
+            parameters.UNTIL,
+            *parameters.PAGE,
+        ),
+        is_strict=True,
+    ),
+    _operation(
+        "getDelivery",
+        "GET /webhooks/{webhookId}/deliveries/{entregaId}",
+        "One delivery, with each attempt",
+        _HOOKS_READ,
+        Told(_OK, backend_answers.DeliveryDetail),
+        _DELIVERY_GONE,
+    ),
+    _operation(
+        "replayDelivery",
+        "POST /webhooks/{webhookId}/deliveries/{entregaId}/replay",
+        "Send a delivery again",
+        _HOOKS_WRITE,
+        Told(_ACCEPTED, backend_answers.DeliveryDetail),
+        {*_DELIVERY_GONE, E.WEBHOOK_DISABLED},
+        body=_json(webhooks.Nothing, is_required=False),
+    ),
+    _operation(
+        "replayDeliveries",
+        "POST /webhooks/{webhookId}/replay",
+        "Send again what was given up, or all of a time",
+        _HOOKS_WRITE,
+        Told(_ACCEPTED, backend_answers.ReplayStarted),
+        {*_WEBHOOK_GONE, E.WEBHOOK_DISABLED},
+        body=_json(webhooks.ReplayWanted),
+    ),
+)
+
+OPERATIONS: Final = (*REQUESTS, *OTHERS, *WEBHOOKS)

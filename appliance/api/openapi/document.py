@@ -1,0 +1,247 @@
+"""The whole document: OpenAPI 3.1 of every operation of the HTTP API.
+
+    document = openapi_document("en", web_url="https://firma.example")
+
+Nothing of it is written by hand but the tables of operations: schemas are those that
+calls are checked by and that answers are built by, statuses those of the errors.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache
+from http import HTTPStatus
+from importlib.metadata import version
+from re import findall
+from typing import Any, Final
+
+from appliance.api.openapi import backend, codes, parameters, signers
+from appliance.api.openapi.operation import (
+    BINARY,
+    Caller,
+    Operation,
+    Parameter,
+    Sent,
+    Told,
+)
+from appliance.api.openapi.schemas import Schema, Schemas, array_of
+from appliance.api.wire import answers
+from appliance.domain.errors import ErrorCode
+from appliance.web import i18n, problems
+from appliance.web.responses import JSON
+
+OPERATIONS: Final = (*backend.OPERATIONS, *signers.OPERATIONS)
+_BACKEND: Final = "/api/integration/"
+_HTML: Final = "text/html"
+_ALWAYS: Final = frozenset({"X-Request-Id", "WWW-Authenticate"})
+"""Headers that answers have wherever they are named."""
+_SECURITY: Final[Mapping[Caller, tuple[str, ...]]] = {
+    Caller.ANYBODY: (),
+    Caller.BEARER: ("token",),
+    Caller.LINK_OR_BEARER: ("token",),
+    Caller.SESSION_KEY: ("apiKey",),
+    Caller.KEY: ("apiKey", "apiKeyAsBearer"),
+}
+_SCHEMES: Final = {
+    "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+    "apiKey": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
+    "apiKeyAsBearer": {"type": "http", "scheme": "bearer"},
+}
+
+
+def openapi_document(
+    lang: str = i18n.DEFAULT, *, web_url: str = "/", base_url: str | None = None
+) -> dict[str, Any]:
+    """OpenAPI 3.1 of the HTTP API, for JSON.
+
+    Args:
+        lang: of its summaries, `es` or `en`.
+        web_url: where `/api/integration` stands, without a slash at its end.
+        base_url: where all else does; None: there too.
+    """
+    made = _document(lang)
+    document = {**made, "servers": [{"url": web_url}]}
+    if base_url is None or base_url == web_url:
+        return document
+    elsewhere = {"servers": [{"url": base_url}]}
+    document["paths"] = {
+        path: item if path.startswith(_BACKEND) else {**item, **elsewhere}
+        for path, item in made["paths"].items()
+    }
+    return document
+
+
+@cache
+def _document(lang: str) -> dict[str, Any]:
+    """The same, wherever it is served."""
+    schemas = Schemas()
+    paths: dict[str, dict[str, Any]] = defaultdict(dict)
+    for operation in OPERATIONS:
+        told = _operation(operation, schemas, lang)
+        paths[operation.path][operation.method.lower()] = told
+    return {
+        "openapi": "3.1.0",
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "info": {"title": "Rúbrica", "version": version("rubrica")},
+        "paths": {path: paths[path] for path in sorted(paths)},
+        "components": {
+            "schemas": {name: schemas.made[name] for name in sorted(schemas.made)},
+            "headers": {
+                name: {"required": name in _ALWAYS, "schema": dict(schema)}
+                for name, schema in parameters.HEADERS.items()
+            },
+            "securitySchemes": _SCHEMES,
+        },
+    }
+
+
+def _operation(operation: Operation, schemas: Schemas, lang: str) -> dict[str, Any]:
+    """An Operation Object."""
+    in_path = [
+        Parameter(name, parameters.PATH_PARAMETERS[name], True, "path")  # noqa: FBT003
+        for name in findall(r"{(\w+)}", operation.path)
+    ]
+    told: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": i18n.translate(lang, operation.summary),
+        "tags": [_tag(operation.path)],
+        "security": _security(operation),
+        "parameters": [
+            {
+                "name": each.name,
+                "in": each.place,
+                "required": each.is_required,
+                "schema": dict(each.schema),
+            }
+            for each in (*in_path, *operation.parameters)
+        ],
+        "responses": _responses(operation, schemas, lang),
+    }
+    if operation.body is not None:
+        told["requestBody"] = {
+            "required": operation.body.is_required,
+            "content": {
+                media_type: {"schema": _sent(sent, schemas)}
+                for media_type, sent in operation.body.content.items()
+            },
+        }
+    return told
+
+
+def _security(operation: Operation) -> list[dict[str, list[str]]]:
+    """Security Requirement Objects: one of them is enough."""
+    scopes = [] if operation.scope is None else [operation.scope.value]
+    found: list[dict[str, list[str]]] = [
+        {name: scopes} for name in _SECURITY[operation.caller]
+    ]
+    return [*found, {}] if operation.caller is Caller.LINK_OR_BEARER else found
+
+
+def _tag(path: str) -> str:
+    """What an operation is listed under: the first word of its address that tells."""
+    return path.removeprefix(_BACKEND).strip("/").split("/")[0]
+
+
+def _sent(sent: Sent, schemas: Schemas) -> Schema:
+    """What a body may be."""
+    schema = _schema_of(sent.kind, schemas)
+    return schema if sent.also is None else {"allOf": [schema, dict(sent.also)]}
+
+
+def _schema_of(kind: Any, schemas: Schemas) -> Schema:
+    """The schema of a class, of one of several, or of an object that has some."""
+    if isinstance(kind, type):
+        return schemas.of(kind)
+    if isinstance(kind, tuple):
+        return {"oneOf": [schemas.of(each) for each in kind]}
+    return {
+        name: {part: _schema_of(each, schemas) for part, each in value.items()}
+        if name == "properties"
+        else value
+        for name, value in kind.items()
+    }
+
+
+def _responses(operation: Operation, schemas: Schemas, lang: str) -> dict[str, Any]:
+    """A Responses Object: what is answered, status by status."""
+    made = {
+        str(told.status.value): _answered(operation, told, schemas)
+        for told in operation.told
+    }
+    by_status: dict[HTTPStatus, list[ErrorCode]] = defaultdict(list)
+    for code in sorted(_codes(operation)):
+        by_status[problems.ANSWERS[code].status].append(code)
+    for status in sorted(by_status):
+        refused = _refused(operation, status, by_status[status], schemas, lang)
+        also = made.get(str(status.value))
+        if also is not None:
+            refused["content"] |= also["content"]
+        made[str(status.value)] = refused
+    return {status: made[status] for status in sorted(made)}
+
+
+def _codes(operation: Operation) -> frozenset[ErrorCode]:
+    """Every error that it may answer with."""
+    found = codes.ANY | codes.OF_CALLER[operation.caller] | operation.codes
+    if "{" in operation.path:
+        found |= codes.ADDRESS
+    if not operation.passes_unknown:
+        found |= codes.QUERY
+    if operation.body is not None:
+        found |= codes.BODY
+        if JSON in operation.body.content:
+            found |= codes.OBJECT
+    return found
+
+
+def _answered(operation: Operation, told: Told, schemas: Schemas) -> dict[str, Any]:
+    """A Response Object of what is no error."""
+    content: dict[str, Any] = {}
+    if told.kind is not None:
+        schema = schemas.of(told.kind)
+        schema = array_of(schema) if told.is_list else schema
+        content[told.media_type] = {"schema": schema}
+    elif told.media_type != JSON:
+        content[told.media_type] = {"schema": BINARY}
+    content |= {media_type: {"schema": BINARY} for media_type in told.also}
+    may_have = told.may_have
+    if operation.caller is Caller.KEY:
+        may_have = (*may_have, "RateLimit", "RateLimit-Policy")
+    return {
+        "description": told.status.phrase,
+        "headers": _headers(("X-Request-Id", *told.headers), may_have),
+        **({"content": content} if content else {}),
+    }
+
+
+def _refused(
+    operation: Operation,
+    status: HTTPStatus,
+    found: list[ErrorCode],
+    schemas: Schemas,
+    lang: str,
+) -> dict[str, Any]:
+    """A Response Object of the errors of one status."""
+    narrowed = {"code": {"enum": [*found]}, "status": {"const": status.value}}
+    schema = {"allOf": [schemas.of(answers.Problem), {"properties": narrowed}]}
+    content: dict[str, Any] = {problems.MEDIA_TYPE: {"schema": schema}}
+    if operation.method == "GET":
+        # To a person's browser the same is told on a page.
+        content[_HTML] = {"schema": {"type": "string"}}
+    always = ["X-Request-Id"]
+    if status is HTTPStatus.UNAUTHORIZED:
+        always.append("WWW-Authenticate")
+    return {
+        "description": i18n.translate(lang, problems.TITLES[status]),
+        "headers": _headers(always, ("Content-Language", "Retry-After")),
+        "content": content,
+    }
+
+
+def _headers(always: tuple[str, ...] | list[str], maybe: tuple[str, ...]) -> Schema:
+    """Headers Objects."""
+    return {
+        name: {"$ref": f"#/components/headers/{name}"}
+        if name in maybe or name in _ALWAYS
+        else {"required": True, "schema": dict(parameters.HEADERS[name])}
+        for name in (*always, *maybe)
+    }

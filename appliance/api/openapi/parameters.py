@@ -1,0 +1,86 @@
+"""Parameters and headers that operations have in common."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from appliance.api.openapi.operation import Parameter
+from appliance.api.wire.orders import REFERENCE_LENGTH
+from appliance.api.wire.query import LIMIT_AT_MOST
+from appliance.domain.ids import MAX_REQUEST_ID
+
+UUID: Final = {
+    "type": "string",
+    "format": "uuid",
+    "pattern": "^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+}
+CUIL: Final = {
+    "type": "string",
+    "format": "cuil",
+    "pattern": "^(?:20|23|24|27)-?[0-9]{8}-?[0-9]$",
+}
+SHA256: Final = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+PATH_PARAMETERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "procesoId": UUID,
+    "loteId": UUID,
+    "webhookId": UUID,
+    "entregaId": UUID,
+    "documentoId": UUID,
+    "credencialId": UUID,
+    "cuil": CUIL,
+    "solicitudId": {"type": "integer", "minimum": 1, "maximum": MAX_REQUEST_ID},
+    "ordenId": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+    "consulta": {"type": "string", "pattern": "^[A-Za-z0-9+/]+={0,2}$"},
+}
+"""By their names in addresses."""
+
+_LINE: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$"
+_MOMENT: Final = {"type": "string", "format": "date-time"}
+
+
+def one_of(name: str, words: Iterable[str]) -> Parameter:
+    """A parameter of the query that is a word of a closed list.
+
+    Args:
+        name: the parameter.
+        words: the list.
+    """
+    return Parameter(name, {"type": "string", "enum": [str(word) for word in words]})
+
+
+LIMIT: Final = Parameter(
+    "limite", {"type": "integer", "minimum": 1, "maximum": LIMIT_AT_MOST}
+)
+CURSOR: Final = Parameter("cursor", {"type": "string", "format": "cursor"})
+PAGE: Final = (LIMIT, CURSOR)
+REFERENCE: Final = Parameter(
+    "referencia", {"type": "string", "maxLength": REFERENCE_LENGTH, "pattern": _LINE}
+)
+SINCE: Final = Parameter("desde", _MOMENT)
+UNTIL: Final = Parameter("hasta", _MOMENT)
+VERSION: Final = Parameter("sha256", SHA256)
+IDEMPOTENCY_KEY: Final = Parameter(
+    "Idempotency-Key",
+    {"type": "string", "pattern": "^[!-~]{1,128}$"},
+    place="header",
+)
+IF_MATCH: Final = Parameter(
+    "If-Match",
+    {"type": "string", "pattern": '^(?:\\*|(?:W/)?"[!#-~]*")$'},
+    place="header",
+)
+
+HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Location": {"type": "string", "format": "uri-reference"},
+    "Link": {"type": "string"},
+    "ETag": {"type": "string", "pattern": '^"[0-9a-f]{64}"$'},
+    "Retry-After": {"type": "integer", "minimum": 0},
+    "Content-Disposition": {"type": "string"},
+    "Cache-Control": {"type": "string"},
+    "Content-Language": {"type": "string", "enum": ["es", "en"]},
+    "Idempotent-Replayed": {"type": "string", "enum": ["true"]},
+    "RateLimit": {"type": "string"},
+    "RateLimit-Policy": {"type": "string"},
+    "WWW-Authenticate": {"type": "string"},
+    "X-Request-Id": {"type": "string", "pattern": "^[0-9a-f]{24}$"},
+}
+"""Headers of answers, by name."""

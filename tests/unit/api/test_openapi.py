@@ -1,0 +1,134 @@
+"""The OpenAPI document: all of the API, valid, closed, and in both languages."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+
+from appliance.api.openapi.document import OPERATIONS, openapi_document
+from appliance.web import i18n
+
+_ROUTES = Path(__file__).parents[2] / "vectors/names/routes.json"
+_PAGES = ("/", "/alta/", "/docs/", "/revocar", "/static/", "/verificar")
+"""For people: they link to one another."""
+_MAPS = {"metadatos", "estados"}
+"""Whose names are whoever's; their number and their values are bounded."""
+DOCUMENT = openapi_document("en", web_url="https://firma.example")
+
+
+def served() -> set[tuple[str, str]]:
+    """Methods and addresses of the API's routes."""
+    found = set()
+    for line in json.loads(_ROUTES.read_text(encoding="utf-8"))["api"]:
+        path, *methods = line.split()
+        is_page = any(
+            path == page or (page != "/" and path.startswith(page)) for page in _PAGES
+        )
+        if not is_page:
+            plain = re.sub(r"<[^>]+>", "{}", path)
+            found |= {(method, plain) for method in {*methods} - {"HEAD", "OPTIONS"}}
+    return found
+
+
+def schemas(node: Any, at: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every object of the document, with where it stands."""
+    if isinstance(node, dict):
+        yield at, node
+        for name, each in node.items():
+            yield from schemas(each, f"{at}/{name}")
+    elif isinstance(node, list):
+        for place, each in enumerate(node):
+            yield from schemas(each, f"{at}/{place}")
+
+
+def test_every_route_has_its_operation() -> None:
+    """A route without an entry is missed here, and an entry without a route."""
+    told = {(each.method, re.sub(r"{\w+}", "{}", each.path)) for each in OPERATIONS}
+
+    assert told == served()
+
+
+def test_document_is_openapi() -> None:
+    """By the schema of OpenAPI 3.1, with every reference in it."""
+    schemathesis.openapi.from_dict(DOCUMENT).validate()
+
+    refs = {node["$ref"] for _, node in schemas(DOCUMENT) if "$ref" in node}
+    parts = {
+        f"#/components/{kind}/{name}"
+        for kind, named in DOCUMENT["components"].items()
+        for name in named
+    }
+    assert refs <= parts
+    named = {
+        f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]
+    }
+    assert named <= refs
+
+
+def test_document_says_exactly_what_is_answered() -> None:
+    """Neither `default` nor `4XX`, and no schema that takes whatever comes."""
+    for at, node in schemas(DOCUMENT):
+        if at.endswith("/responses"):
+            assert all(re.fullmatch(r"[1-5]\d\d", status) for status in node), at
+        if at.endswith(("/schema", "/items", "/anyOf/0", "/anyOf/1")):
+            assert node, f"{at} is free"
+        assert "default" not in node, at
+        if node.get("type") == "object" and "propertyNames" not in node:
+            assert node.get("additionalProperties") is False or "oneOf" in node, at
+        if "propertyNames" in node:
+            assert at.rpartition("/")[2] in _MAPS or at.split("/")[-3] in _MAPS, at
+            assert node["maxProperties"] <= 20, at
+            assert node["additionalProperties"]["type"] in {"string", "integer"}, at
+
+
+def test_every_answer_has_a_shape() -> None:
+    """A body's schema, or none where there is no body."""
+    for path, item in DOCUMENT["paths"].items():
+        for method, operation in item.items():
+            if method == "servers":
+                continue
+            for status, response in operation["responses"].items():
+                empty = status in {"204", "304"}
+                assert ("content" in response) is not empty, (method, path, status)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
+def test_summary_has_its_spanish(operation: Any) -> None:
+    """The document is in the reader's language."""
+    assert i18n.translate("es", operation.summary) != operation.summary
+
+
+def test_names_are_unique() -> None:
+    """Clients are made of them."""
+    names = [each.name for each in OPERATIONS]
+
+    assert len(names) == len(set(names))
+
+
+def test_two_addresses_are_told() -> None:
+    """Where the signers' API stands elsewhere than the integrators'."""
+    two = openapi_document(
+        web_url="https://web.example", base_url="https://api.example"
+    )
+
+    assert two["servers"] == [{"url": "https://web.example"}]
+    assert two["paths"]["/solicitudes"]["servers"] == [{"url": "https://api.example"}]
+    assert "servers" not in two["paths"]["/api/integration/requests"]
+
+
+def test_role_starts_without_it() -> None:
+    """It is made when it is asked for, so that nobody else has it in memory."""
+    ask = "import sys, appliance.api.app\nprint(*sorted(sys.modules), sep='\\n')"
+    done = subprocess.run(
+        [sys.executable, "-c", ask], capture_output=True, text=True, check=True
+    )
+
+    loaded = done.stdout.split()
+    assert "appliance.api.openapi.routes" in loaded
+    assert "appliance.api.openapi.document" not in loaded
