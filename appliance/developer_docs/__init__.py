@@ -1,0 +1,1 @@
+"""Documentation for developers that the appliance serves itself, in two languages."""
