@@ -12,6 +12,7 @@ from appliance.api import (
     auth,
     clave,
     credenciales,
+    developer_docs,
     enrolment,
     home,
     lotes,
@@ -90,6 +91,8 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(revocar.blueprint)
     app.register_blueprint(verificar.blueprint)
     app.register_blueprint(pages.files)
+    app.extensions[developer_docs.KEPT] = {}
+    app.register_blueprint(developer_docs.blueprint)
     app.register_blueprint(public.blueprint)
     app.register_blueprint(pki.blueprint)
     app.register_blueprint(tsa.blueprint)

@@ -27,7 +27,7 @@ _POLICY: Final = (
 """Nothing inline, nothing from elsewhere, no frame. Every page works without its
 script, which keeps what was typed and helps to copy."""
 _pages = Pages(_HERE / "templates", csp=_POLICY)
-_files = StaticFiles(_HERE / "static", "alta.css", "alta.js")
+_files = StaticFiles(_HERE / "static", "alta.css", "alta.js", "docs.css")
 
 
 def show(template: str, status: int, **values: object) -> Response:
@@ -38,17 +38,39 @@ def show(template: str, status: int, **values: object) -> Response:
         status: HTTP status.
         values: what it needs.
     """
+    lang = reader_language()
+    return answer(render(template, lang, **values), lang, status)
+
+
+def render(template: str, lang: str, **values: object) -> str:
+    """Fill a template.
+
+    Args:
+        template: file name.
+        lang: `es` or `en`.
+        values: what it needs besides what every page has.
+    """
     settings = core().settings
-    return _pages.show(
+    return _pages.render(
         template,
-        reader_language(),
-        status,
+        lang,
         base=base_path(),
         environment=settings.environment.value,
         trial=settings.trial,
         installation=settings.installation,
         **values,
     )
+
+
+def answer(html: str | bytes, lang: str, status: int = HTTPStatus.OK) -> Response:
+    """Answer with a page that was made before.
+
+    Args:
+        html: as `render` makes it.
+        lang: `es` or `en`.
+        status: HTTP status.
+    """
+    return _pages.answer(html, lang, status)
 
 
 def refuse(error: ApplianceError, template: str, **values: object) -> Response:

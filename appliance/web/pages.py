@@ -95,8 +95,20 @@ class Pages:
             status: HTTP status.
             values: what the template needs.
         """
+        return self.answer(self.render(template, lang, **values), lang, status)
+
+    def answer(
+        self, html: str | bytes, lang: str, status: int = HTTPStatus.OK
+    ) -> Response:
+        """Answer with a page that was made before.
+
+        Args:
+            html: as `render` makes it.
+            lang: `es` or `en`.
+            status: HTTP status.
+        """
         response = Response(
-            self.render(template, lang, **values),
+            html,
             status=int(status),
             headers={"Content-Type": "text/html; charset=utf-8"},
         )

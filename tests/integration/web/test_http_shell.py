@@ -25,6 +25,10 @@ from tests.support.factories.fakes import request_view
 PUBLIC = {
     "auth.login",
     "auth.otp",
+    "developer_docs.choose_language",
+    "developer_docs.file",
+    "developer_docs.index",
+    "developer_docs.page",
     "enrolment.enrol",
     "files.static_file",
     "home.find",
@@ -46,7 +50,7 @@ PUBLIC = {
 }
 BACKENDS = "integration_"
 """How the names of routes for integrators' backends begin."""
-PAGES = ("/alta/", "/revocar", "/static/", "/verificar/")
+PAGES = ("/alta/", "/docs/", "/revocar", "/static/", "/verificar/")
 JSON = {"Content-Type": "application/json"}
 LOGIN = {"usuario": CUIL, "password": "no es"}
 

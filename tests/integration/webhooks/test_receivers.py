@@ -1,4 +1,4 @@
-"""What signs messages, as the receivers that docs/webhooks.md writes take it.
+"""What signs messages, as the receivers of docs/webhooks.md and of the samples take it.
 
 They stand on libraries of others: `standardwebhooks` of PyPI and of npm, and openssl.
 
@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from appliance.developer_docs.pages import SAMPLES
 from appliance.domain.clock import SystemClock
 from appliance.domain.integrators.webhooks import new_secret, signed_headers
 from tests.support.appliance.manual import DOCS, fenced, run_block
@@ -35,26 +36,38 @@ def block_of(language: str) -> str:
     return found
 
 
-def python_receiver(secret: str, body: str, headers: Mapping[str, str]) -> Any:
-    """The page's, in Python."""
+def python_receiver(source: str) -> Receiver:
+    """One in Python."""
     made: dict[str, Any] = {}
-    exec(block_of("python"), made)  # noqa: S102 (the manual's own lines)
-    try:
-        return made["read_message"](secret, body.encode(), dict(headers))
-    except WebhookVerificationError:
-        return {"refused": "Python"}
+    exec(source, made)  # noqa: S102 (the manual's own lines)
+
+    def read(secret: str, body: str, headers: Mapping[str, str]) -> Any:
+        try:
+            return made["read_message"](secret, body.encode(), dict(headers))
+        except WebhookVerificationError:
+            return {"refused": "Python"}
+
+    return read
 
 
-@pytest.fixture(params=["python", "node"])
+SOURCES: Final = {
+    ("python", "page"): block_of("python"),
+    ("python", "sample"): SAMPLES["webhook.py"].decode(),
+    ("node", "page"): block_of("js"),
+    ("node", "sample"): SAMPLES["webhook.mjs"].decode(),
+}
+
+
+@pytest.fixture(params=SOURCES, ids="-".join)
 def receive(request: pytest.FixtureRequest, tmp_path: Path) -> Receiver:
-    """A receiver of the page; it gives what it read, or `refused`."""
-    if request.param == "python":
-        return python_receiver
+    """A receiver that we write; it gives what it read, or `refused`."""
+    source = SOURCES[request.param]
+    if request.param[0] == "python":
+        return python_receiver(source)
     if not node_receiver.MODULES.is_dir():
         pytest.fail(
             "python -m tests.support.webhooks.node_receiver fetches its library"
         )
-    source = block_of("js")
 
     def read(secret: str, body: str, headers: Mapping[str, str]) -> dict[str, Any]:
         folder = tmp_path / str(len([*tmp_path.iterdir()]))

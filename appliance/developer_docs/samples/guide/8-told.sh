@@ -1,0 +1,3 @@
+wait_for grep "solicitud.firmada $PROCESO" events.txt
+cat events.txt
+kill $RECEIVER

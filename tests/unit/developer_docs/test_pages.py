@@ -1,0 +1,121 @@
+"""The pages for developers: their Markdown, and that both languages tell the same."""
+
+import re
+from typing import Final
+
+import pytest
+from markdown_it import MarkdownIt
+
+from appliance.core.system.catalogues import LANGUAGES
+from appliance.developer_docs import markdown
+from appliance.developer_docs.pages import DOWNLOADS, PAGES, SAMPLES, page_text
+from appliance.domain.vocab import WebhookEvent
+
+KNOWN: Final = {
+    "web_url": "https://firma.example",
+    "base_url": "https://firma.example",
+    "iframe_url": "https://marco.firma.example",
+    "environment": "PREPROD",
+}
+NAMES: Final = [page.name for page in PAGES]
+_FENCE: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_OURS: Final = re.compile(
+    r'(?<=<h[234]) id="[^"]*"|<div class="table" tabindex="0">|(?<=</table>)</div>'
+    r'| tabindex="0"| scope="col"| rel="noreferrer"| class="note"'
+)
+
+
+def plain(html: str) -> str:
+    """Without what a page has besides, and without blanks."""
+    bare = re.sub(r"</?blockquote>", "", _OURS.sub("", html))
+    return re.sub(r"\s+", "", bare.replace("&quot;", '"'))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_markdown_is_as_others_read_it(lang: str, name: str) -> None:
+    """By markdown-it, with tables: the same elements and the same texts."""
+    text = page_text(lang, name, KNOWN)
+    theirs = MarkdownIt("commonmark").enable("table").render(text)
+
+    assert plain(markdown.render(text)) == plain(theirs)
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("<b>&", "<p>&lt;b&gt;&amp;</p>"),
+        ("`<i>`", "<p><code>&lt;i&gt;</code></p>"),
+        ("**a `b`**", "<p><strong>a <code>b</code></strong></p>"),
+        ("[x](y?a&b)", '<p><a href="y?a&amp;b">x</a></p>'),
+        (
+            "```sh\n<a> `x`\n```",
+            '<pre tabindex="0"><code class="language-sh">&lt;a&gt; `x`\n</code></pre>',
+        ),
+        ("- a\n  b\n- c\n\nd", "<ul>\n<li>a b</li>\n<li>c</li>\n</ul>\n<p>d</p>"),
+        ("1. a\n2. b", "<ol>\n<li>a</li>\n<li>b</li>\n</ol>"),
+    ],
+)
+def test_texts_are_escaped(text: str, html: str) -> None:
+    """Whatever stands in them; code most of all."""
+    assert str(markdown.render(text)) == html
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_languages_have_the_same_code(name: str) -> None:
+    """Block by block; what an error says is in its language."""
+    spanish, english = (
+        [
+            (language, re.sub(r'"(title|detail)": ".*"', "", code))
+            for language, code in _FENCE.findall(page_text(lang, name, KNOWN))
+        ]
+        for lang in LANGUAGES
+    )
+
+    assert spanish == english
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_languages_have_the_same_headings_and_rows(name: str) -> None:
+    """As many of each."""
+    spanish, english = (
+        re.sub(r"[^#|>\n]", "", _FENCE.sub("", page_text(lang, name, KNOWN)))
+        for lang in LANGUAGES
+    )
+    for mark in (r"^#+$", r"^\|", "^>"):
+        counts = [
+            len(re.findall(mark, text, re.MULTILINE)) for text in (spanish, english)
+        ]
+        assert counts[0] == counts[1], mark
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_nothing_is_left_to_be_filled_in(lang: str, name: str) -> None:
+    """Every address is the installation's own; what stands in braces is a path's."""
+    text = page_text(lang, name, KNOWN)
+
+    assert not re.search(r"\{(include|vector|web_url|base_url|iframe_url|env)", text)
+    assert "127.0.0.1:8080" not in text
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_webhooks_page_has_every_event(lang: str) -> None:
+    """Each `type` that a message may have."""
+    told = set(re.findall(r"`([\w.]+)`", page_text(lang, "webhooks", KNOWN)))
+
+    assert set(map(str, WebhookEvent)) - told == set()
+
+
+def test_every_sample_is_shown_and_can_be_saved() -> None:
+    """No file is there for nothing."""
+    shown = {
+        name
+        for name, code in SAMPLES.items()
+        for page in PAGES
+        if code.decode().replace("{iframe_url}", KNOWN["iframe_url"]).rstrip("\n")
+        in page_text("es", page.name, {**KNOWN, "web_url": "{web_url}"})
+    }
+
+    assert shown == set(SAMPLES)
+    assert {"request.py", "Request.java", "webhook.php"} <= DOWNLOADS
