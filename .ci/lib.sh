@@ -160,6 +160,18 @@ ensure_browser_libraries() {
   printf '%s\n' "$sum" >"$stamp"
 }
 
+# ensure_sdks builds what the appliance serves to integrators, from sdk/; it fetches nothing.
+ensure_sdks() {
+  local folder=$root/sdk sum
+  local stamp=$root/.venv/.sdks
+  sum=$(cd "$folder" && find . -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
+  [[ -d $root/appliance/web/sdk/files && $(cat "$stamp" 2>/dev/null) == "$sum" ]] && return 0
+  ensure_venv requirements-build.lock
+  say "building the SDKs"
+  "$root/.venv/bin/python" "$folder/build.py"
+  printf '%s\n' "$sum" >"$stamp"
+}
+
 # ensure_webhook_receiver fetches what tests read our webhooks by, as the above does.
 ensure_webhook_receiver() {
   local folder=$root/tests/support/webhooks/node sum

@@ -21,6 +21,7 @@ from tests.support.services.postgres import URL_VARIABLE, PostgresServer
 from tests.support.services.redis import RedisServer
 
 pytest_plugins = (
+    "tests.support.plugins.built_sdks",
     "tests.support.plugins.tiers",
     "tests.support.plugins.durations",
     "tests.support.plugins.grouping",

@@ -37,6 +37,7 @@ from appliance.api.integration import signers_for_tests
 from appliance.api.integration import webhooks as integration_webhooks
 from appliance.domain.vocab import Environment
 from appliance.api.openapi import routes as openapi
+from appliance.web import sdk
 from appliance.web.app import create_app, rest_face
 from appliance.web.rate_limit import AddressRate
 from appliance.web.server.public_path import PublicPaths, paths_of
@@ -93,6 +94,8 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(pages.files)
     app.extensions[developer_docs.KEPT] = {}
     app.register_blueprint(developer_docs.blueprint)
+    sdk.built()
+    app.register_blueprint(sdk.blueprint)
     app.register_blueprint(public.blueprint)
     app.register_blueprint(pki.blueprint)
     app.register_blueprint(tsa.blueprint)

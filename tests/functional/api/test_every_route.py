@@ -36,12 +36,15 @@ PUBLIC = {
     "/docs/7/",
     "/docs/7/7",
     "/docs/files/7",
+    "/sdk/",
+    "/sdk/7",
+    "/sdk/7/7",
     *PKI,
     "/pki/ocsp",
     "/pki/ocsp/7",
     "/tsa",
 }
-CACHED = {"/.well-known/jwks.json", *PKI}
+CACHED = {"/.well-known/jwks.json", "/sdk/", *PKI}
 """What caches may keep."""
 HEADERS = {
     "X-Content-Type-Options": "nosniff",

@@ -43,6 +43,9 @@ PUBLIC = {
     "public.jwks",
     "public.readyz",
     "revocar.revoke",
+    "sdk.file",
+    "sdk.file_of_version",
+    "sdk.listing",
     "sessions.new_session",
     "solicitudes.download_signed",
     "tsa.stamp",
@@ -127,7 +130,10 @@ async def test_every_answer_hardened(app: Quart, client: Client) -> None:
         assert path.startswith(PAGES) or len(policy) == 2
         assert "unsafe" not in headers["Content-Security-Policy"]
         assert headers["Strict-Transport-Security"].startswith("max-age=")
-        assert headers["Cache-Control"] in {"no-store", "public, max-age=300"}
+        kept = {"no-store", "public, max-age=300"}
+        assert headers["Cache-Control"] in (
+            kept | {"no-cache"} if path == "/sdk/" else kept
+        )
         assert len(headers["X-Request-Id"]) == 24
         assert "Server" not in headers
         assert "Set-Cookie" not in headers

@@ -1,0 +1,1 @@
+"""Client of Rúbrica's API for an integrator's backend."""
