@@ -1,0 +1,513 @@
+"""Every call of an integrator's backend, each described once.
+
+Fields, states and codes are those of the service's documentation ("The API of an
+integrator's backend"). A call that makes something has an idempotency key: yours, so
+that your own repeat of it makes nothing new, or one that the client makes, so that its
+own does not.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from rubrica_client import models
+from rubrica_client.calls import (
+    Call,
+    R,
+    Resource,
+    Source,
+    Upload,
+    listing,
+    operation,
+)
+
+_API: Final = "/api/integration"
+_REQUESTS: Final = f"{_API}/requests"
+_BATCHES: Final = f"{_API}/batches"
+_DOCUMENTS: Final = f"{_API}/documents"
+_SIGNERS: Final = f"{_API}/signers"
+_WEBHOOKS: Final = f"{_API}/webhooks"
+_TEST: Final = f"{_API}/test/signers"
+
+
+def _key(given: str | None) -> str:
+    return given or str(uuid.uuid4())
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Fields that were given a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+class Requests(Resource[R]):
+    """Requests to sign a document."""
+
+    @operation("POST", _REQUESTS)
+    def create(
+        self,
+        document: Source | models.DocumentRef,
+        signers: Sequence[models.SignerNamed],
+        options: models.RequestOptions | None = None,
+        *,
+        name: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[models.Request]:
+        """Ask people to sign a document, one after the other.
+
+        Args:
+            document: its bytes or file, which is sent in pieces; or one that was
+                uploaded, `{"documentoId": …}`.
+            signers: in their order.
+            options: reference, message, expiry and so on.
+            name: of its file; ends in `.pdf`.
+            idempotency_key: 1 to 128 visible ASCII characters.
+        """
+        fields: dict[str, Any] = {**(options or {}), "firmantes": [*signers]}
+        key = _key(idempotency_key)
+        if isinstance(document, Mapping):
+            fields["documento"] = {**document, **_given(nombre=name)}
+            return Call(body=fields, idempotency_key=key)
+        called = name or _name_of(document)
+        if called is not None:
+            fields["documento"] = {"nombre": called}
+        return Call(upload=Upload(document, fields), idempotency_key=key)
+
+    @listing("GET", _REQUESTS)
+    def list(
+        self,
+        *,
+        estado: models.RequestState | None = None,
+        referencia: str | None = None,
+        cuil: str | None = None,
+        lote: str | None = None,
+        desde: str | None = None,
+        hasta: str | None = None,
+    ) -> Call[models.RequestListed]:
+        """The integrator's requests, newest first.
+
+        Args:
+            estado: in this state.
+            referencia: with exactly this reference.
+            cuil: that this person signs or signed.
+            lote: of this batch.
+            desde: made at this time or later, with a zone.
+            hasta: made before this time.
+        """
+        return Call(
+            query={
+                "estado": estado,
+                "referencia": referencia,
+                "cuil": cuil,
+                "loteId": lote,
+                "desde": desde,
+                "hasta": hasta,
+            }
+        )
+
+    @operation("GET", f"{_REQUESTS}/{{procesoId}}")
+    def get(self, process: str) -> Call[models.Request]:
+        """One of them, and what became of it."""
+        return Call(process)
+
+    @operation("PATCH", f"{_REQUESTS}/{{procesoId}}")
+    def change(
+        self, process: str, change: models.RequestChange
+    ) -> Call[models.Request]:
+        """Change what is said of it; None takes a value away."""
+        return Call(process, body=change)
+
+    @operation("POST", f"{_REQUESTS}/{{procesoId}}/cancel")
+    def cancel(self, process: str, motivo: str | None = None) -> Call[models.Request]:
+        """Take back what is not signed yet, for good."""
+        return Call(process, body=_given(motivo=motivo))
+
+    @operation("POST", f"{_REQUESTS}/{{procesoId}}/remind")
+    def remind(self, process: str) -> Call[models.Reminded]:
+        """Write to those whose turn it is, once a day at most."""
+        return Call(process)
+
+    @operation("GET", f"{_REQUESTS}/{{procesoId}}/original")
+    def original(self, process: str) -> Call[bytes]:
+        """The PDF as it came in, or the repaired copy of it."""
+        return Call(process)
+
+    @operation("GET", f"{_REQUESTS}/{{procesoId}}/original")
+    def original_to(self, process: str, path: Path) -> Call[Path]:
+        """The same, written to a file, which is there once it is whole."""
+        return Call(process, save_to=path)
+
+    @operation("GET", f"{_REQUESTS}/{{procesoId}}/document")
+    def document(self, process: str, sha256: str | None = None) -> Call[bytes]:
+        """The PDF that all have signed, or the version with that SHA-256."""
+        return Call(process, query={"sha256": sha256})
+
+    @operation("GET", f"{_REQUESTS}/{{procesoId}}/document")
+    def document_to(
+        self, process: str, path: Path, sha256: str | None = None
+    ) -> Call[Path]:
+        """The same, written to a file, which is there once it is whole."""
+        return Call(process, query={"sha256": sha256}, save_to=path)
+
+
+class Batches(Resource[R]):
+    """Many documents for one signer, by one call."""
+
+    @operation("POST", _BATCHES)
+    def create(
+        self,
+        signer: models.SignerNamed,
+        documents: Sequence[models.BatchDocument],
+        options: models.RequestOptions | None = None,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Call[models.Batch]:
+        """Ask one person to sign up to 1,000 documents.
+
+        Args:
+            signer: who.
+            documents: in the order in which they are signed.
+            options: as of a request, the same for all.
+            idempotency_key: 1 to 128 visible ASCII characters.
+        """
+        body = {**(options or {}), "firmante": signer, "documentos": [*documents]}
+        return Call(body=body, idempotency_key=_key(idempotency_key))
+
+    @listing("GET", _BATCHES)
+    def list(self, *, referencia: str | None = None) -> Call[models.BatchListed]:
+        """The integrator's batches, newest first."""
+        return Call(query={"referencia": referencia})
+
+    @operation("GET", f"{_BATCHES}/{{loteId}}")
+    def get(self, batch: str) -> Call[models.Batch]:
+        """One of them, with the first page of its documents."""
+        return Call(batch)
+
+    @listing("GET", f"{_BATCHES}/{{loteId}}")
+    def members(self, batch: str) -> Call[models.BatchMember]:
+        """All documents of one, in order."""
+        return Call(batch, member="solicitudes")
+
+    @operation("POST", f"{_BATCHES}/{{loteId}}/cancel")
+    def cancel(self, batch: str, motivo: str | None = None) -> Call[models.BatchListed]:
+        """Take back what of it is not signed yet, for good."""
+        return Call(batch, body=_given(motivo=motivo))
+
+
+class Documents(Resource[R]):
+    """Documents that are uploaded once, and named later."""
+
+    @operation("POST", _DOCUMENTS)
+    def upload(
+        self,
+        document: Source,
+        *,
+        name: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[models.Document]:
+        """Upload a document.
+
+        Args:
+            document: its bytes or file, which is sent in pieces.
+            name: of its file, ends in `.pdf`; that of the file unless given.
+            idempotency_key: 1 to 128 visible ASCII characters.
+        """
+        return Call(
+            query={"nombre": name or _name_of(document)},
+            upload=Upload(document),
+            idempotency_key=_key(idempotency_key),
+        )
+
+    @listing("GET", _DOCUMENTS)
+    def list(self) -> Call[models.DocumentListed]:
+        """Those that were uploaded, newest first."""
+        return Call()
+
+    @operation("GET", f"{_DOCUMENTS}/{{documentoId}}")
+    def get(self, document: str) -> Call[models.Document]:
+        """One of them, with what is to be known of it."""
+        return Call(document)
+
+    @operation("GET", f"{_DOCUMENTS}/{{documentoId}}/content")
+    def content(self, document: str) -> Call[bytes]:
+        """Its bytes."""
+        return Call(document)
+
+    @operation("GET", f"{_DOCUMENTS}/{{documentoId}}/content")
+    def content_to(self, document: str, path: Path) -> Call[Path]:
+        """Its bytes, written to a file, which is there once it is whole."""
+        return Call(document, save_to=path)
+
+    @operation("DELETE", f"{_DOCUMENTS}/{{documentoId}}")
+    def delete(self, document: str) -> Call[None]:
+        """Have it be named no more; requests that were made of it keep it."""
+        return Call(document)
+
+
+class Sessions(Resource[R]):
+    """Sessions of the iframe."""
+
+    @operation("POST", f"{_API}/sessions")
+    def create(
+        self,
+        *,
+        process: str | None = None,
+        request: int | None = None,
+        falla: str | None = None,
+    ) -> Call[models.Session]:
+        """Open a session, for one request or for whatever comes.
+
+        Args:
+            process: `procesoId`: that of the signer whose turn it is.
+            request: `solicitudId` of one signer, in place of that.
+            falla: outside PROD: what is to go wrong in it.
+        """
+        body = _given(procesoId=process, solicitudId=request, falla=falla)
+        return Call(body=body)
+
+    @operation("POST", f"{_API}/session/new")
+    def new(self, integrator: str) -> Call[models.Session]:
+        """Open a session by the integrator's code: the older address of the same."""
+        return Call(query={"id": integrator})
+
+
+class Signers(Resource[R]):
+    """People who sign."""
+
+    @operation("GET", f"{_SIGNERS}/{{cuil}}")
+    def get(self, cuil: str) -> Call[models.SignerState]:
+        """Whether somebody can sign now, and if not, why."""
+        return Call(cuil)
+
+    @operation("PUT", f"{_SIGNERS}/{{cuil}}")
+    def invite(
+        self,
+        cuil: str,
+        *,
+        nombre: str,
+        email: str,
+        identidad: models.Identity,
+        idioma: models.Language | None = None,
+        by_mail: bool | None = None,
+        new_link: bool | None = None,
+    ) -> Call[models.Invited]:
+        """Answer for somebody, and invite them.
+
+        Args:
+            cuil: whose.
+            nombre: as the certificate will have it.
+            email: where notices go.
+            identidad: how, by whom and when they were identified.
+            idioma: that they are written to in.
+            by_mail: the link goes to them by mail as well.
+            new_link: another link for somebody who has not enrolled.
+        """
+        body = _given(
+            nombre=nombre,
+            email=email,
+            identidad=identidad,
+            idioma=idioma,
+            enviarInvitacion=by_mail,
+            nuevoEnlace=new_link,
+        )
+        return Call(cuil, body=body)
+
+
+class Webhooks(Resource[R]):
+    """Addresses that are told of what happens."""
+
+    @operation("POST", _WEBHOOKS)
+    def create(
+        self,
+        url: str,
+        *,
+        nombre: str | None = None,
+        eventos: Sequence[str] | None = None,
+    ) -> Call[models.WebhookWithSecret]:
+        """Have messages sent to an address; its secret is shown this once."""
+        events = None if eventos is None else [*eventos]
+        return Call(body=_given(url=url, nombre=nombre, eventos=events))
+
+    @listing("GET", _WEBHOOKS)
+    def list(self) -> Call[models.WebhookEndpoint]:
+        """The integrator's webhooks."""
+        return Call()
+
+    @operation("GET", f"{_WEBHOOKS}/{{webhookId}}")
+    def get(self, webhook: str) -> Call[models.WebhookEndpoint]:
+        """One of them."""
+        return Call(webhook)
+
+    @operation("PATCH", f"{_WEBHOOKS}/{{webhookId}}")
+    def change(
+        self, webhook: str, change: models.WebhookChange
+    ) -> Call[models.WebhookEndpoint]:
+        """Change it, turn it off and on."""
+        return Call(webhook, body=change)
+
+    @operation("DELETE", f"{_WEBHOOKS}/{{webhookId}}")
+    def delete(self, webhook: str) -> Call[None]:
+        """Have it be told nothing ever again."""
+        return Call(webhook)
+
+    @operation("POST", f"{_WEBHOOKS}/{{webhookId}}/rotate")
+    def rotate(
+        self, webhook: str, *, at_once: bool = False
+    ) -> Call[models.WebhookWithSecret]:
+        """Another secret; the one before signs for a day as well, unless `at_once`."""
+        return Call(webhook, body={"inmediata": at_once})
+
+    @operation("POST", f"{_WEBHOOKS}/{{webhookId}}/test")
+    def send_test(self, webhook: str) -> Call[models.Delivery]:
+        """Have a test sent."""
+        return Call(webhook)
+
+    @listing("GET", f"{_WEBHOOKS}/{{webhookId}}/deliveries")
+    def deliveries(
+        self,
+        webhook: str,
+        *,
+        estado: str | None = None,
+        tipo: str | None = None,
+        process: str | None = None,
+        desde: str | None = None,
+        hasta: str | None = None,
+    ) -> Call[models.Delivery]:
+        """What was sent to it, newest first.
+
+        Args:
+            webhook: which.
+            estado: in this state.
+            tipo: of this type of message.
+            process: about this request.
+            desde: made at this time or later, with a zone.
+            hasta: made before this time.
+        """
+        return Call(
+            webhook,
+            query={
+                "estado": estado,
+                "tipo": tipo,
+                "procesoId": process,
+                "desde": desde,
+                "hasta": hasta,
+            },
+        )
+
+    @operation("GET", f"{_WEBHOOKS}/{{webhookId}}/deliveries/{{entregaId}}")
+    def delivery(self, webhook: str, delivery: str) -> Call[models.DeliveryDetail]:
+        """One delivery, with each attempt."""
+        return Call(webhook, delivery)
+
+    @operation("POST", f"{_WEBHOOKS}/{{webhookId}}/deliveries/{{entregaId}}/replay")
+    def replay_one(self, webhook: str, delivery: str) -> Call[models.Delivery]:
+        """Send one again."""
+        return Call(webhook, delivery)
+
+    @operation("POST", f"{_WEBHOOKS}/{{webhookId}}/replay")
+    def replay(
+        self,
+        webhook: str,
+        *,
+        estado: Literal["abandonada"] | None = None,
+        desde: str | None = None,
+        hasta: str | None = None,
+    ) -> Call[models.Replayed]:
+        """Send again what was given up, or all of a time."""
+        return Call(webhook, body=_given(estado=estado, desde=desde, hasta=hasta))
+
+
+class Installation(Resource[R]):
+    """What the integrator is given by the installation."""
+
+    @operation("GET", f"{_API}/diagnose")
+    def diagnose(self) -> Call[models.Diagnosis]:
+        """How the integrator is set up, and what is wrong with it."""
+        return Call()
+
+    @operation("GET", f"{_API}/limits")
+    def limits(self) -> Call[list[models.Limit]]:
+        """How much may be called for, and what is left."""
+        return Call()
+
+
+class TestSigners(Resource[R]):
+    """People of the test mode, who are there outside PROD alone."""
+
+    __test__ = False
+
+    @operation("POST", _TEST)
+    def create(
+        self,
+        *,
+        nombre: str | None = None,
+        cuil: str | None = None,
+        email: str | None = None,
+        idioma: models.Language | None = None,
+    ) -> Call[models.TestSigner]:
+        """Make somebody who is ready to sign."""
+        body = _given(nombre=nombre, cuil=cuil, email=email, idioma=idioma)
+        return Call(body=body)
+
+    @listing("GET", _TEST)
+    def list(self) -> Call[models.TestSigner]:
+        """The integrator's, newest first."""
+        return Call()
+
+    @operation("GET", f"{_TEST}/{{cuil}}")
+    def get(self, cuil: str) -> Call[models.TestSigner]:
+        """One of them."""
+        return Call(cuil)
+
+    @operation("GET", f"{_TEST}/{{cuil}}/otp")
+    def otp(self, cuil: str) -> Call[models.TestCode]:
+        """A one-time code of theirs that is accepted now."""
+        return Call(cuil)
+
+    @operation("GET", f"{_TEST}/{{cuil}}/mails")
+    def mails(self, cuil: str) -> Call[Sequence[models.TestMail]]:
+        """The mails to them, newest first."""
+        return Call(cuil)
+
+    @operation("POST", f"{_TEST}/{{cuil}}/sign")
+    def sign(
+        self,
+        cuil: str,
+        *,
+        process: str | None = None,
+        request: int | None = None,
+        batch: str | None = None,
+    ) -> Call[dict[str, Any]]:
+        """Sign as they would: one of a request, a signer's part of it, or a batch."""
+        body = _given(procesoId=process, solicitudId=request, loteId=batch)
+        return Call(cuil, body=body)
+
+    @operation("POST", f"{_TEST}/{{cuil}}/reject")
+    def reject(
+        self,
+        cuil: str,
+        *,
+        process: str | None = None,
+        request: int | None = None,
+        motivo: str | None = None,
+    ) -> Call[dict[str, Any]]:
+        """Refuse as they would."""
+        body = _given(procesoId=process, solicitudId=request, motivo=motivo)
+        return Call(cuil, body=body)
+
+
+class Test(Resource[R]):
+    """The test mode."""
+
+    __test__ = False
+
+    def __init__(self, runner: R) -> None:
+        super().__init__(runner)
+        self.signers = TestSigners(runner)
+
+
+def _name_of(document: Source) -> str | None:
+    """What a document's own file is called, where that is a PDF's name."""
+    if isinstance(document, Path) and document.suffix.lower() == ".pdf":
+        return document.name
+    return None
