@@ -35,8 +35,8 @@ from appliance.api.integration import sessions as integration_sessions
 from appliance.api.integration import signers as integration_signers
 from appliance.api.integration import signers_for_tests
 from appliance.api.integration import webhooks as integration_webhooks
-from appliance.domain.vocab import Environment
 from appliance.api.openapi import routes as openapi
+from appliance.domain.vocab import Environment
 from appliance.web import sdk
 from appliance.web.app import create_app, rest_face
 from appliance.web.rate_limit import AddressRate
