@@ -26,6 +26,7 @@ pytest_plugins = (
     "tests.support.plugins.durations",
     "tests.support.plugins.grouping",
     "tests.support.plugins.passed_tests",
+    "tests.support.plugins.documented",
     "tests.support.factories.core",
     "tests.support.plugins.shared_appliances",
     "pytester",

@@ -291,7 +291,7 @@ class Alive(TypedDict):
     status: Literal["ok"]
 
 
-class Checks(TypedDict):
+class Checks(TypedDict, total=False):
     """Each part with `ok`, or a code of what is wrong."""
 
     database: str
@@ -376,11 +376,16 @@ class BatchProblem(ProblemMembers):
 BatchStatus: TypeAlias = Literal["success", "parcial", "error", "en_proceso"]
 
 
-class BatchAnswer(TypedDict):
+class BatchKept(TypedDict, total=False):
+    """Where it is told how a command for several requests goes on."""
+
+    loteId: Annotated[str, string(pattern="^[0-9a-f]{32}$")]
+
+
+class BatchAnswer(BatchKept):
     """How a command for several requests stands."""
 
     status: BatchStatus
-    loteId: NotRequired[Annotated[str, string(pattern="^[0-9a-f]{32}$")]]
     total: Count
     firmadas: Count
     fallidas: Count

@@ -235,19 +235,28 @@ class VouchedSigner(Signer):
     enlaceVence: Instant | None
 
 
-class UploadListed(TypedDict):
-    """A document that was uploaded, as the list has it."""
+class UploadNamed(TypedDict):
+    """A document that was uploaded, in short."""
 
     documentoId: Id
     nombre: str
     sha256: Sha256
     tamano: Count
     paginas: Count
+
+
+class UploadTimes(TypedDict):
+    """Since when and until when there is one."""
+
     creado: Instant
     vence: Instant
 
 
-class Upload(UploadListed, DocumentFacts):
+class UploadListed(UploadNamed, UploadTimes):
+    """A document that was uploaded, as the list has it."""
+
+
+class Upload(UploadNamed, DocumentFacts, UploadTimes):
     """A document that was uploaded, with what to know of it."""
 
 

@@ -222,16 +222,7 @@ def element(upload: UploadedDocument) -> backend_answers.UploadListed:
     Args:
         upload: the document.
     """
-    inspection = upload.document.inspection
-    return {
-        "documentoId": upload.id,
-        "nombre": upload.name,
-        "sha256": upload.document.sha256,
-        "tamano": inspection.size_bytes,
-        "paginas": len(inspection.pages),
-        "creado": representations.instant(upload.created),
-        "vence": representations.instant(upload.until),
-    }
+    return {**_about(upload), **_times(upload)}
 
 
 def uploaded(upload: UploadedDocument, lang: str) -> backend_answers.Upload:
@@ -243,6 +234,25 @@ def uploaded(upload: UploadedDocument, lang: str) -> backend_answers.Upload:
     """
     kept = upload.document
     return {
-        **element(upload),
+        **_about(upload),
         **representations.described(kept.inspection, kept.repair, lang),
+        **_times(upload),
+    }
+
+
+def _about(upload: UploadedDocument) -> backend_answers.UploadNamed:
+    inspection = upload.document.inspection
+    return {
+        "documentoId": upload.id,
+        "nombre": upload.name,
+        "sha256": upload.document.sha256,
+        "tamano": inspection.size_bytes,
+        "paginas": len(inspection.pages),
+    }
+
+
+def _times(upload: UploadedDocument) -> backend_answers.UploadTimes:
+    return {
+        "creado": representations.instant(upload.created),
+        "vence": representations.instant(upload.until),
     }

@@ -182,18 +182,17 @@ def batch(
         status = "parcial"
     else:
         status = _REFUSED if told[_REFUSED] else _SIGNED
-    answer: answers.BatchAnswer = {
+    # What ended by itself is kept by nobody: its requests are.
+    kept: answers.BatchKept = {"loteId": outcome.id} if told[_GOING_ON] else {}
+    return {
         "status": status,
+        **kept,
         "total": len(outcome.items),
         "firmadas": told[_SIGNED],
         "fallidas": told[_REFUSED],
         "enProceso": told[_GOING_ON],
         "resultados": [_batch_item(item, urls, lang) for item in outcome.items],
     }
-    # What ended by itself is kept by nobody: its requests are.
-    if told[_GOING_ON]:
-        answer["loteId"] = outcome.id
-    return answer
 
 
 def _batch_state(item: BatchItem) -> str:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, PageOutOfRangeError
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import FontStyle
 from tests.support.faces.api_caller import Caller
@@ -27,9 +27,8 @@ async def test_batch_told_in_order_with_links_that_open(
     api_services: ApiServices, caller: Caller
 ) -> None:
     """Signed ones as firmar tells them, the bad one by code and in words."""
-    api_services.batch_signing.refused[RequestId(7)] = ApplianceError(
-        ErrorCode.PAGE_OUT_OF_RANGE, params={"pages": 1, "page": 2}, extras={"pages": 1}
-    )
+    refusal = PageOutOfRangeError(page=2, pages=1)
+    api_services.batch_signing.refused[RequestId(7)] = refusal
 
     response = await caller.post(LOTE, BATCH, Accept_Language="es")
 
@@ -49,7 +48,8 @@ async def test_batch_told_in_order_with_links_that_open(
         "code": "PAGE_OUT_OF_RANGE",
         "category": "fix_request",
         "detail": "No hay página 2; la última es la 1.",
-        "pages": 1,
+        "field": "page",
+        "allowed": ["1..1"],
     }
     for number, signed in ((8, first), (9, last)):
         assert signed["status"] == "success"

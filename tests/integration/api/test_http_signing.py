@@ -267,6 +267,7 @@ async def test_multipart_without_boundary_refused(caller: Caller, kind: str) -> 
     assert (await code(response, 415))["code"] == "CONTENT_TYPE"
 
 
+_BOX = {"x": 1, "y": 1, "width": 100, "height": 40}
 REFUSALS = [
     (ErrorCode.SIGN_PASSWORD_WRONG, 403, "fix_request", {"attemptsLeft": 9}),
     (ErrorCode.SIGN_LOCKED, 423, "terminal", {}),
@@ -276,7 +277,7 @@ REFUSALS = [
     (ErrorCode.IDEMKEY_CONFLICT, 409, "fix_request", {}),
     (ErrorCode.DOCUMENT_CHANGED, 412, "fix_request", {}),
     (ErrorCode.PAGE_OUT_OF_RANGE, 422, "fix_request", {}),
-    (ErrorCode.POSITION_OUT_OF_PAGE, 422, "fix_request", {"stamp": {"x": 1}}),
+    (ErrorCode.POSITION_OUT_OF_PAGE, 422, "fix_request", {"stamp": _BOX}),
     (ErrorCode.PRESET_FIXED, 409, "fix_request", {"fields": ["x", "y"]}),
     (ErrorCode.HSM_UNAVAILABLE, 503, "retry", {}),
     (ErrorCode.RATE_LIMITED, 429, "retry", {"retryAfter": 3}),
