@@ -34,7 +34,7 @@ _AT: Final = "/api/integration"
 _READ, _WRITE = ApiKeyScope.REQUESTS_READ, ApiKeyScope.REQUESTS_WRITE
 _OK, _CREATED, _ACCEPTED = HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED
 _GONE: Final = Told(HTTPStatus.NO_CONTENT)
-_FILE: Final = {"type": "string", "contentMediaType": PDF}
+_FILE: Final = {"type": "string", "format": "binary", "contentMediaType": PDF}
 _ONE_DOCUMENT: Final = {
     "required": ["documento"],
     "properties": {

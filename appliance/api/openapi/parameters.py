@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from appliance.api.openapi.operation import Parameter
+from appliance.api.wire import fields
 from appliance.api.wire.orders import REFERENCE_LENGTH
 from appliance.api.wire.query import LIMIT_AT_MOST
 from appliance.domain.ids import MAX_REQUEST_ID
@@ -16,7 +17,7 @@ UUID: Final = {
 CUIL: Final = {
     "type": "string",
     "format": "cuil",
-    "pattern": "^(?:20|23|24|27)-?[0-9]{8}-?[0-9]$",
+    "pattern": fields.CUIL,
 }
 SHA256: Final = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 PATH_PARAMETERS: Final[Mapping[str, Mapping[str, Any]]] = {

@@ -25,6 +25,7 @@ from appliance.web.responses import JSON, PDF
 
 _OK, _ACCEPTED = HTTPStatus.OK, HTTPStatus.ACCEPTED
 _PNG: Final = "image/png"
+_FILE: Final = {"type": "string", "format": "binary", "contentMediaType": PDF}
 _DER: Final = "application/pkix-cert"
 _CRL: Final = "application/pkix-crl"
 _OCSP: Final = "application/ocsp-response"
@@ -181,7 +182,7 @@ _REQUESTS: Final = (
                     {
                         "type": "object",
                         "properties": {
-                            "file": {"type": "string", "contentMediaType": PDF},
+                            "file": _FILE,
                             "options": requests.SignBody,
                         },
                         "required": ["file", "options"],

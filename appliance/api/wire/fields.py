@@ -64,6 +64,8 @@ COLORS: Final = (
 )
 """The java.awt.Color names (decisions "fontColor")."""
 PASSWORD_BYTES: Final = (8, 1024)
+CUIL: Final = "^(?:20|23|24|27)-?[0-9]{8}-?[0-9]$"
+"""In JSON Schema. Source: facts "Argentina"."""
 BODY_MARK: Final = "body"
 """In a schema: the class whose schema stands there (`openapi.schemas`)."""
 _JSON_TYPES: Final = {
@@ -409,6 +411,12 @@ def _trimmed(value: str, most: int) -> str:
 def one_time_code() -> Rule:
     """A code as somebody typed it: what is none is a wrong one, told like any other."""
     return replace(text(64), allowed=("6 digits",))
+
+
+def cuil() -> Rule:
+    """A CUIL, with or without dashes; its check digit is looked at where it is read."""
+    told = {"format": "cuil", "pattern": CUIL}
+    return replace(text(13), keywords=told)
 
 
 def lines(most: int) -> Rule:

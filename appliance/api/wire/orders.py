@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
-from appliance.api.wire import presets
+from appliance.api.wire import fields, presets
 from appliance.api.wire.fields import (
     Body,
     an_object,
@@ -59,7 +59,7 @@ class NamedBody(Body):
             for name in ("cuil", "email", "personaId")
         ]
     }
-    cuil: Annotated[str | None, text(13)] = None
+    cuil: Annotated[str | None, fields.cuil()] = None
     email: Annotated[str | None, text(320)] = None
     person: Annotated[str | None, text(36)] = Field(None, alias="personaId")
     stamp: Annotated[dict[str, Any] | None, an_object(presets.StampWish)] = Field(
@@ -72,16 +72,14 @@ class Referred(Body):
 
     NULL_SAYS_NOTHING = True
     KEYWORDS: ClassVar[Mapping[str, Any]] = {
-        "if": {
-            "required": ["referenciaUnica"],
-            "properties": {"referenciaUnica": {"const": True}},
-        },
-        "then": {
-            "required": ["referencia"],
-            "properties": {"referencia": {"type": "string"}},
-        },
+        "anyOf": [
+            {
+                "required": ["referencia"],
+                "properties": {"referencia": {"type": "string"}},
+            },
+            {"properties": {"referenciaUnica": {"enum": [False, None]}}},
+        ]
     }
-
     reference: Annotated[str | None, shown_text(REFERENCE_LENGTH)] = Field(
         None, alias="referencia"
     )
