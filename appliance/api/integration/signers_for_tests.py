@@ -14,7 +14,7 @@ from quart import Blueprint, Response, request
 from appliance.api import lotes, solicitudes
 from appliance.api.core import core
 from appliance.api.integration.caller import caller
-from appliance.api.wire import documents, representations
+from appliance.api.wire import backend_answers, documents, representations
 from appliance.api.wire import signers_for_tests as wire
 from appliance.core import pagination
 from appliance.domain.identity import parse_cuil
@@ -106,7 +106,8 @@ async def one_time_code(firmante: str) -> Response:
         code, wait_s = await core().login.next_code(found.person.id)
     # A code is accepted until the step after its own is over.
     left = 2 * STEP_S - int(core().clock.now().timestamp()) % STEP_S
-    return json_response({"otp": code, "venceEn": left})
+    answer: backend_answers.CodeForTests = {"otp": code, "venceEn": left}
+    return json_response(answer)
 
 
 @blueprint.post(f"{_ONE}/sign")

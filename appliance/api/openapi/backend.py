@@ -33,7 +33,7 @@ from appliance.web.responses import JSON, PDF
 _AT: Final = "/api/integration"
 _READ, _WRITE = ApiKeyScope.REQUESTS_READ, ApiKeyScope.REQUESTS_WRITE
 _OK, _CREATED, _ACCEPTED = HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED
-_GONE: Final = Told(HTTPStatus.NO_CONTENT)
+GONE: Final = Told(HTTPStatus.NO_CONTENT)
 _FILE: Final = {"type": "string", "format": "binary", "contentMediaType": PDF}
 _ONE_DOCUMENT: Final = {
     "required": ["documento"],
@@ -67,11 +67,22 @@ def _parts(**parts: Any) -> Sent:
     )
 
 
-def _json(kind: Any, *, is_required: bool = True) -> BodyIn:
+def in_json(kind: Any, *, is_required: bool = True) -> BodyIn:
+    """A body of JSON.
+
+    Args:
+        kind: a class.
+        is_required: whether it may not be left out.
+    """
     return BodyIn({JSON: Sent(kind)}, is_required)
 
 
-def _page(kind: Any) -> Told:
+def page_of(kind: Any) -> Told:
+    """A page of a list.
+
+    Args:
+        kind: of its elements.
+    """
     return Told(_OK, kind, is_list=True, may_have=("Link",))
 
 
@@ -81,7 +92,7 @@ def _made(kind: Any) -> Told:
     )
 
 
-def _operation(
+def backend_operation(
     name: str,
     call: str,
     summary: str,
@@ -93,6 +104,7 @@ def _operation(
     body: BodyIn | None = None,
     is_strict: bool = False,
 ) -> Operation:
+    """An operation below `/api/integration`; see `Operation`."""
     method, path = call.split()
     return Operation(
         name,
@@ -110,7 +122,7 @@ def _operation(
 
 
 REQUESTS: Final = (
-    _operation(
+    backend_operation(
         "createRequest",
         "POST /requests",
         "Ask people to sign a document",
@@ -125,12 +137,12 @@ REQUESTS: Final = (
             }
         ),
     ),
-    _operation(
+    backend_operation(
         "listRequests",
         "GET /requests",
         "The integrator's signature requests",
         _READ,
-        _page(backend_answers.RequestListed),
+        page_of(backend_answers.RequestListed),
         {E.FIELD_INVALID},
         query=(
             parameters.one_of("estado", _LISTED),
@@ -143,7 +155,7 @@ REQUESTS: Final = (
         ),
         is_strict=True,
     ),
-    _operation(
+    backend_operation(
         "getRequest",
         "GET /requests/{procesoId}",
         "One signature request, and what became of it",
@@ -151,25 +163,25 @@ REQUESTS: Final = (
         Told(_OK, backend_answers.RequestDetail),
         _REQUEST_GONE,
     ),
-    _operation(
+    backend_operation(
         "changeRequest",
         "PATCH /requests/{procesoId}",
         "Change what is said of a signature request",
         _WRITE,
         Told(_OK, backend_answers.RequestDetail),
         {*_REQUEST_GONE, E.STATE, E.REFERENCE_IN_USE},
-        body=_json(processes.RequestChange),
+        body=in_json(processes.RequestChange),
     ),
-    _operation(
+    backend_operation(
         "cancelRequest",
         "POST /requests/{procesoId}/cancel",
         "Take a signature request back, for good",
         _WRITE,
         Told(_OK, backend_answers.RequestDetail),
         {*_REQUEST_GONE, E.STATE, E.IN_PROGRESS},
-        body=_json(processes.Cancellation, is_required=False),
+        body=in_json(processes.Cancellation, is_required=False),
     ),
-    _operation(
+    backend_operation(
         "remindSigners",
         "POST /requests/{procesoId}/remind",
         "Write to those whose turn it is",
@@ -177,7 +189,7 @@ REQUESTS: Final = (
         Told(_ACCEPTED, backend_answers.Reminded),
         {*_REQUEST_GONE, E.STATE, E.MAIL_OFF},
     ),
-    _operation(
+    backend_operation(
         "getOriginal",
         "GET /requests/{procesoId}/original",
         "The PDF of a signature request as it is to be signed",
@@ -185,7 +197,7 @@ REQUESTS: Final = (
         _PDF_FILE,
         _REQUEST_GONE,
     ),
-    _operation(
+    backend_operation(
         "getSignedDocument",
         "GET /requests/{procesoId}/document",
         "The PDF that all have signed",
@@ -194,7 +206,7 @@ REQUESTS: Final = (
         {*_REQUEST_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
         query=(parameters.VERSION,),
     ),
-    _operation(
+    backend_operation(
         "createBatch",
         "POST /batches",
         "Ask one person to sign many documents",
@@ -202,18 +214,18 @@ REQUESTS: Final = (
         _made(backend_answers.BatchDetailed),
         codes.ORDERED,
         query=(parameters.IDEMPOTENCY_KEY,),
-        body=_json(batches.NewBatch),
+        body=in_json(batches.NewBatch),
     ),
-    _operation(
+    backend_operation(
         "listBatches",
         "GET /batches",
         "The integrator's batches",
         _READ,
-        _page(backend_answers.BatchListed),
+        page_of(backend_answers.BatchListed),
         query=(parameters.REFERENCE, *parameters.PAGE),
         is_strict=True,
     ),
-    _operation(
+    backend_operation(
         "getBatch",
         "GET /batches/{loteId}",
         "One batch, with its documents",
@@ -223,28 +235,28 @@ REQUESTS: Final = (
         query=parameters.PAGE,
         is_strict=True,
     ),
-    _operation(
+    backend_operation(
         "cancelBatch",
         "POST /batches/{loteId}/cancel",
         "Take back what of a batch is not signed yet",
         _WRITE,
         Told(_OK, backend_answers.BatchListed),
         {*_LOTE_GONE, E.STATE, E.IN_PROGRESS},
-        body=_json(processes.Cancellation, is_required=False),
+        body=in_json(processes.Cancellation, is_required=False),
     ),
 )
 
 OTHERS: Final = (
-    _operation(
+    backend_operation(
         "openSession",
         "POST /sessions",
         "Open a session of the iframe for one signature request",
         ApiKeyScope.SESSIONS_WRITE,
         Told(_CREATED, backend_answers.SessionOpened),
         {*_REQUEST_GONE, E.STATE},
-        body=_json(processes.SessionWanted),
+        body=in_json(processes.SessionWanted),
     ),
-    _operation(
+    backend_operation(
         "getSigner",
         "GET /signers/{cuil}",
         "Whether somebody can sign, and if not, why",
@@ -252,7 +264,7 @@ OTHERS: Final = (
         Told(_OK, backend_answers.Signer),
         {E.FIELD_INVALID},
     ),
-    _operation(
+    backend_operation(
         "vouchForSigner",
         "PUT /signers/{cuil}",
         "Answer for somebody, and invite them",
@@ -262,9 +274,9 @@ OTHERS: Final = (
             Told(_CREATED, backend_answers.VouchedSigner),
         ),
         {E.ALREADY_EXISTS, E.MAIL_OFF, E.PERSON_STATE, E.VOUCH_REFUSED},
-        body=_json(signers.VouchBody),
+        body=in_json(signers.VouchBody),
     ),
-    _operation(
+    backend_operation(
         "uploadDocument",
         "POST /documents",
         "Upload a document, to be named later",
@@ -284,16 +296,16 @@ OTHERS: Final = (
         ),
         is_strict=True,
     ),
-    _operation(
+    backend_operation(
         "listDocuments",
         "GET /documents",
         "The documents that were uploaded",
         _READ,
-        _page(backend_answers.UploadListed),
+        page_of(backend_answers.UploadListed),
         query=parameters.PAGE,
         is_strict=True,
     ),
-    _operation(
+    backend_operation(
         "getDocument",
         "GET /documents/{documentoId}",
         "One document, with what to know of it",
@@ -301,7 +313,7 @@ OTHERS: Final = (
         Told(_OK, backend_answers.Upload),
         {E.DOCUMENT_NOT_FOUND},
     ),
-    _operation(
+    backend_operation(
         "getDocumentContent",
         "GET /documents/{documentoId}/content",
         "The bytes of a document",
@@ -309,22 +321,22 @@ OTHERS: Final = (
         _PDF_FILE,
         {E.DOCUMENT_NOT_FOUND},
     ),
-    _operation(
+    backend_operation(
         "deleteDocument",
         "DELETE /documents/{documentoId}",
         "Have a document named no more",
         _WRITE,
-        _GONE,
+        GONE,
         {E.DOCUMENT_NOT_FOUND},
     ),
-    _operation(
+    backend_operation(
         "diagnose",
         "GET /diagnose",
         "How the integrator is set up, and what is wrong with it",
         None,
         Told(_OK, backend_answers.DiagnosisTold),
     ),
-    _operation(
+    backend_operation(
         "getLimits",
         "GET /limits",
         "How much may be called for, and what is left of it",
@@ -337,23 +349,23 @@ _HOOKS_READ, _HOOKS_WRITE = ApiKeyScope.WEBHOOKS_READ, ApiKeyScope.WEBHOOKS_WRIT
 _DELIVERY_GONE: Final = {*_WEBHOOK_GONE, E.DELIVERY_NOT_FOUND}
 
 WEBHOOKS: Final = (
-    _operation(
+    backend_operation(
         "createWebhook",
         "POST /webhooks",
         "Be told of what happens",
         _HOOKS_WRITE,
         Told(_CREATED, backend_answers.WebhookWithSecret, headers=("Location",)),
         {E.WEBHOOKS_TOO_MANY},
-        body=_json(webhooks.NewEndpoint),
+        body=in_json(webhooks.NewEndpoint),
     ),
-    _operation(
+    backend_operation(
         "listWebhooks",
         "GET /webhooks",
         "The integrator's webhooks",
         _HOOKS_READ,
         Told(_OK, backend_answers.Webhook, is_list=True),
     ),
-    _operation(
+    backend_operation(
         "getWebhook",
         "GET /webhooks/{webhookId}",
         "One webhook",
@@ -361,47 +373,47 @@ WEBHOOKS: Final = (
         Told(_OK, backend_answers.Webhook),
         _WEBHOOK_GONE,
     ),
-    _operation(
+    backend_operation(
         "changeWebhook",
         "PATCH /webhooks/{webhookId}",
         "Change a webhook, or turn it off or on",
         _HOOKS_WRITE,
         Told(_OK, backend_answers.Webhook),
         _WEBHOOK_GONE,
-        body=_json(webhooks.WebhookChange),
+        body=in_json(webhooks.WebhookChange),
     ),
-    _operation(
+    backend_operation(
         "deleteWebhook",
         "DELETE /webhooks/{webhookId}",
         "Have a webhook told nothing ever again",
         _HOOKS_WRITE,
-        _GONE,
+        GONE,
         _WEBHOOK_GONE,
     ),
-    _operation(
+    backend_operation(
         "rotateWebhookSecret",
         "POST /webhooks/{webhookId}/rotate",
         "Give a webhook another secret",
         _HOOKS_WRITE,
         Told(_OK, backend_answers.WebhookWithSecret),
         _WEBHOOK_GONE,
-        body=_json(webhooks.Rotation, is_required=False),
+        body=in_json(webhooks.Rotation, is_required=False),
     ),
-    _operation(
+    backend_operation(
         "testWebhook",
         "POST /webhooks/{webhookId}/test",
         "Have a test sent to a webhook",
         _HOOKS_WRITE,
         Told(_ACCEPTED, backend_answers.DeliveryDetail),
         {*_WEBHOOK_GONE, E.WEBHOOK_DISABLED},
-        body=_json(webhooks.Nothing, is_required=False),
+        body=in_json(webhooks.Nothing, is_required=False),
     ),
-    _operation(
+    backend_operation(
         "listDeliveries",
         "GET /webhooks/{webhookId}/deliveries",
         "What was sent to a webhook",
         _HOOKS_READ,
-        _page(backend_answers.Delivery),
+        page_of(backend_answers.Delivery),
         _WEBHOOK_GONE,
         query=(
             parameters.one_of("estado", webhooks.STATES.values()),
@@ -413,7 +425,7 @@ WEBHOOKS: Final = (
         ),
         is_strict=True,
     ),
-    _operation(
+    backend_operation(
         "getDelivery",
         "GET /webhooks/{webhookId}/deliveries/{entregaId}",
         "One delivery, with each attempt",
@@ -421,23 +433,23 @@ WEBHOOKS: Final = (
         Told(_OK, backend_answers.DeliveryDetail),
         _DELIVERY_GONE,
     ),
-    _operation(
+    backend_operation(
         "replayDelivery",
         "POST /webhooks/{webhookId}/deliveries/{entregaId}/replay",
         "Send a delivery again",
         _HOOKS_WRITE,
         Told(_ACCEPTED, backend_answers.DeliveryDetail),
         {*_DELIVERY_GONE, E.WEBHOOK_DISABLED},
-        body=_json(webhooks.Nothing, is_required=False),
+        body=in_json(webhooks.Nothing, is_required=False),
     ),
-    _operation(
+    backend_operation(
         "replayDeliveries",
         "POST /webhooks/{webhookId}/replay",
         "Send again what was given up, or all of a time",
         _HOOKS_WRITE,
         Told(_ACCEPTED, backend_answers.ReplayStarted),
         {*_WEBHOOK_GONE, E.WEBHOOK_DISABLED},
-        body=_json(webhooks.ReplayWanted),
+        body=in_json(webhooks.ReplayWanted),
     ),
 )
 

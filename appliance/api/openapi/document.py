@@ -14,7 +14,7 @@ from importlib.metadata import version
 from re import findall
 from typing import Any, Final
 
-from appliance.api.openapi import backend, codes, parameters, signers
+from appliance.api.openapi import backend, codes, parameters, signers, test_mode
 from appliance.api.openapi.operation import (
     BINARY,
     Caller,
@@ -29,7 +29,12 @@ from appliance.domain.errors import ErrorCode
 from appliance.web import i18n, problems
 from appliance.web.responses import JSON
 
-OPERATIONS: Final = (*backend.OPERATIONS, *signers.OPERATIONS)
+OPERATIONS: Final = (
+    *backend.OPERATIONS,
+    *test_mode.OPERATIONS,
+    *signers.OPERATIONS,
+)
+"""All that there are anywhere."""
 _BACKEND: Final = "/api/integration/"
 _HTML: Final = "text/html"
 _ALWAYS: Final = frozenset({"X-Request-Id", "WWW-Authenticate"})
@@ -49,7 +54,11 @@ _SCHEMES: Final = {
 
 
 def openapi_document(
-    lang: str = i18n.DEFAULT, *, web_url: str = "/", base_url: str | None = None
+    lang: str = i18n.DEFAULT,
+    *,
+    web_url: str = "/",
+    base_url: str | None = None,
+    has_test_mode: bool = True,
 ) -> dict[str, Any]:
     """OpenAPI 3.1 of the HTTP API, for JSON.
 
@@ -57,8 +66,9 @@ def openapi_document(
         lang: of its summaries, `es` or `en`.
         web_url: where `/api/integration` stands, without a slash at its end.
         base_url: where all else does; None: there too.
+        has_test_mode: whether that is there, as in PREPROD alone.
     """
-    made = _document(lang)
+    made = _document(lang, has_test_mode)
     document = {**made, "servers": [{"url": web_url}]}
     if base_url is None or base_url == web_url:
         return document
@@ -71,11 +81,13 @@ def openapi_document(
 
 
 @cache
-def _document(lang: str) -> dict[str, Any]:
+def _document(lang: str, has_test_mode: bool) -> dict[str, Any]:  # noqa: FBT001 (of a cache)
     """The same, wherever it is served."""
     schemas = Schemas()
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
     for operation in OPERATIONS:
+        if operation in test_mode.OPERATIONS and not has_test_mode:
+            continue
         told = _operation(operation, schemas, lang)
         paths[operation.path][operation.method.lower()] = told
     return {
@@ -197,7 +209,7 @@ def _answered(operation: Operation, told: Told, schemas: Schemas) -> dict[str, A
     """A Response Object of what is no error."""
     content: dict[str, Any] = {}
     if told.kind is not None:
-        schema = schemas.of(told.kind)
+        schema = _schema_of(told.kind, schemas)
         schema = array_of(schema) if told.is_list else schema
         content[told.media_type] = {"schema": schema}
     elif told.media_type != JSON:

@@ -14,6 +14,7 @@ from quart import Blueprint, Response, request
 
 from appliance.api import pages
 from appliance.api.core import core
+from appliance.domain.vocab import Environment
 from appliance.web.auth import public
 from appliance.web.responses import JSON
 
@@ -30,7 +31,11 @@ async def show() -> Response:
     web = core().settings.web
     # Off the event loop: it takes a third of a second.
     content = await asyncio.to_thread(
-        _content, pages.reader_language(), web.web_url, web.base_url
+        _content,
+        pages.reader_language(),
+        web.web_url,
+        web.base_url,
+        core().settings.environment,
     )
     tag = f'"{hashlib.sha256(content).hexdigest()}"'
     is_known = tag in request.headers.get("If-None-Match", "")
@@ -47,10 +52,15 @@ async def show() -> Response:
 
 
 @cache
-def _content(lang: str, web_url: str, base_url: str) -> bytes:
+def _content(lang: str, web_url: str, base_url: str, environment: Environment) -> bytes:
     from appliance.api.openapi.document import (  # noqa: PLC0415 (seldom needed)
         openapi_document,
     )
 
-    document = openapi_document(lang, web_url=web_url, base_url=base_url)
+    document = openapi_document(
+        lang,
+        web_url=web_url,
+        base_url=base_url,
+        has_test_mode=environment is Environment.PREPROD,
+    )
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -241,7 +241,9 @@ class Credential(TypedDict):
     numeroDeSerie: Annotated[str, string(pattern="^[0-9a-f]+$")]
     desde: Instant
     hasta: Instant
-    acreditacion: Annotated[str, one_of(("integrador", "oficial", "externa", "demo"))]
+    acreditacion: Annotated[
+        str, one_of(("integrador", "oficial", "externa", "demo", "prueba"))
+    ]
     huella: Sha256
     revocada: Instant | None
     motivo: (

@@ -443,3 +443,25 @@ class ReplayStarted(TypedDict):
 
     reenviadas: Count
     siguiente: Annotated[str, string(format="date-time")] | None
+
+
+class SignerForTests(TypedDict):
+    """A signer who was made up, with all that a machine needs to act as them."""
+
+    personaId: Id
+    cuil: Cuil
+    nombre: str
+    email: str
+    password: str
+    claveFirma: str
+    totp: str
+    puedeFirmar: bool
+    motivo: WhyNot | None
+    creado: Instant
+
+
+class CodeForTests(TypedDict):
+    """A code that is accepted now, and for how many seconds."""
+
+    otp: Annotated[str, string(pattern="^[0-9]{6}$")]
+    venceEn: Count

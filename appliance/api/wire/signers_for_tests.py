@@ -5,11 +5,17 @@ Source: docs/integration.md "Test mode".
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from appliance.api.wire import representations, requests, signers
+from appliance.api.wire import (
+    backend_answers,
+    fields,
+    representations,
+    requests,
+    signers,
+)
 from appliance.api.wire.fields import Body, text, whole, word
 from appliance.api.wire.orders import Language
 from appliance.api.wire.processes import process_id
@@ -25,20 +31,32 @@ from appliance.integration.signers_for_tests import (
 _Number = Annotated[int | None, whole(1, MAX_REQUEST_ID)]
 
 
-class _NewSigner(Body):
+class NewSignerForTests(Body):
+    """Whom a backend wants to be made up."""
+
     name: Annotated[str | None, text(120)] = Field(None, alias="nombre")
-    cuil: Annotated[str | None, text(13)] = None
+    cuil: Annotated[str | None, fields.cuil()] = None
     email: Annotated[str | None, text(320)] = None
     language: Annotated[Language, word(Language)] = Field(Language.ES, alias="idioma")
 
 
-class _ToSign(Body):
+class SignAsSigner(Body):
+    """What a test signer is to sign: one of these."""
+
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {
+        "oneOf": [{"required": [n]} for n in ("procesoId", "solicitudId", "loteId")]
+    }
     process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
     request: _Number = Field(None, alias="solicitudId")
     batch: Annotated[str | None, text(36)] = Field(None, alias="loteId")
 
 
-class _ToReject(Body):
+class RejectAsSigner(Body):
+    """What a test signer is to reject, one of these, and why."""
+
+    KEYWORDS: ClassVar[Mapping[str, Any]] = {
+        "oneOf": [{"required": [name]} for name in ("procesoId", "solicitudId")]
+    }
     process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
     request: _Number = Field(None, alias="solicitudId")
     reason: Annotated[str, text(REJECTION_LENGTH)] = Field("", alias="motivo")
@@ -61,7 +79,7 @@ def order(body: Mapping[str, object]) -> SignerForTestsOrder:
         FieldInvalidError: a value of another type or out of its range.
         ApplianceError: `FIELD_UNKNOWN`.
     """
-    read = _NewSigner.read(body)
+    read = NewSignerForTests.read(body)
     return SignerForTestsOrder(
         name=read.name,
         cuil=None if read.cuil is None else parse_cuil(read.cuil),
@@ -81,7 +99,7 @@ def to_sign(body: Mapping[str, object]) -> ProcessId | RequestId | WholeBatch:
         FieldInvalidError: a value of another type, or more than one.
         ApplianceError: `FIELD_UNKNOWN`, `SOLICITUD_NOT_FOUND`, `LOTE_NOT_FOUND`.
     """
-    read = _ToSign.read(body)
+    read = SignAsSigner.read(body)
     if read.batch is None:
         return _one(read.process, read.request)
     if read.process is not None or read.request is not None:
@@ -100,7 +118,7 @@ def to_reject(body: Mapping[str, object]) -> tuple[ProcessId | RequestId, str]:
         FieldInvalidError: a value of another type, or more than one.
         ApplianceError: `FIELD_UNKNOWN`, `SOLICITUD_NOT_FOUND`.
     """
-    read = _ToReject.read(body)
+    read = RejectAsSigner.read(body)
     return _one(read.process, read.request), read.reason
 
 
@@ -121,7 +139,7 @@ def _one(process: str | None, request: int | None) -> ProcessId | RequestId:
     return RequestId(request)
 
 
-def told(of: SignerForTestsView, lang: str) -> dict[str, object]:
+def told(of: SignerForTestsView, lang: str) -> backend_answers.SignerForTests:
     """A test signer with all that a machine needs to act as them.
 
     Args:

@@ -22,7 +22,7 @@ from tests.support.processes.scratch import short_folder
 
 pytestmark = pytest.mark.long
 
-CASES: Final = 50
+CASES: Final = 10
 _BACKEND: Final = "/api/integration"
 _NUMBERS: Final = (
     "[integration]\ncalls_per_minute = 1000000\nsessions_per_minute = 1000000\n"

@@ -15,7 +15,7 @@ from appliance.api.openapi.document import OPERATIONS, openapi_document
 from appliance.web import i18n
 
 _ROUTES = Path(__file__).parents[2] / "vectors/names/routes.json"
-_PAGES = ("/", "/alta/", "/docs/", "/revocar", "/static/", "/verificar")
+_PAGES = ("/", "/alta/", "/docs", "/sdk/", "/revocar", "/static/", "/verificar")
 """For people: they link to one another."""
 _MAPS = {"metadatos", "estados"}
 """Whose names are whoever's; their number and their values are bounded."""
@@ -132,3 +132,11 @@ def test_role_starts_without_it() -> None:
     loaded = done.stdout.split()
     assert "appliance.api.openapi.routes" in loaded
     assert "appliance.api.openapi.document" not in loaded
+
+
+def test_test_mode_is_told_where_it_is() -> None:
+    """In PROD its addresses are not there, so the document has none of them."""
+    path = "/api/integration/test/signers"
+
+    assert path in DOCUMENT["paths"]
+    assert path not in openapi_document(has_test_mode=False)["paths"]

@@ -1,0 +1,97 @@
+"""Operations of the test mode, which there are in PREPROD alone.
+
+Source: docs/integration.md, "Test mode".
+"""
+
+from http import HTTPStatus
+from typing import Final
+
+from appliance.api.openapi import codes, parameters
+from appliance.api.openapi.backend import GONE, backend_operation, in_json, page_of
+from appliance.api.openapi.operation import Told
+from appliance.api.wire import answers, backend_answers, signers_for_tests
+from appliance.domain.errors import ErrorCode as E
+from appliance.domain.integrators.api_keys import ApiKeyScope
+
+_READ, _WRITE = ApiKeyScope.PEOPLE_READ, ApiKeyScope.PEOPLE_WRITE
+_AT: Final = "/test/signers"
+_ONE: Final = f"{_AT}/{{cuil}}"
+_ABSENT: Final = {E.FIELD_INVALID, E.PERSON_NOT_FOUND}
+_OK, _ACCEPTED = HTTPStatus.OK, HTTPStatus.ACCEPTED
+
+OPERATIONS: Final = (
+    backend_operation(
+        "createTestSigner",
+        f"POST {_AT}",
+        "Make up somebody who can sign, in PREPROD",
+        _WRITE,
+        Told(HTTPStatus.CREATED, backend_answers.SignerForTests, headers=("Location",)),
+        {E.ALREADY_EXISTS, E.TEST_SIGNERS_TOO_MANY, *codes.TASK},
+        body=in_json(signers_for_tests.NewSignerForTests, is_required=False),
+    ),
+    backend_operation(
+        "listTestSigners",
+        f"GET {_AT}",
+        "The test signers of the integrator",
+        _READ,
+        page_of(backend_answers.SignerForTests),
+        query=parameters.PAGE,
+        is_strict=True,
+    ),
+    backend_operation(
+        "getTestSigner",
+        f"GET {_ONE}",
+        "One test signer, with what it takes to act as them",
+        _READ,
+        Told(_OK, backend_answers.SignerForTests),
+        _ABSENT,
+    ),
+    backend_operation(
+        "deleteTestSigner",
+        f"DELETE {_ONE}",
+        "Have a test signer sign no more",
+        _WRITE,
+        GONE,
+        {*_ABSENT, E.PERSON_STATE, E.IN_PROGRESS},
+    ),
+    backend_operation(
+        "getTestSignerCode",
+        f"GET {_ONE}/otp",
+        "A code of a test signer that is accepted now",
+        _READ,
+        Told(_OK, backend_answers.CodeForTests),
+        _ABSENT,
+    ),
+    backend_operation(
+        "signAsTestSigner",
+        f"POST {_ONE}/sign",
+        "Sign as a test signer",
+        _WRITE,
+        (
+            Told(_OK, (answers.SignedAnswer, answers.BatchAnswer)),
+            Told(
+                _ACCEPTED,
+                (answers.StillSigning, answers.BatchAnswer),
+                headers=("Location", "Retry-After"),
+            ),
+        ),
+        {
+            *_ABSENT,
+            *codes.SIGNING,
+            *codes.PLACED,
+            E.ALREADY_SIGNED,
+            E.LOTE_NOT_FOUND,
+            E.NOT_SIGNED_YET,
+        },
+        body=in_json(signers_for_tests.SignAsSigner),
+    ),
+    backend_operation(
+        "rejectAsTestSigner",
+        f"POST {_ONE}/reject",
+        "Refuse as a test signer",
+        _WRITE,
+        Told(_OK, answers.RejectedRequest),
+        {*_ABSENT, E.SOLICITUD_NOT_FOUND, E.STATE, E.IN_PROGRESS},
+        body=in_json(signers_for_tests.RejectAsSigner),
+    ),
+)
