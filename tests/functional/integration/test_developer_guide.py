@@ -1,0 +1,46 @@
+"""The guide of ten minutes, as the appliance serves it: each block as it is printed."""
+
+import html
+import re
+import subprocess
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.support.appliance.trial import Trial, running_trial
+from tests.support.processes.scratch import short_folder
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture(scope="module")
+def trial() -> Iterator[Trial]:
+    """A fresh one."""
+    with short_folder() as folder, running_trial(folder) as running:
+        yield running
+
+
+def printed(trial: Trial, lang: str) -> list[str]:
+    """The blocks that a reader is to run, from the page in a language."""
+    page = httpx.get(f"{trial.web_url}/docs/{lang}/guide").raise_for_status().text
+    found = re.findall(r'<code class="language-sh">(.*?)</code>', page, re.DOTALL)
+    return [html.unescape(each) for each in found]
+
+
+def test_guide_runs_from_key_to_signed_pdf(trial: Trial) -> None:
+    """Unattended: key, signer, request, mail, session, signature, event, PDF."""
+    blocks = printed(trial, "es")
+    assert blocks == printed(trial, "en")
+
+    said = trial.run("\n".join(blocks))
+
+    signed = trial.folder / "firmado.pdf"
+    assert "PREPROD" in said
+    assert "/embed/?sessionToken=" in said
+    assert "solicitud.firmada" in (trial.folder / "events.txt").read_text()
+    assert signed.read_bytes().startswith(b"%PDF-")
+    checked = subprocess.run(
+        ["pdfsig", signed], capture_output=True, text=True, check=False
+    )
+    assert "Signature is Valid" in checked.stdout
