@@ -13,9 +13,11 @@ from quart import Blueprint, Response, current_app, request
 
 from appliance.api import pages
 from appliance.api.core import core
+from appliance.api.openapi.document import openapi_document
 from appliance.developer_docs import markdown
 from appliance.developer_docs.error_catalogue import catalogue
 from appliance.developer_docs.pages import DOWNLOADS, PAGES, SAMPLES, page_text
+from appliance.developer_docs.reference import reference
 from appliance.developer_docs.webhook_vectors import vectors_file
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web import i18n
@@ -27,7 +29,8 @@ blueprint = Blueprint("developer_docs", __name__)
 
 KEPT: Final = "rubrica.developer_docs"
 """Where the application keeps the pages that were made."""
-_ERRORS: Final = "errors"
+_OF_CODE: Final = {"errors": "docs_errors.html", "reference": "docs_reference.html"}
+"""Templates of pages that are made of more than their text."""
 _VECTORS: Final = "webhook-vectors.json"
 _NAMES: Final = frozenset(page.name for page in PAGES)
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -117,18 +120,28 @@ def _make(lang: str, name: str) -> MadePage:
             "environment": settings.environment.value,
         },
     )
-    is_errors = name == _ERRORS
-    groups = list(catalogue(lang)) if is_errors else []
+    contents = markdown.headings(text)
+    more: dict[str, object] = {}
+    if name == "errors":
+        groups = list(catalogue(lang))
+        contents += [markdown.Heading(each.name, each.title) for each in groups]
+        more = {"groups": groups, "answers": ANSWERS}
+    elif name == "reference":
+        told = reference(
+            openapi_document(
+                lang, web_url=settings.web.web_url, base_url=settings.web.base_url
+            )
+        )
+        contents += [markdown.Heading(f"group-{each}", each) for each in told.groups]
+        more = {"reference": told}
     html = pages.render(
-        "docs_errors.html" if is_errors else "docs.html",
+        _OF_CODE.get(name, "docs.html"),
         lang,
         name=name,
         menu=PAGES,
         title=markdown.title(text),
-        headings=markdown.headings(text)
-        + [markdown.Heading(group.name, group.title) for group in groups],
+        headings=contents,
         body=markdown.render(text),
-        groups=groups,
-        answers=ANSWERS,
+        **more,
     ).encode()
     return MadePage(html, f'"{hashlib.sha256(html).hexdigest()[:32]}"')

@@ -41,6 +41,7 @@ PAGES: Final = (
     Page("", "Overview"),
     Page("guide", "Ten-minute guide"),
     Page("samples", "Samples"),
+    Page("reference", "Reference"),
     Page("webhooks", "Webhooks"),
     Page("iframe", "The iframe"),
     Page("errors", "Errors"),

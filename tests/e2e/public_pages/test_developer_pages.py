@@ -18,6 +18,11 @@ async def test_page_is_sound(
     look = PageAppearance(page, open_page, "docs")
     await page.goto(f"{appliance.base_url}/docs/es/{name}")
     await expect(page.get_by_role("heading", level=1)).to_be_visible()
+    # What repeats itself a hundred times is looked at a few times.
+    await page.evaluate(
+        """() => document.querySelectorAll("section").forEach((each) =>
+          [...each.querySelectorAll("article")].slice(3).forEach((e) => e.remove()))"""
+    )
     await look.at(name or "index")
 
     assert look.faults == []
