@@ -355,10 +355,10 @@ class TestSigner(TypedDict):
 
 
 class TestCode(TypedDict):
-    """A one-time code that is accepted now."""
+    """A one-time code, and the seconds that it is good for at least."""
 
     otp: str
-    venceEn: Any
+    venceEn: int
 
 
 class TestMail(TypedDict):

@@ -459,6 +459,11 @@ class TestSigners(Resource[R]):
         """One of them."""
         return Call(cuil)
 
+    @operation("DELETE", f"{_TEST}/{{cuil}}")
+    def delete(self, cuil: str) -> Call[None]:
+        """Have them sign no more; what they signed stays."""
+        return Call(cuil)
+
     @operation("GET", f"{_TEST}/{{cuil}}/otp")
     def otp(self, cuil: str) -> Call[models.TestCode]:
         """A one-time code of theirs that is accepted now."""
