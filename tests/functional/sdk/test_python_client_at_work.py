@@ -213,11 +213,13 @@ async def test_webhooks_are_administered(client: Any) -> None:
     webhook = fits(made, models.WebhookWithSecret)["webhookId"]
     (listed,) = await do(client.webhooks.list())
     fits(listed, models.WebhookEndpoint)
-    sent = fits(await do(client.webhooks.send_test(webhook)), models.Delivery)
+    sent = fits(await do(client.webhooks.send_test(webhook)), models.DeliveryDetail)
     (delivery,) = await do(client.webhooks.deliveries(webhook, tipo="webhook.prueba"))
+    fits(delivery, models.Delivery)
     detail = await do(client.webhooks.delivery(webhook, sent["entregaId"]))
     rotated = await do(client.webhooks.rotate(webhook))
     again = await do(client.webhooks.replay_one(webhook, sent["entregaId"]))
+    fits(again, models.DeliveryDetail)
     many = await do(client.webhooks.replay(webhook, estado="abandonada"))
     off = await do(client.webhooks.change(webhook, {"habilitado": False}))
 

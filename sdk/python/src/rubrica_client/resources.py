@@ -358,7 +358,7 @@ class Webhooks(Resource[R]):
         return Call(webhook, body={"inmediata": at_once})
 
     @operation("POST", f"{_WEBHOOKS}/{{webhookId}}/test")
-    def send_test(self, webhook: str) -> Call[models.Delivery]:
+    def send_test(self, webhook: str) -> Call[models.DeliveryDetail]:
         """Have a test sent."""
         return Call(webhook)
 
@@ -400,7 +400,7 @@ class Webhooks(Resource[R]):
         return Call(webhook, delivery)
 
     @operation("POST", f"{_WEBHOOKS}/{{webhookId}}/deliveries/{{entregaId}}/replay")
-    def replay_one(self, webhook: str, delivery: str) -> Call[models.Delivery]:
+    def replay_one(self, webhook: str, delivery: str) -> Call[models.DeliveryDetail]:
         """Send one again."""
         return Call(webhook, delivery)
 
