@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from appliance.domain.text.urls import read_address
-from appliance.web import brand
+from appliance.web import brand, sdk
 from embed.demo import mail_pages
 from embed.demo.config import HostConfig
 from embed.demo.mail_catcher import MailCatcher
@@ -38,6 +38,8 @@ _FILES: Final = (
     | {f"/{name}": content for name, content in brand.FILES.items()}
     | {"/": (_STATIC / "index.html").read_bytes()}
 )
+_SDK: Final = b"<!-- SDK -->"
+"""Where the page has the SDK's script."""
 _SESSION_WAIT_S: Final = 15
 _LARGEST_ANSWER: Final = 65_536
 
@@ -98,7 +100,24 @@ class DemoHost(http.server.ThreadingHTTPServer):
         if path not in _FILES:
             return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
         kind = _TYPES[Path(path).suffix or ".html"]
-        return Answer(HTTPStatus.OK, _FILES[path], kind)
+        content = _FILES[path].replace(_SDK, self._sdk_script().encode())
+        return Answer(HTTPStatus.OK, content, kind)
+
+    def _sdk_script(self) -> str:
+        """The SDK's script, from the appliance and by its hash; none, if none is built.
+
+        An integrator writes this line by hand, as the list at `{web_url}/sdk/` has it.
+        """
+        if (built := sdk.built()) is None:
+            return ""
+        return (
+            f'<script type="module" src="{self._sdk_address}" crossorigin'
+            f' integrity="{built.files[sdk.MODULE].integrity}"></script>'
+        )
+
+    @property
+    def _sdk_address(self) -> str:
+        return f"{self.config.web_url}/sdk/{sdk.MODULE}"
 
     def _mails(self, rest: str, lang: str) -> Answer:
         """The mails that were caught, or of one `/7/html`, `/7/text`, `/7/0`."""
@@ -162,7 +181,8 @@ class DemoHost(http.server.ThreadingHTTPServer):
         documents = " ".join(self.config.download_origins)
         return {
             "Content-Security-Policy": (
-                "default-src 'none'; script-src 'self'; style-src 'self'; "
+                f"default-src 'none'; script-src 'self' {self._sdk_address}; "
+                "style-src 'self'; "
                 f"img-src 'self'; connect-src 'self' {documents}; "
                 f"frame-src {self.config.iframe_url}; "
                 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

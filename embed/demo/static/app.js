@@ -3,6 +3,7 @@
 import { documentObject, receiveDocument } from "./bytes.js";
 import { element, showResult } from "./result.js";
 import { log } from "./log.js";
+import { hasElement, openElement } from "./element.js";
 import { openSigning } from "./protocol.js";
 import { translatePage, words } from "./words.js";
 
@@ -23,6 +24,7 @@ if (config.sample) {
   byId("sample-choice").querySelector("span").textContent = words.sampleNamed(config.sample);
   form.elements.source.value = "sample";
 }
+byId("way-field").hidden = !hasElement();
 followSource();
 form.addEventListener("change", followSource);
 byId("again").addEventListener("click", again);
@@ -38,6 +40,8 @@ form.inert = false;
 /** A field of the form stands only where its choice does. */
 function followSource() {
   byId("file-field").hidden = form.elements.source.value !== "own";
+  // The element always sends it with ready.
+  byId("start-field").hidden = hasElement() && byId("way").value === "element";
 }
 
 /** Everything that one signature needs, or nothing when the form is not filled. */
@@ -56,6 +60,7 @@ async function readOrder() {
     idemKey: crypto.randomUUID(),
     handover: byId("handover").value,
     startOn: byId("start").value,
+    byElement: hasElement() && byId("way").value === "element",
   };
 }
 
@@ -117,7 +122,8 @@ async function open() {
   const { userData, idemKey, file, handover } = order;
   const init = { nonce: crypto.randomUUID(), idemKey, userData };
   if (file && handover === "init") init.autoLoadFile = file;
-  signing = openSigning({
+  const openFrame = order.byElement ? openElement : openSigning;
+  signing = openFrame({
     container: byId("container"),
     iframeUrl: config.iframeUrl,
     prefix: config.eventPrefix,
@@ -145,7 +151,7 @@ async function newSession() {
 const MEANINGS = {
   ready: () => {
     step("ready");
-    say(order.startOn === "ready" ? words.ready : words.readyOnly);
+    say(order.byElement || order.startOn === "ready" ? words.ready : words.readyOnly);
   },
   "handshake.ack": () => {
     step("ack");

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest
 from playwright.async_api import Frame, Locator, Page, Response, expect
 
+from appliance.web.sdk import MODULE
 from tests.support.browsers.browsers import (
     Opener,
     choose_file,
@@ -17,6 +18,7 @@ from tests.support.browsers.browsers import (
     until,
 )
 from tests.support.browsers.demo_site import EMAIL, DemoSite, running_demo_site
+from tests.support.browsers.host_page import Reply
 from tests.support.browsers.page_appearance import LOADED_AT, PageAppearance
 from tests.support.documents.pdfs import one_page
 from tests.support.faces.fake_frame import API_KEY
@@ -145,10 +147,66 @@ async def test_init_on_load_connects_a_frame_that_is_late(
 ) -> None:
     """A host may start on the iframe's `onload`, without waiting for `ready`."""
     await fill(page, start_site(silent=True))
+    await page.evaluate("document.getElementById('way').value = 'plain'")
     await page.evaluate("document.getElementById('start').value = 'load'")
     await page.click("#open")
 
     await expect(done(page, "ack")).to_be_visible()
+
+
+async def test_page_uses_the_sdk_by_its_hash(start_site: StartSite, page: Page) -> None:
+    """The frame stands in `<svc-signer>`, whose script the service has."""
+    site = start_site()
+    await begin(page, site)
+
+    await expect(page.locator("#container > svc-signer iframe")).to_have_count(1)
+    script = page.locator("script[integrity]")
+    assert await script.get_attribute("src") == f"{site.service.web_url}/sdk/{MODULE}"
+    assert str(await script.get_attribute("integrity")).startswith("sha384-")
+
+
+async def test_plain_messages_do_the_same(start_site: StartSite, page: Page) -> None:
+    """Without the SDK: the same init, the same events, the same document."""
+    sent = []
+    for way in ("element", "plain"):
+        await fill(page, start_site())
+        await page.evaluate(
+            "(way) => { document.getElementById('way').value = way }", way
+        )
+        await page.click("#open")
+        await expect(done(page, "ack")).to_be_visible()
+        (message,) = await received(frame_of(page))
+        await frame_of(page).click("#sign")
+        await expect(page.locator("#result .good")).to_have_count(3)
+        told = page.locator("#log .fromFrame code")
+        sent.append((message, await told.all_inner_texts()))
+        assert await page.locator("svc-signer").count() == (way == "element")
+
+    (by_element, heard), (plain, heard_plain) = sent
+    for name in ("nonce", "idemKey"):
+        assert by_element["payload"].pop(name) != plain["payload"].pop(name)
+    assert by_element == plain
+    assert heard == heard_plain
+
+
+async def test_page_without_the_sdk_signs_too(
+    start_site: StartSite, open_page: Opener
+) -> None:
+    """Where the service has none, or another one than the page's hash says."""
+    page = await open_page()
+    site = start_site()
+    script = b"globalThis.spoilt = true;"
+    allow = {"Access-Control-Allow-Origin": "*"}
+    site.service.on(
+        "GET",
+        f"/sdk/{MODULE}",
+        lambda _: Reply(script, "text/javascript", headers=allow),
+    )
+    await begin(page, site)
+
+    assert await page.evaluate("globalThis.spoilt") is None
+    await expect(page.locator("#container > iframe")).to_have_count(1)
+    await expect(page.locator("#way-field")).to_be_hidden()
 
 
 @pytest.mark.parametrize("delivery", ["binary", "url"])

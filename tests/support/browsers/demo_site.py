@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from appliance.web import sdk
 from embed.demo.config import read_config
 from embed.demo.host import DemoHost
-from tests.support.browsers.host_page import POLL_S
+from tests.support.browsers.host_page import POLL_S, Reply
 from tests.support.faces.fake_frame import API_KEY, INTEGRATOR, FakeService
 from tests.support.processes.scratch import free_port
 
@@ -26,6 +27,19 @@ class DemoSite:
     service: FakeService
     key_file: Path
     config_file: Path
+
+
+def serve_sdk(service: FakeService) -> None:
+    """Have a played service serve the SDK's module, as the appliance does."""
+    built = sdk.built()
+    assert built is not None
+    module = built.files[sdk.MODULE]
+    allow = {"Access-Control-Allow-Origin": "*"}
+    service.on(
+        "GET",
+        f"/sdk/{sdk.MODULE}",
+        lambda _: Reply(module.content, module.media_type, headers=allow),
+    )
 
 
 @contextmanager
@@ -61,6 +75,7 @@ def running_demo_site(folder: Path, **play: Any) -> Iterator[DemoSite]:
                 }
             )
         )
+        serve_sdk(service)
         server = DemoHost(read_config(config_file), quiet=True)
         thread = threading.Thread(
             target=server.serve_forever, args=(POLL_S,), daemon=True
