@@ -23,5 +23,6 @@ STATES: Final[dict[MailState, tuple[str, str]]] = {
     MailState.SENT: (N_("Sent"), "good"),
     MailState.REFUSED: (N_("Refused by the server"), "bad"),
     MailState.GIVEN_UP: (N_("Could not be sent"), "bad"),
+    MailState.CAUGHT: (N_("Kept, not sent: to a test signer"), "quiet"),
     MailState.WITHDRAWN: (N_("Not sent: no longer needed"), "quiet"),
 }

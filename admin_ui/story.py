@@ -204,6 +204,7 @@ FACTS: Final = {
     "counted": N_("wrong passwords so far"),
     "locked": N_("locked"),
     "factors": N_("factors"),
+    "fault": N_("what is to go wrong"),
     "kind": N_("kind"),
     "serial": N_("serial number"),
     "serials": N_("serial numbers"),

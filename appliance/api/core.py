@@ -34,6 +34,7 @@ from appliance.identity.login import Login
 from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
 from appliance.integration.diagnosis import BackendDiagnosis
+from appliance.integration.mails_for_tests import MailsForTests
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
 from appliance.integration.reminders import BackendReminders
@@ -234,6 +235,11 @@ class ApiCore(Protocol):
     @property
     def signers_for_tests(self) -> SignersForTests:
         """Test mode: signers that integrators' backends make up."""
+        ...
+
+    @property
+    def mails_for_tests(self) -> MailsForTests:
+        """Test mode: what those were written."""
         ...
 
     @property

@@ -44,6 +44,7 @@ from appliance.identity.people import People
 from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
 from appliance.integration.diagnosis import BackendDiagnosis
+from appliance.integration.mails_for_tests import MailsForTests
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
 from appliance.integration.reminders import BackendReminders
@@ -61,6 +62,7 @@ from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_identities import PinnedIdentities
+from appliance.mail.contents import MailContents
 from appliance.pki.certificates import Certificates
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
@@ -123,6 +125,7 @@ class ServiceRegistry:
     backend_reminders: BackendReminders
     backend_signers: BackendSigners
     signers_for_tests: SignersForTests
+    mails_for_tests: MailsForTests
     quotas: BackendQuotas
     backend_diagnosis: BackendDiagnosis
     webhooks: WebhookEndpoints
@@ -278,6 +281,12 @@ async def open_front(
             backend_signers=BackendSigners(store, invitations, clock),
             signers_for_tests=SignersForTests(
                 store, people, sealer, tasks, clock, settings.environment
+            ),
+            mails_for_tests=MailsForTests(
+                store,
+                MailContents(store, core.documents, sealer, clock, settings),
+                clock,
+                settings,
             ),
             quotas=quotas,
             backend_diagnosis=BackendDiagnosis(

@@ -312,7 +312,8 @@ QUEUE_OLDEST: Final = _gauge(
 )
 MAILS_ENDED: Final = _gauge(
     "rubrica_mails_ended",
-    "Mails of the last 90 days by how they ended: sent, refused, given_up, withdrawn.",
+    "Mails of the last 90 days by how they ended: sent, refused, given_up, withdrawn, "
+    "caught.",
     "state",
     roles=_CHORES,
 )

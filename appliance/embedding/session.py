@@ -29,12 +29,13 @@ from appliance.domain.integrators.integrators import (
     NewSession,
     NewSessionRow,
     PageKind,
+    SessionFault,
     SessionState,
 )
 from appliance.domain.integrators.key_networks import LOCAL
 from appliance.domain.integrators.origins import LONGEST, parse_origin
 from appliance.domain.ports import LookupIndex
-from appliance.domain.vocab import EventKind, RequestState
+from appliance.domain.vocab import Environment, EventKind, RequestState
 from appliance.embedding.session_steps import audit, is_over
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.integrator_store import IntegratorStore
@@ -122,7 +123,10 @@ class Sessions:
         return await self._open(row)
 
     async def open_for(
-        self, asking: IntegratorCaller, wanted: RequestId | None
+        self,
+        asking: IntegratorCaller,
+        wanted: RequestId | None,
+        fault: SessionFault | None = None,
     ) -> NewSession:
         """Open a session in which one request is signed and no other.
 
@@ -130,25 +134,35 @@ class Sessions:
             asking: whose backend, by a key that may.
             wanted: a request of that integrator, which its signer alone sees; None:
                 any, as with `open`.
+            fault: what is to go wrong in it.
 
         Returns:
             The token, shown once.
 
         Raises:
-            ApplianceError: `API_KEY_INVALID`, `INTEGRATOR_DISABLED`.
+            ApplianceError: `API_KEY_INVALID`, `INTEGRATOR_DISABLED`; `FIELD_UNKNOWN`
+                for a fault in PROD.
         """
+        if fault is not None and self._environment is not Environment.PREPROD:
+            raise ApplianceError(ErrorCode.FIELD_UNKNOWN, extras={"field": "falla"})
         async with self._store.read() as transaction:
             row = await IntegratorStore(transaction).key(asking.key)
         if row is None:
             raise ApplianceError(ErrorCode.API_KEY_INVALID)
-        return await self._open(row, wanted)
+        return await self._open(row, wanted, fault)
 
-    async def _open(self, row: KeyRow, wanted: RequestId | None = None) -> NewSession:
+    async def _open(
+        self,
+        row: KeyRow,
+        wanted: RequestId | None = None,
+        fault: SessionFault | None = None,
+    ) -> NewSession:
         """Record a session of a good key.
 
         Args:
             row: the key.
             wanted: the request that it is for.
+            fault: what is to go wrong in it.
 
         Raises:
             ApplianceError: `API_KEY_INVALID`: the key was revoked meanwhile;
@@ -165,6 +179,7 @@ class Sessions:
             whose = await IntegratorStore(transaction).get(row.integrator.code)
             if whose is None or whose.disabled is not None:
                 raise ApplianceError(ErrorCode.INTEGRATOR_DISABLED)
+            until = now + timedelta(seconds=SESSION_S)
             new = NewSessionRow(
                 id=new_id(),
                 public_id=secrets.token_hex(_PUBLIC_BYTES),
@@ -172,8 +187,10 @@ class Sessions:
                 integrator=row.integrator.id,
                 api_key=row.key.id,
                 issued=now,
-                until=now + timedelta(seconds=SESSION_S),
+                # Of a token that is to be over, the caller is told as of any other.
+                until=now if fault is SessionFault.EXPIRED else until,
                 wanted=wanted,
+                fault=fault,
             )
             await SessionStore(transaction).add(new)
             transaction.audit.add(
@@ -182,10 +199,14 @@ class Sessions:
                     f"integrator:{row.integrator.id}",
                     integrator=row.integrator.id,
                     request=wanted,
-                    detail={"session": new.public_id, "key": row.key.id},
+                    detail={
+                        "session": new.public_id,
+                        "key": row.key.id,
+                        **({} if fault is None else {"fault": fault.value}),
+                    },
                 )
             )
-        return NewSession(token, new.until, new.public_id)
+        return NewSession(token, until, new.public_id)
 
     async def page(self, token: str | None, public_id: str | None) -> FramePage:
         """What the frame's page is served with.

@@ -6,6 +6,7 @@ with one event that never changes.
 Source: decisions "Iframe", "delivery"; design §3.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -44,10 +45,11 @@ from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
     FieldInvalidError,
+    HsmUnavailableError,
     PresetFixedError,
 )
 from appliance.domain.ids import RequestId
-from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.integrators.integrators import EmbedSession, SessionFault
 from appliance.domain.ports import DocumentStream, PdfInspector
 from appliance.domain.requests.request import (
     SignCommand,
@@ -68,6 +70,10 @@ from appliance.signing.signer_readiness import check_signer
 
 FACTORS: Final = ("otp",)
 """What a signer in a frame has proven before the signing password."""
+SLOW_S: Final = 10.0
+"""What a slow TSA adds to a signature, where a session is to try one."""
+_TRIED: Final = "test mode"
+_REASON: Final = "Rechazo de prueba"
 _BARRED: Final = frozenset({ErrorCode.SIGN_LOCKED, ErrorCode.CERTIFICATE_NOT_USABLE})
 """What a signer is told who cannot sign, whatever the password."""
 
@@ -173,6 +179,8 @@ class EmbedSessionSigning:
         except FieldInvalidError as exc:
             # No password is so short or long; nothing was tried, nothing counts.
             raise ApplianceError(ErrorCode.SIGN_PASSWORD_WRONG) from exc
+        if session.fault is not None and await self._went_wrong(session):
+            return await self._views.view(session)
         command = SignCommand(
             request=session.request,
             given=GivenParameters.all_of(placed.params),
@@ -188,6 +196,21 @@ class EmbedSessionSigning:
                     await check_signer(transaction, session.person, self._clock)
             raise
         return await self._views.view(session)
+
+    async def _went_wrong(self, session: EmbedSession) -> bool:
+        """Have happen what a session was opened to try; whether it ends with that.
+
+        Raises:
+            HsmUnavailableError: no HSM is to take it.
+        """
+        if session.fault is SessionFault.BUSY:
+            raise HsmUnavailableError(_TRIED)
+        if session.fault is SessionFault.SLOW:
+            await asyncio.sleep(SLOW_S)
+        elif session.fault is SessionFault.REJECTION:
+            await self.reject(session, _REASON)
+            return True
+        return False
 
     async def view(
         self, session: EmbedSession, *, wait: bool = False

@@ -23,6 +23,7 @@ from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId
 from appliance.domain.integrators.integrators import (
     EmbedSession,
     NewSessionRow,
+    SessionFault,
     SessionState,
 )
 from appliance.domain.requests.new_request import FRAME_ORIGIN
@@ -60,6 +61,7 @@ class SessionStore(Store):
                 issued=new.issued,
                 until=new.until,
                 wanted=new.wanted,
+                fault=new.fault,
             )
         )
 
@@ -366,4 +368,5 @@ def _session(row: Row[Any]) -> EmbedSession:
         host_document=row.host_document,
         successor=row.successor,
         wanted=row.wanted and RequestId(row.wanted),
+        fault=row.fault and SessionFault(row.fault),
     )

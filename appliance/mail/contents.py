@@ -82,8 +82,14 @@ class MailContents:
         self._clock = clock
         self._settings = settings
 
-    async def of(self, claim: MailClaim) -> MailContent | None:
+    async def of(
+        self, claim: MailClaim, *, is_past: bool = False
+    ) -> MailContent | None:
         """What a mail tells; None where that is over, and nothing is to be told.
+
+        Args:
+            claim: it.
+            is_past: as it was told once, whatever is over now; no document is read.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
@@ -93,14 +99,14 @@ class MailContents:
             contact = await PersonStore(transaction).contact(claim.person)
             if person is None or contact is None:
                 return None
-            requests = await self._requests(transaction, claim)
+            requests = await self._requests(transaction, claim, is_past=is_past)
             if requests is None or self._is_over(claim, person):
                 return None
             content = await self._content(
                 transaction, claim, person, contact.email_sealed, requests
             )
         if claim.kind is MailKind.SIGNED:
-            return await self._with_document(content, requests[0])
+            return await self._with_document(content, requests[0], is_past=is_past)
         return content
 
     def _is_over(self, claim: MailClaim, person: Person) -> bool:
@@ -110,7 +116,7 @@ class MailContents:
         return person.state is not PersonState.INVITED or until <= self._clock.now()
 
     async def _requests(
-        self, transaction: Transaction, claim: MailClaim
+        self, transaction: Transaction, claim: MailClaim, *, is_past: bool
     ) -> Sequence[RequestView] | None:
         """The requests that a mail is about; None where all of them are over."""
         if claim.request is None:
@@ -121,7 +127,7 @@ class MailContents:
             ids += [RequestId(other) for other in others]
         found = [await RequestStore(transaction).get(each) for each in ids]
         views = [view for view in found if view is not None]
-        if claim.kind in _ASKS:
+        if claim.kind in _ASKS and not is_past:
             mailing = await self._mails_signers(transaction, views)
             views = [view for view in views if mailing and self._waits(view)]
         return views or None
@@ -188,7 +194,7 @@ class MailContents:
         ).decode()
 
     async def _with_document(
-        self, content: MailContent, view: RequestView
+        self, content: MailContent, view: RequestView, *, is_past: bool
     ) -> MailContent:
         """The same with the newest version of the signed document, if it is small.
 
@@ -207,8 +213,13 @@ class MailContents:
         limit = self._settings.mail.attachment_bytes
         pdf = None
         if signed is not None and signed.size_bytes <= limit:
-            pdf = await self._documents.get(signed.integrator, signed.sha256)
-        names = (signed_name(view.document_name),) if pdf else content.documents
+            pdf = (
+                b""
+                if is_past
+                else await self._documents.get(signed.integrator, signed.sha256)
+            )
+        is_there = pdf is not None
+        names = (signed_name(view.document_name),) if is_there else content.documents
         return replace(content, documents=names, pdf=pdf, expires=None)
 
 

@@ -24,6 +24,7 @@ from appliance.core.database.tables import (
     integrator,
     mail_message,
     signature_request,
+    test_signer,
 )
 from appliance.core.leased_queue import LeasedQueue
 from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
@@ -54,6 +55,9 @@ _VIEW: Final = [
         "ended",
     )
 ]
+_MADE_UP: Final = select(test_signer.c.person)
+_TO_MADE_UP: Final = exists().where(test_signer.c.person == mail_message.c.person)
+"""Those to test signers, which no server is handed."""
 OWN: Final = ""
 """The share of mails on nobody's behalf but the installation's."""
 
@@ -126,6 +130,67 @@ class MailStore(LeasedQueue):
         )
         return result.rowcount
 
+    async def catch_due(self, at: datetime) -> int:
+        """Keep what is due and to a test signer; how many there were.
+
+        Of reminders those whose document was signed meanwhile are withdrawn.
+        """
+        due = (self.open(), mail_message.c.due <= at, _TO_MADE_UP)
+        waits = exists().where(
+            signature_request.c.id == mail_message.c.request,
+            signature_request.c.state == RequestState.PENDING.value,
+        )
+        reminds = mail_message.c.kind == MailKind.REMINDER.value
+        await self._connection.execute(
+            update(mail_message)
+            .where(*due, reminds, ~waits)
+            .values(state=MailState.WITHDRAWN.value, ended=at, link_sealed=None)
+        )
+        result = await self._connection.execute(
+            update(mail_message)
+            .where(*due)
+            .values(state=MailState.CAUGHT.value, ended=at)
+        )
+        return result.rowcount
+
+    async def caught(
+        self, person: PersonId, at: datetime, limit: int
+    ) -> list[MailClaim]:
+        """What a test signer was written, newest first, as if it were in hand.
+
+        Args:
+            person: the test signer.
+            at: the time; what is due later is not there yet.
+            limit: how many.
+        """
+        is_there = or_(
+            mail_message.c.state == MailState.CAUGHT.value,
+            # Not yet looked at; a reminder may turn out to be over.
+            and_(self.open(), mail_message.c.kind != MailKind.REMINDER.value),
+        )
+        newest = (
+            select(*_VIEW, mail_message.c.integrator, mail_message.c.detail)
+            .where(mail_message.c.person == person, mail_message.c.due <= at, is_there)
+            .order_by(mail_message.c.due.desc(), mail_message.c.id.desc())
+            .limit(limit)
+        )
+        rows = await self._connection.execute(newest)
+        return [
+            MailClaim(
+                id=row.id,
+                fence=0,
+                person=PersonId(row.person),
+                integrator=row.integrator and IntegratorId(row.integrator),
+                request=None if row.request is None else RequestId(row.request),
+                kind=MailKind(row.kind),
+                detail=row.detail,
+                link_sealed=None,
+                tries=row.tries,
+                created=row.created,
+            )
+            for row in rows
+        ]
+
     async def forget(self, before: datetime) -> int:
         """Delete what ended before a time; how many there were."""
         result = await self._connection.execute(
@@ -191,20 +256,34 @@ class MailStore(LeasedQueue):
         )
         return {IntegratorId(row.id): tuple(row.reminder_days or ()) for row in rows}
 
-    async def asked(self, requests: Collection[RequestId]) -> list[Recipient]:
-        """Of some requests those that wait for their signer, who is not in a frame."""
+    async def asked(
+        self, requests: Collection[RequestId], *, only_tests: bool = False
+    ) -> list[Recipient]:
+        """Of some requests those that wait for their signer, who is not in a frame.
+
+        Args:
+            requests: which.
+            only_tests: of test signers alone.
+        """
         return await self._recipients(
             select(*_RECIPIENT).where(
                 _OWN.c.id.in_(requests),
                 _OWN.c.state == RequestState.PENDING.value,
                 _OWN.c.origin != FRAME_ORIGIN,
-            )
+            ),
+            only_tests=only_tests,
         )
 
-    async def finished(self, requests: Collection[RequestId]) -> list[Recipient]:
+    async def finished(
+        self, requests: Collection[RequestId], *, only_tests: bool = False
+    ) -> list[Recipient]:
         """All signers of the processes of some requests, where all have signed.
 
         Those who are being told already are left out.
+
+        Args:
+            requests: which.
+            only_tests: of the signers the test signers alone.
         """
         theirs = select(signature_request.c.process).where(
             signature_request.c.id.in_(requests)
@@ -218,10 +297,15 @@ class MailStore(LeasedQueue):
             mail_message.c.kind == MailKind.SIGNED.value,
         )
         return await self._recipients(
-            select(*_RECIPIENT).where(_OWN.c.process.in_(theirs), ~unsigned, ~told)
+            select(*_RECIPIENT).where(_OWN.c.process.in_(theirs), ~unsigned, ~told),
+            only_tests=only_tests,
         )
 
-    async def _recipients(self, query: Select[Any]) -> list[Recipient]:
+    async def _recipients(
+        self, query: Select[Any], *, only_tests: bool
+    ) -> list[Recipient]:
+        if only_tests:
+            query = query.where(_OWN.c.person.in_(_MADE_UP))
         rows = await self._connection.execute(query.order_by(_OWN.c.id))
         return [
             Recipient(
@@ -331,6 +415,7 @@ def _claimable(at: datetime) -> ColumnElement[bool]:
         mail_message.c.kind.in_([each.value for each in MailKind]),
         mail_message.c.due <= at,
         or_(until.is_(None), until <= at),
+        ~_TO_MADE_UP,
         # A version to come may know more: those are its own to send.
         mail_message.c.kind.in_([kind.value for kind in MailKind]),
     )

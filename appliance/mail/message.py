@@ -3,6 +3,7 @@
 Source: RFC 5322, RFC 2047, RFC 3834 (`Auto-Submitted`).
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -30,6 +31,17 @@ _ENVIRONMENT: Final = Environment(
 _LONGEST_NAME: Final = 120
 
 
+@dataclass(frozen=True, slots=True)
+class MailParts:
+    """What a reader shows of a mail."""
+
+    subject: str
+    text: str
+    html: str
+    logo: str
+    """Content-ID of the picture that the HTML shows; empty: none."""
+
+
 def load() -> None:
     """Read templates and catalogues now: none is read later, when it may be another."""
     for name in ("mail.txt", "mail.html"):
@@ -49,22 +61,19 @@ def mail_message(
         mail_id: of its row; a mail that is sent twice has one Message-ID.
         at: of its `Date`.
     """
-    text = words(content, settings.installation)
+    parts = mail_parts(content, settings, mail_id)
     domain = (settings.mail.from_address or "").rpartition("@")[2]
     made = EmailMessage(policy=_POLICY)
     made["From"] = _from(content, settings)
     made["To"] = _address(content.name, content.address)
     if settings.mail.reply_to is not None:
         made["Reply-To"] = settings.mail.reply_to
-    made["Subject"] = one_line(text.subject)
+    made["Subject"] = parts.subject
     made["Date"] = at
     made["Message-ID"] = f"<{mail_id}@{domain}>"
     made["Auto-Submitted"] = "auto-generated"
-    given = {"text": text, "lang": content.lang, "sender": content.sender}
-    made.set_content(_ENVIRONMENT.get_template("mail.txt").render(given))
-    cid = f"logo.{mail_id}@{domain}" if content.logo is not None else ""
-    page = _ENVIRONMENT.get_template("mail.html").render(given, logo=cid)
-    made.add_alternative(page, subtype="html")
+    made.set_content(parts.text)
+    made.add_alternative(parts.html, subtype="html")
     if content.logo is not None:
         payload = made.get_payload()
         html = payload[1] if isinstance(payload, list) else None
@@ -73,7 +82,7 @@ def mail_message(
                 content.logo,
                 "image",
                 "png",
-                cid=f"<{cid}>",
+                cid=f"<{parts.logo}>",
                 disposition="inline",
                 filename="logo.png",
             )
@@ -87,6 +96,26 @@ def mail_message(
             filename=one_line(content.documents[0]),
         )
     return made
+
+
+def mail_parts(content: MailContent, settings: Settings, mail_id: str) -> MailParts:
+    """What a mail says, as text and as HTML.
+
+    Args:
+        content: what it tells.
+        settings: of the installation.
+        mail_id: of its row.
+    """
+    text = words(content, settings.installation)
+    domain = (settings.mail.from_address or "").rpartition("@")[2]
+    cid = f"logo.{mail_id}@{domain}" if content.logo is not None else ""
+    given = {"text": text, "lang": content.lang, "sender": content.sender}
+    return MailParts(
+        one_line(text.subject),
+        _ENVIRONMENT.get_template("mail.txt").render(given),
+        _ENVIRONMENT.get_template("mail.html").render(given, logo=cid),
+        cid,
+    )
 
 
 def _from(content: MailContent, settings: Settings) -> Address:

@@ -103,7 +103,9 @@ class MailUpkeep:
         self._is_on = is_on
 
     async def run(self) -> None:
-        """Forget what ended long ago; where mail is off, withdraw what is due.
+        """Keep what is to test signers, and forget what ended long ago.
+
+        Where mail is off, withdraw what else is due.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
@@ -111,6 +113,7 @@ class MailUpkeep:
         now = self._clock.now()
         async with self._store.write() as transaction:
             mails = MailStore(transaction)
+            await mails.catch_due(now)
             await mails.forget(now - KEPT)
             if not self._is_on:
                 await mails.withdraw_due(now)

@@ -110,6 +110,17 @@ async def one_time_code(firmante: str) -> Response:
     return json_response(answer)
 
 
+@blueprint.get(f"{_ONE}/mails")
+@public
+async def mails(firmante: str) -> Response:
+    """`GET …/test/signers/{cuil}/mails`: what they were written, newest first."""
+    asking = await caller(_READ)
+    cuil = parse_cuil(firmante)
+    found = await core().signers_for_tests.get(asking.integrator.id, cuil)
+    written = await core().mails_for_tests.of(found.person.id)
+    return json_response([wire.mail(each) for each in written])
+
+
 @blueprint.post(f"{_ONE}/sign")
 @public
 async def sign(firmante: str) -> Response:

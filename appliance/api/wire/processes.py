@@ -45,6 +45,7 @@ from appliance.domain.ids import (
     RequestId,
     is_id,
 )
+from appliance.domain.integrators.integrators import SessionFault
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.history import RequestEvent
 from appliance.domain.requests.process import (
@@ -133,6 +134,25 @@ class SessionWanted(Body):
     request: Annotated[int | None, whole(1, MAX_REQUEST_ID)] = Field(
         None, alias="solicitudId"
     )
+
+
+class FaultySession(SessionWanted):
+    fault: Annotated[SessionFault | None, word(SessionFault)] = Field(
+        None, alias="falla"
+    )
+
+
+def session_fault(body: Mapping[str, object]) -> SessionFault | None:
+    """Read what is to go wrong in a session, in PREPROD.
+
+    Args:
+        body: the JSON object.
+
+    Raises:
+        FieldInvalidError: no such word.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    return FaultySession.read(body).fault
 
 
 def session_for(body: Mapping[str, object]) -> ProcessId | RequestId | None:

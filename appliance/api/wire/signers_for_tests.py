@@ -5,7 +5,7 @@ Source: docs/integration.md "Test mode".
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
@@ -23,11 +23,27 @@ from appliance.api.wire.requests import REJECTION_LENGTH
 from appliance.domain.errors import FieldInvalidError, FieldMissingError
 from appliance.domain.identity import format_cuil, parse_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, ProcessId, RequestBatchId, RequestId
+from appliance.domain.mail.mails import MailKind
+from appliance.integration.mails_for_tests import MailForTests
 from appliance.integration.signers_for_tests import (
     SignerForTestsOrder,
     SignerForTestsView,
 )
 
+MAIL_KINDS: Final = {
+    MailKind.INVITATION: "invitacion",
+    MailKind.REQUEST: "solicitud",
+    MailKind.REMINDER: "recordatorio",
+    MailKind.SIGNED: "firmado",
+    MailKind.ENROLLED: "alta",
+    MailKind.CODES_SET: "codigos_nuevos",
+    MailKind.PASSWORD_CHANGED: "clave_cambiada",
+    MailKind.PASSWORD_LOCKED: "clave_bloqueada",
+    MailKind.CERTIFIED: "certificado",
+    MailKind.REVOKED: "revocado",
+    MailKind.TEST: "prueba",
+}
+"""`tipo` of a mail."""
 _Number = Annotated[int | None, whole(1, MAX_REQUEST_ID)]
 
 
@@ -158,4 +174,22 @@ def told(of: SignerForTestsView, lang: str) -> backend_answers.SignerForTests:
         "puedeFirmar": state["puedeFirmar"],
         "motivo": state["motivo"],
         "creado": representations.instant(of.created),
+    }
+
+
+def mail(of: MailForTests) -> dict[str, object]:
+    """A mail as its recipient would read it.
+
+    Args:
+        of: the mail.
+    """
+    return {
+        "correoId": of.id,
+        "tipo": MAIL_KINDS[of.kind],
+        "asunto": of.parts.subject,
+        "texto": of.parts.text,
+        "html": of.parts.html,
+        "creado": representations.instant(of.created),
+        "procesoId": of.process,
+        "enlace": of.url,
     }

@@ -53,6 +53,19 @@ class SessionState(StrEnum):
     """Its API key was revoked before it was completed."""
 
 
+class SessionFault(StrEnum):
+    """What is to go wrong in a session, for the tests of a host; in PREPROD alone."""
+
+    EXPIRED = "token_vencido"
+    """Its token is over when it is first shown."""
+    BUSY = "hsm_ocupado"
+    """No HSM takes the signature."""
+    SLOW = "tsa_lenta"
+    """The signature takes as long as a slow TSA makes it."""
+    REJECTION = "rechazo"
+    """The signer rejects, in place of signing."""
+
+
 class FlagReason(StrEnum):
     """How an API key was seen where it must never be."""
 
@@ -233,6 +246,8 @@ class EmbedSession:
     wanted: RequestId | None = None
     """The request that its integrator's backend opened it for: its signer is that
     of the request, and no document comes."""
+    fault: SessionFault | None = None
+    """What goes wrong in it, as its integrator's backend wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,3 +389,4 @@ class NewSessionRow:
     until: datetime
     wanted: RequestId | None = None
     """See `EmbedSession`."""
+    fault: SessionFault | None = None

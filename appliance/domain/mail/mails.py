@@ -47,6 +47,8 @@ class MailState(StrEnum):
     """It could not be sent for days."""
     WITHDRAWN = "withdrawn"
     """What it was to tell is over, or mail is off."""
+    CAUGHT = "caught"
+    """It is to a test signer: kept to be read, and handed to no server."""
 
 
 NOTICES: Final[Mapping[EventKind, MailKind]] = {

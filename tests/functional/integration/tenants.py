@@ -170,6 +170,7 @@ ROWS: Final[dict[tuple[str, str], Row]] = {
     ("GET", f"{_BACKEND}/test/signers/<firmante>"): Row(About.BACKEND),
     ("DELETE", f"{_BACKEND}/test/signers/<firmante>"): Row(About.BACKEND),
     ("GET", f"{_BACKEND}/test/signers/<firmante>/otp"): Row(About.BACKEND),
+    ("GET", f"{_BACKEND}/test/signers/<firmante>/mails"): Row(About.BACKEND),
     ("POST", f"{_BACKEND}/test/signers/<firmante>/sign"): Row(
         About.BACKEND, json={"procesoId": "<tested>"}
     ),

@@ -34,6 +34,7 @@ from appliance.identity.people import People
 from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
 from appliance.integration.diagnosis import BackendDiagnosis
+from appliance.integration.mails_for_tests import MailsForTests
 from appliance.integration.ordering import BackendOrders
 from appliance.integration.quotas import BackendQuotas
 from appliance.integration.reminders import BackendReminders
@@ -46,6 +47,7 @@ from appliance.keys.change_password import PasswordChange
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
+from appliance.mail.contents import MailContents
 from appliance.people.person_store import PersonStore
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
@@ -130,6 +132,7 @@ class ApiServices:
     backend_reminders: BackendReminders
     backend_signers: BackendSigners
     signers_for_tests: SignersForTests
+    mails_for_tests: MailsForTests
     webhooks: WebhookEndpoints
     deliveries: DeliveryLog
     uploads: UploadedDocuments
@@ -275,6 +278,12 @@ async def open_api_services(
             FakeTasks(),
             clock,
             settings.environment,
+        ),
+        mails_for_tests=MailsForTests(
+            store,
+            MailContents(store, documents, sealer, clock, settings),
+            clock,
+            settings,
         ),
         webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
         deliveries=DeliveryLog(store, clock),

@@ -11,16 +11,18 @@ from sqlalchemy import select, update
 from appliance.core.database.tables import integrator, mail_message, person
 from appliance.core.secrets.sealed_box import SecretBox
 from appliance.domain.errors import ApplianceError
-from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.ids import PersonId, RequestId, new_id
 from appliance.domain.mail.mails import MailClaim, MailKind, NewMail
 from appliance.domain.ports import BlobStore
 from appliance.domain.secrets import KeyRing
+from appliance.domain.vocab import VouchedBy
 from appliance.integrators.event_outbox import EventOutbox
 from appliance.mail.contents import MailContents
 from appliance.mail.fan_out import MailFanOut
 from appliance.mail.mail_store import MailStore
 from appliance.mail.smtp import MailServer
 from appliance.mail.work import MailWork
+from appliance.people.signer_for_tests_store import SignerForTestsStore
 from appliance.settings import MailSettings, Settings
 from tests.support.factories.core import CoreFixture
 from tests.support.services.mail_server import TestMailServer
@@ -57,6 +59,19 @@ class MailDesk:
         async with self.core.store.write() as transaction:
             await transaction.connection.execute(
                 update(person).where(person.c.id == who).values(email_sealed=sealed)
+            )
+        return who
+
+    async def add_test_signer(self) -> PersonId:
+        """Somebody whom the record's integrator made up."""
+        who = await self.add_person(f"p{new_id()}@prueba.invalid")
+        whose = await self.core.integrator()
+        async with self.core.store.write() as transaction:
+            await SignerForTestsStore(transaction).add(who, whose, b"-", b"-")
+            await transaction.connection.execute(
+                update(person)
+                .where(person.c.id == who)
+                .values(vouched_by=VouchedBy.TEST.value)
             )
         return who
 

@@ -49,6 +49,8 @@ embed_session = Table(
     # The request that it was opened for: the signer picks none, and brings no
     # document. No foreign key, which SQLite cannot add to a table that is there.
     Column("wanted", Serial),
+    # What is to go wrong in it, for tests.
+    Column("fault", String(16)),
     # True once its integrator was told that its time is over.
     Column("expiry_told", Boolean),
     # Codes that it has tried.

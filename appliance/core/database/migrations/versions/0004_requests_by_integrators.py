@@ -32,7 +32,11 @@ _COLUMNS = {
         ("language", sa.String(8)),
         ("message", sa.Text),
     ),
-    "embed_session": (("wanted", _SERIAL), ("expiry_told", sa.Boolean)),
+    "embed_session": (
+        ("wanted", _SERIAL),
+        ("fault", sa.String(16)),
+        ("expiry_told", sa.Boolean),
+    ),
     "signature_request": (
         ("preset", sa.Text),
         ("named_by", sa.String(8)),
