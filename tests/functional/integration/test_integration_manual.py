@@ -199,11 +199,13 @@ def test_the_test_mode(appliance: Appliance, tmp_path: Path) -> None:
         signed = json.loads(run_block("integration.md", "Test mode", 3, shell.run))
         shell.run(f"PROCESO={processes[1]}")
         refused = json.loads(run_block("integration.md", "Test mode", 4, shell.run))
-        run_block("integration.md", "Test mode", 5, shell.run)
+        faulty = json.loads(run_block("integration.md", "Test mode", 5, shell.run))
+        run_block("integration.md", "Test mode", 6, shell.run)
         left = backend.client.get("/api/integration/test/signers").json()
 
     assert made["nombre"].endswith("Ana Ruiz")
     assert '"venceEn"' in told
+    assert faulty["solicitudId"] is None
     assert [each["tipo"] for each in mails] == ["certificado"]
     assert (signed["status"], refused["estado"]) == ("success", "rechazada")
     assert left == []

@@ -16,9 +16,11 @@ from tests.support.appliance.backends import (
     TestBackend,
     assert_valid,
     backend_of,
+    sign,
 )
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, read_pdf
+from tests.support.faults.fault_injection import until
 
 SIGNERS = "/api/integration/test/signers"
 
@@ -248,3 +250,43 @@ def test_list_has_pages(appliance: Appliance) -> None:
     assert (gone.status_code, [each["cuil"] for each in left]) == (204, made[:0:-1])
     assert (named.status_code, named.json()["code"]) == (404, "PERSON_NOT_FOUND")
     assert answer.status_code == 400
+
+
+def test_mails_are_read_by_the_backend_alone(
+    appliance: Appliance, backend: TestBackend
+) -> None:
+    """The appliance has no mail server: what is asked of others is not made at all."""
+    assert not appliance.settings.mail.is_on
+
+    async def mails_signers(front: ServiceRegistry) -> None:
+        await front.integrators.set_mail("operator", backend.code, mails_signers=True)
+
+    appliance.do(mails_signers)
+    signer, person = made_up(backend), appliance.new_person()
+    process = asked(backend, signer, {"cuil": person.cuil})
+    path = f"{SIGNERS}/{signer['cuil']}/mails"
+
+    def kinds() -> list[str]:
+        answer = backend.client.get(path)
+        assert answer.status_code == 200, answer.text
+        return [each["tipo"] for each in answer.json()]
+
+    until(lambda: kinds() == ["solicitud", "certificado"])
+    (told, _) = backend.client.get(path).json()
+    act(backend, signer, "sign", procesoId=process["procesoId"])
+    sign(appliance, person, process["firmantes"][1]["solicitudId"])
+    until(lambda: kinds() == ["firmado", "solicitud", "certificado"])
+
+    assert told["procesoId"] == process["procesoId"]
+    assert told["asunto"] in told["html"] or "documento.pdf" in told["html"]
+    assert "documento.pdf" in told["texto"]
+    with backend_of(appliance) as other:
+        assert other.client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("fault", ["nada", "TOKEN_VENCIDO", "", 1])
+def test_fault_is_one_of_those(backend: TestBackend, fault: Any) -> None:
+    """Another one is refused by its field."""
+    answer = backend.client.post("/api/integration/sessions", json={"falla": fault})
+
+    assert (answer.status_code, answer.json()["field"]) == (400, "falla")
