@@ -26,7 +26,7 @@ from appliance.domain.requests.preset import SignaturePreset, WishedPreset
 from appliance.domain.requests.process import BACKEND_ORIGIN
 from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.requests.uploads import DEFAULT_NAME, UploadedDocument
-from appliance.integration.order_keys import OrderKey
+from appliance.integration.order_keys import OrderKey, is_key_known
 from appliance.integration.ordering import SETTLING_S
 from appliance.integration.orders import BatchDocument, BatchOrder
 from appliance.integration.refusals import refused_for, refused_within
@@ -89,6 +89,10 @@ class BackendBatchOrders:
         self._presets = presets
         self._lookup = lookup
         self._clock = clock
+
+    async def is_repeated(self, whose: IntegratorId, key: str | None) -> bool:
+        """Whether an order with this idempotency key was made before."""
+        return await is_key_known(self._store, whose, key)
 
     async def create(self, asking: IntegratorCaller, order: BatchOrder) -> MadeBatch:
         """Ask one person to sign many documents.

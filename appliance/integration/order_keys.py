@@ -7,9 +7,29 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from appliance.core.idempotency_store import IdempotencyStore
-from appliance.core.unit_of_work import Transaction
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
+
+
+async def is_key_known(store: Database, whose: IntegratorId, key: str | None) -> bool:
+    """Whether something was ordered by a key: the same again makes nothing.
+
+    Args:
+        store: the record.
+        whose: the integrator that orders.
+        key: as it came; None: it has none.
+    """
+    if key is None:
+        return False
+    async with store.read() as transaction:
+        known = IdempotencyStore(transaction)
+        return await known.remembered(_scope_of(whose), key) is not None
+
+
+def _scope_of(whose: IntegratorId) -> str:
+    """Where it is kept what a key was first used for."""
+    return f"backend-order:{whose}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +97,7 @@ class OrderKey:
 
     @property
     def _scope(self) -> str:
-        """Where it is kept what a key was first used for."""
-        return f"backend-order:{self.integrator}"
+        return _scope_of(self.integrator)
 
     @property
     def _made_scope(self) -> str:

@@ -26,7 +26,7 @@ from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.process import BACKEND_ORIGIN, ProcessNote
 from appliance.domain.requests.uploads import DEFAULT_NAME
 from appliance.domain.vocab import Restriction
-from appliance.integration.order_keys import OrderKey
+from appliance.integration.order_keys import OrderKey, is_key_known
 from appliance.integration.orders import ProcessOrder
 from appliance.integration.refusals import refused_for, refused_within
 from appliance.integration.signer_lookup import person_named
@@ -87,6 +87,10 @@ class BackendOrders:
         self._presets = presets
         self._lookup = lookup
         self._clock = clock
+
+    async def is_repeated(self, whose: IntegratorId, key: str | None) -> bool:
+        """Whether an order with this idempotency key was made before."""
+        return await is_key_known(self._store, whose, key)
 
     async def create(self, asking: IntegratorCaller, order: ProcessOrder) -> Made:
         """Take a document in and ask people to sign it, one after the other.

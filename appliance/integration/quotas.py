@@ -5,6 +5,7 @@ Source: decisions "Limits"; docs/integration.md "Limits".
 
 from typing import Final
 
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import IntegratorId
 from appliance.integrators.call_rates import CallRates, RatePolicy, RateState
 from appliance.settings import IntegrationSettings
@@ -44,7 +45,14 @@ class BackendQuotas:
         return await self._rates.take(self._sessions, key)
 
     async def demand_requests(self, whose: IntegratorId, count: int = 1) -> RateState:
-        """Make sure that an integrator may make so many requests more."""
+        """Make sure that an integrator may make so many requests more.
+
+        Raises:
+            FieldInvalidError: more than there ever may be at once.
+            ApplianceError: `RATE_LIMITED`.
+        """
+        if count > self._requests.most:
+            raise FieldInvalidError("documentos", f"1..{self._requests.most} objects")
         return await self._rates.demand(self._requests, whose, count)
 
     async def made_requests(self, whose: IntegratorId, count: int = 1) -> RateState:
@@ -52,12 +60,23 @@ class BackendQuotas:
         return await self._rates.spend(self._requests, whose, count)
 
     async def demand_bytes(self, whose: IntegratorId, size_bytes: int) -> RateState:
-        """Make sure that an integrator may send so much more."""
+        """Make sure that an integrator may send so much more.
+
+        Raises:
+            ApplianceError: `BODY_TOO_LARGE` for more than there ever may be at once;
+                `RATE_LIMITED`.
+        """
+        if size_bytes > self._bytes.most:
+            raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
         return await self._rates.demand(self._bytes, whose, size_bytes)
 
     async def sent_bytes(self, whose: IntegratorId, size_bytes: int) -> RateState:
         """Count what an integrator has sent."""
         return await self._rates.take(self._bytes, whose, size_bytes)
+
+    async def repeated_bytes(self, whose: IntegratorId, size_bytes: int) -> RateState:
+        """Count the same of what makes nothing new; never refuses."""
+        return await self._rates.spend(self._bytes, whose, size_bytes)
 
     async def left(self, key: str, integrator: IntegratorId) -> list[RateState]:
         """What is left of each; nothing is counted."""

@@ -9,7 +9,7 @@ from typing import Final
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import REMINDED_TODAY, ApplianceError, ErrorCode
 from appliance.domain.ids import ProcessId
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.mail.mails import MailKind, NewMail
@@ -125,7 +125,9 @@ class BackendReminders:
         if not reminded:
             wait_s = round((last + _EVERY - now).total_seconds())
             raise ApplianceError(
-                ErrorCode.RATE_LIMITED, extras={"retryAfter": max(wait_s, 1)}
+                ErrorCode.RATE_LIMITED,
+                extras={"retryAfter": max(wait_s, 1)},
+                sentence=REMINDED_TODAY,
             )
         return reminded
 

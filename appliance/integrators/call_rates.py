@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 
 from appliance.core.messaging import RedisLink
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import RATE_USED_UP, ApplianceError, ErrorCode
 
 _ALONE_MOST: Final = 10_000
 """Counts that a process keeps by itself."""
@@ -82,7 +82,12 @@ class RateLimitedError(ApplianceError):
     """
 
     def __init__(self, state: RateState, wait_s: int) -> None:
-        super().__init__(ErrorCode.RATE_LIMITED, extras={"retryAfter": wait_s})
+        super().__init__(
+            ErrorCode.RATE_LIMITED,
+            params={"limit": state.policy.name, "most": state.policy.most},
+            extras={"retryAfter": wait_s},
+            sentence=RATE_USED_UP,
+        )
         self.state = state
 
 

@@ -236,6 +236,9 @@ def note_of(row: Row[Any]) -> ProcessNote:
 
 def _shown(row: Row[Any]) -> SignerShown:
     # Who has signed stands in the document anyway.
-    if row.named_by == NamedBy.CUIL.value or row.state == _SIGNED:
+    if row.state == _SIGNED:
         return SignerShown(PersonId(row.person), row.cuil, row.name)
+    if row.named_by == NamedBy.CUIL.value:
+        # A name by its CUIL would be told to whoever asks anybody to sign.
+        return SignerShown(PersonId(row.person), row.cuil, None)
     return SignerShown(PersonId(row.person), None, None)

@@ -129,6 +129,14 @@ class UploadedDocuments:
             )
         return Uploaded(new, is_repeated=False)
 
+    async def is_repeated(self, whose: IntegratorId, key: str | None) -> bool:
+        """Whether something was uploaded with this idempotency key before."""
+        if key is None:
+            return False
+        async with self._store.read() as transaction:
+            known = IdempotencyStore(transaction)
+            return await known.remembered(_scope(whose), key) is not None
+
     async def _earlier(
         self, transaction: Transaction, order: UploadOrder, name: str, sha256: str
     ) -> UploadedDocument | None:

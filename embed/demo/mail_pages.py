@@ -64,12 +64,17 @@ def listing(caught: list[CaughtMail], lang: str) -> str:
         '<img src="/icon.svg" alt="" width="36" height="36">'
         f"<div><h1>{escape(words['title'])}</h1><p>{escape(words['told'])}</p></div>"
         '</div><nav class="languages" aria-label="Idioma / Language">'
-        '<a href="?lang=es" lang="es" hreflang="es">Español</a>'
-        '<a href="?lang=en" lang="en" hreflang="en">English</a></nav></header>'
+        f"{_language('es', 'Español', lang)}{_language('en', 'English', lang)}"
+        "</nav></header>"
         f'<main class="mails">{rows or _nothing(words)}'
         f'<p><a href="/?lang={escape(lang)}">{escape(words["back"])}</a></p>'
         "</main></body></html>"
     )
+
+
+def _language(code: str, name: str, shown: str) -> str:
+    current = ' aria-current="true"' if code == shown else ""
+    return f'<a href="?lang={code}" lang="{code}" hreflang="{code}"{current}>{name}</a>'
 
 
 def _nothing(words: dict[str, str]) -> str:

@@ -33,11 +33,14 @@ async def create() -> Response:
     asking = await caller(ApiKeyScope.REQUESTS_WRITE)
     key = query.conditions(one_document=False).idempotency_key
     whose = asking.integrator.id
-    await rates.demand_bytes(whose)
+    is_repeated = await core().backend_batch_orders.is_repeated(whose, key)
+    if not is_repeated:
+        await rates.demand_bytes(whose)
     order = batches.order(await body.read_document_object(), asking.key, key)
-    await rates.count_bytes(whose)
+    await rates.count_bytes(whose, is_repeated=is_repeated)
     count = len(order.documents)
-    await rates.count(core().quotas.demand_requests(whose, count))
+    if not is_repeated:
+        await rates.count(core().quotas.demand_requests(whose, count))
     made = await core().backend_batch_orders.create(asking, order)
     if not made.is_repeated:
         await rates.count(core().quotas.made_requests(whose, count))

@@ -31,12 +31,13 @@ async def upload_document() -> Response:
     """`POST …/documents`: a PDF, which is examined and kept for a time."""
     asking = await caller(ApiKeyScope.REQUESTS_WRITE)
     idempotency_key = query.conditions(one_document=False).idempotency_key
-    await rates.demand_bytes(asking.integrator.id)
+    whose = asking.integrator.id
+    is_repeated = await core().uploads.is_repeated(whose, idempotency_key)
+    if not is_repeated:
+        await rates.demand_bytes(whose)
     document = await _document()
-    await rates.count_bytes(asking.integrator.id)
-    order = UploadOrder(
-        asking.integrator.id, asking.key, asking.actor, document.name, idempotency_key
-    )
+    await rates.count_bytes(whose, is_repeated=is_repeated)
+    order = UploadOrder(whose, asking.key, asking.actor, document.name, idempotency_key)
     taken = await core().uploads.take(order, document.content)
     request_log.note(documentoId=taken.upload.id)
     response = json_response(

@@ -31,13 +31,22 @@ async def demand_bytes(whose: IntegratorId) -> None:
         await count(core().quotas.demand_bytes(whose, declared))
 
 
-async def count_bytes(whose: IntegratorId) -> None:
+async def count_bytes(whose: IntegratorId, *, is_repeated: bool = False) -> None:
     """Count the body that was read.
+
+    Args:
+        whose: the integrator that sent it.
+        is_repeated: it makes nothing new, and is never too much.
 
     Raises:
         RateLimitedError: it is too much; it did not say how long it is.
     """
-    await count(core().quotas.sent_bytes(whose, body.taken()))
+    quotas, sent = core().quotas, body.taken()
+    await count(
+        quotas.repeated_bytes(whose, sent)
+        if is_repeated
+        else quotas.sent_bytes(whose, sent)
+    )
 
 
 async def count(taking: Awaitable[RateState]) -> None:

@@ -15,13 +15,14 @@ from appliance.api.integration import rates
 from appliance.api.integration.caller import caller
 from appliance.api.wire import processes, query
 from appliance.domain.documents import signed_name
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ProcessId
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.requests.process import ProcessDetails
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
-from appliance.web.responses import PDF, file_response, json_response
+from appliance.web.responses import JSON, PDF, file_response, json_response
 
 blueprint = Blueprint("integration_requests", __name__)
 
@@ -34,19 +35,32 @@ _WRITE: Final = ApiKeyScope.REQUESTS_WRITE
 @public
 @body.brings_document
 async def create() -> Response:
-    """`POST /api/integration/requests`: ask people to sign a document."""
+    """`POST /api/integration/requests`: ask people to sign a document.
+
+    Raises:
+        ApplianceError: `CONTENT_TYPE`; those of the body's readers and the use case.
+    """
     asking = await caller(_WRITE)
     key = query.conditions(one_document=False).idempotency_key
     whose = asking.integrator.id
-    await rates.demand_bytes(whose)
+    is_repeated = await core().backend_orders.is_repeated(whose, key)
+    if not is_repeated:
+        await rates.demand_bytes(whose)
     if body.is_multipart():
         form = await body.read_form()
-        order = processes.order(form.options, asking.key, key, form.file)
+        order = processes.order(
+            form.options, asking.key, key, form.file, form.file_name
+        )
+    elif request.mimetype != JSON:
+        raise ApplianceError(
+            ErrorCode.CONTENT_TYPE, extras={"allowed": [body.MULTIPART, JSON]}
+        )
     else:
         given = await body.read_document_object()
         order = processes.order(given, asking.key, key)
-    await rates.count_bytes(whose)
-    await rates.count(core().quotas.demand_requests(whose))
+    await rates.count_bytes(whose, is_repeated=is_repeated)
+    if not is_repeated:
+        await rates.count(core().quotas.demand_requests(whose))
     made = await core().backend_orders.create(asking, order)
     if not made.is_repeated:
         await rates.count(core().quotas.made_requests(whose))

@@ -12,7 +12,7 @@ from pydantic import Field
 from appliance.api.wire import backend_answers, representations
 from appliance.api.wire.fields import Body, an_object, boolean, moment, text, word
 from appliance.api.wire.orders import Language
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import NOT_ENROLLED, ApplianceError, ErrorCode
 from appliance.domain.identity import format_cuil
 from appliance.domain.vocab import PersonState
 from appliance.integration.signers import SignerState, Vouched, VouchOrder
@@ -90,12 +90,14 @@ def state(of: SignerState, lang: str) -> backend_answers.Signer:
 
 
 def _why(of: SignerState, lang: str) -> backend_answers.WhyNot:
-    codes = {
-        None: ErrorCode.PERSON_NOT_FOUND,
-        PersonState.INVITED: ErrorCode.SIGNER_PENDING_APPROVAL,
+    refusals = {
+        None: ApplianceError(ErrorCode.PERSON_NOT_FOUND),
+        PersonState.INVITED: ApplianceError(
+            ErrorCode.SIGNER_PENDING_APPROVAL, sentence=NOT_ENROLLED
+        ),
     }
-    refusal = of.refusal or ApplianceError(
-        codes.get(of.state, ErrorCode.CERTIFICATE_NOT_USABLE)
+    refusal = of.refusal or refusals.get(
+        of.state, ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
     )
     told = problems.members(refusal, lang)
     named = (("obstacle", "obstaculo"), ("since", "desde"))

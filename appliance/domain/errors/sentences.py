@@ -344,6 +344,17 @@ CONTROL_CHARACTERS: Final = (
 )
 NOTHING_TO_SEE: Final = "Nothing in the field {field} would be seen."
 """Of `FIELD_INVALID`, where a text is as long as it may be."""
+RATE_USED_UP: Final = (
+    "The limit of {limit} ({most}) is used up; try again after the time in Retry-After."
+)
+"""Of `RATE_LIMITED`, where a backend's limit is; it is called as in `RateLimit`."""
+REMINDED_TODAY: Final = "Everybody whose turn it is was reminded within a day."
+"""Of `RATE_LIMITED`, where a reminder is asked for."""
+NOT_ENROLLED: Final = (
+    "This person was invited and has not enrolled yet: they have to open their link "
+    "first."
+)
+"""Of `SIGNER_PENDING_APPROVAL`, as an integrator is told."""
 LOGIN_OVER: Final = (
     "This sign-in has expired or was already used: start again with user and password."
 )

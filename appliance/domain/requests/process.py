@@ -80,7 +80,7 @@ class SignerShown:
     person: PersonId
     cuil: str | None
     name: str | None
-    """Both None unless the integrator named them so, or they have signed."""
+    """None until they have signed; so is `cuil`, unless the integrator named it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ class DocumentForm:
 
     options: dict[str, object] = field(repr=False)
     file: DocumentMemory = field(repr=False)
+    file_name: str | None = None
+    """As its part has it; None for a part without a name of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ async def read_form() -> DocumentForm:
     parts = _Parts({"options": face_limits().json})
     await read_parts(parts.take, _PARTS_AT_MOST)
     file, options = parts.file(), parts.pick("options")
-    return DocumentForm(strict_json.parse_object(options), file)
+    return DocumentForm(strict_json.parse_object(options), file, parts.file_name)
 
 
 async def read_parts(take: Callable[[Part], None], most: int) -> None:
@@ -168,7 +170,7 @@ class _Parts:
             self._add(part.data)
         else:
             self._begin(part.name)
-            if isinstance(part, File):
+            if isinstance(part, File) and part.name == _FILE:
                 self.file_name = part.filename
 
     def file(self) -> SealedMemory:

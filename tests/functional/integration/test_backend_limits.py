@@ -175,6 +175,55 @@ def test_what_is_refused_takes_nothing(
     assert left[0]["bytes"] == left[1]["bytes"]
 
 
+def test_repeated_call_is_answered_when_nothing_is_left(
+    limited: Appliance, backend: TestBackend
+) -> None:
+    """It makes nothing new; a new one is told which limit it met."""
+    person = limited.new_person()
+    pdf = base64.b64encode(pdfs.heavy(1, 400_000)).decode()
+    body = {"firmantes": [{"cuil": person.cuil}], "documento": {"contenido": pdf}}
+    first, second = ({"Idempotency-Key": name} for name in ("uno", "dos"))
+    made = backend.client.post(REQUESTS, json=body, headers=first)
+    assert made.status_code == 201, made.text
+    assert backend.ask(pdfs.one_page("dos"), person).status_code == 201
+
+    again = backend.client.post(REQUESTS, json=body, headers=first)
+    more = backend.client.post(REQUESTS, json=body, headers=second)
+
+    assert again.status_code == 201, again.text
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.json()["procesoId"] == made.json()["procesoId"]
+    problem(more, 429, "RATE_LIMITED")
+    assert "el límite de bytes (1048576)" in more.json()["detail"]
+
+
+def test_more_than_there_ever_may_be_is_no_matter_of_time(
+    limited: Appliance, backend: TestBackend
+) -> None:
+    """A batch of more than a day's requests, and a body of more than its bytes."""
+    person = limited.new_person()
+    uploaded = backend.client.post(
+        DOCUMENTS,
+        content=pdfs.one_page(),
+        headers={"Content-Type": "application/pdf"},
+    ).json()["documentoId"]
+    wanted = {
+        "firmante": {"cuil": person.cuil},
+        "documentos": [{"documentoId": uploaded}] * 3,
+    }
+
+    many = backend.client.post("/api/integration/batches", json=wanted)
+    large = backend.client.post(
+        DOCUMENTS,
+        content=pdfs.heavy(1, 1_100_000),
+        headers={"Content-Type": "application/pdf"},
+    )
+
+    problem(many, 400, "FIELD_INVALID")
+    assert many.json()["allowed"] == ["1..2 objetos"]
+    problem(large, 413, "BODY_TOO_LARGE")
+
+
 @pytest.mark.parametrize("path", [DOCUMENTS, REQUESTS])
 def test_body_of_unknown_length_counts_as_any(
     limited: Appliance, backend: TestBackend, path: str

@@ -33,7 +33,7 @@ def test_a_request_from_asking_to_cancelling(
             shell.run,
             ("http://127.0.0.1:8080", appliance.settings.web.web_url),
             ("20-26756539-3", person.cuil),
-            ("20-05536168-2", appliance.next_cuil()),
+            ("20-40111222-8", appliance.next_cuil()),
         )
         made = json.loads(
             run_block("integration.md", "Ask for signatures", 0, shell.run)
