@@ -80,7 +80,7 @@ CERTIFICATES: Final[Cases] = {
         "cuil": "20267565393",
         "vouchedBy": vouched_by,
     }
-    for vouched_by in ("vouched", "officer", "external", "demo")
+    for vouched_by in ("vouched", "officer", "external", "demo", "test")
 }
 REQUESTS: Final[Cases] = {"a person's": {"name": "Ada Núñez", "cuil": "20267565393"}}
 REVOCATIONS: Final[Cases] = {

@@ -26,7 +26,7 @@ from appliance.domain.keys import (
     SignatureScheme,
     TokenRole,
 )
-from appliance.domain.vocab import VouchedBy
+from appliance.domain.vocab import Environment, VouchedBy
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from hsm_config.provisioning.init import provision
 from tests.support.hsm.hsm_installation import HsmInstallation, verify
@@ -328,6 +328,29 @@ async def test_ca_certificate_of_another_key_issues_nothing(
 
     with pytest.raises(KeyNotFoundError):
         await session.public_key(REF)
+
+
+async def test_who_was_made_up_is_certified_in_preprod_alone(tmp_path: Path) -> None:
+    """By a policy of its own; in PROD no key is left either."""
+    real = HsmInstallation(tmp_path, trial=False)
+    provision(real.settings)
+    made_up = CertificateSubject(ANA.name, ANA.cuil, VouchedBy.TEST)
+    in_prod = real.settings.model_copy(update={"environment": Environment.PROD})
+    async with real.session() as session:
+        now = datetime.now(tz=UTC)
+        prod = Authority(session, read_ca(real.settings), in_prod)
+        with pytest.raises(ApplianceError) as caught:
+            await prod.enrol(REF, KeyAlgorithm.RSA_2048, made_up, now)
+        with pytest.raises(KeyNotFoundError):
+            await session.public_key(REF)
+        preprod = Authority(session, read_ca(real.settings), real.settings)
+        issued = _read(await preprod.enrol(REF, KeyAlgorithm.RSA_2048, made_up, now))
+
+    assert caught.value.code is ErrorCode.CERTIFICATE_NOT_USABLE
+    policies = issued.extensions.get_extension_for_class(x509.CertificatePolicies)
+    assert [policy.policy_identifier for policy in policies.value] == [
+        POLICIES[VouchedBy.TEST]
+    ]
 
 
 async def test_demo_person_under_a_real_ca_is_refused(tmp_path: Path) -> None:
