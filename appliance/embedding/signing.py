@@ -179,8 +179,8 @@ class EmbedSessionSigning:
         except FieldInvalidError as exc:
             # No password is so short or long; nothing was tried, nothing counts.
             raise ApplianceError(ErrorCode.SIGN_PASSWORD_WRONG) from exc
-        if session.fault is not None and await self._went_wrong(session):
-            return await self._views.view(session)
+        if session.fault is not None:
+            await self._go_wrong(session)
         command = SignCommand(
             request=session.request,
             given=GivenParameters.all_of(placed.params),
@@ -197,11 +197,12 @@ class EmbedSessionSigning:
             raise
         return await self._views.view(session)
 
-    async def _went_wrong(self, session: EmbedSession) -> bool:
-        """Have happen what a session was opened to try; whether it ends with that.
+    async def _go_wrong(self, session: EmbedSession) -> None:
+        """Have happen what a session was opened to try.
 
         Raises:
             HsmUnavailableError: no HSM is to take it.
+            ApplianceError: `SESSION_IN_USE`: it is rejected now, as from elsewhere.
         """
         if session.fault is SessionFault.BUSY:
             raise HsmUnavailableError(_TRIED)
@@ -209,8 +210,7 @@ class EmbedSessionSigning:
             await asyncio.sleep(SLOW_S)
         elif session.fault is SessionFault.REJECTION:
             await self.reject(session, _REASON)
-            return True
-        return False
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
 
     async def view(
         self, session: EmbedSession, *, wait: bool = False

@@ -103,10 +103,13 @@ async def test_signer_rejects_in_place_of_signing(
     token = await token_with(frame_services, SessionFault.REJECTION)
     session = await frame_services.proven(someone, token=token)
 
-    view = await frame_services.signing.sign(session, ORDER)
+    for _ in range(2):
+        await refused(
+            frame_services.signing.sign(session, ORDER), ErrorCode.SESSION_IN_USE
+        )
 
+    view = await frame_services.signing.view(session)
     assert view.state is EmbedSessionState.REJECTED
-    await refused(frame_services.signing.sign(session, ORDER), ErrorCode.SESSION_IN_USE)
     async with frame_services.services.store.read() as transaction:
         rows = await transaction.audit.of_request(view.session.request or 0)
         opened = [
