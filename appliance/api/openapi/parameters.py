@@ -30,7 +30,8 @@ PATH_PARAMETERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "cuil": CUIL,
     "solicitudId": {"type": "integer", "minimum": 1, "maximum": MAX_REQUEST_ID},
     "ordenId": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
-    "consulta": {"type": "string", "pattern": "^[A-Za-z0-9+/]+={0,2}$"},
+    # Base64 of a question; what is none is answered all the same (RFC 6960, 4.2.1).
+    "consulta": {"type": "string", "minLength": 1},
 }
 """By their names in addresses."""
 
