@@ -191,9 +191,12 @@ export class SvcSigner extends Element {
   }
 
   #send(type, payload) {
+    const to = this.#frame?.contentWindow;
+    if (!to) return;
+    const message = { type: this.#prefix + type, payload };
     // The origin, never "*": nobody else may read what is sent.
-    this.#frame?.contentWindow.postMessage({ type: this.#prefix + type, payload }, this.#origin);
-    this.#tell("sent", { type: this.#prefix + type, payload });
+    to.postMessage(message, this.#origin);
+    this.#tell("sent", message);
   }
 
   #receive = ({ source, origin, data }) => {

@@ -363,8 +363,13 @@ async def test_restart_takes_another_token_and_the_same_key(
     await show(page, signing_site, service)
     await told(page, "connected")
     (first,) = await received(page)
-    await page.evaluate("signer.close(); signer.userData = { ...signer.userData }")
+    # There is nobody to be told, and nothing that opens it again.
+    await page.evaluate(
+        "signer.addEventListener('sent', () => told.push(['sent', null]));"
+        "signer.close(); signer.cancel(); signer.userData = { ...signer.userData }"
+    )
     await expect(page.locator("iframe")).to_have_count(0)
+    assert await page.evaluate("told.every(([name]) => name !== 'sent')")
     await page.evaluate("signer.restart()")
     await told(page, "connected", 2)
     (second,) = await received(page)

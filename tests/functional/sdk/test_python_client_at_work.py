@@ -1,5 +1,6 @@
 """rubrica-client, both of it, at a running appliance: from asking to the document."""
 
+import asyncio
 import inspect
 import re
 import threading
@@ -30,7 +31,6 @@ from tests.support.processes.scratch import short_folder
 README: Final = Path(__file__).resolve().parents[3] / "sdk/python/README.md"
 PDF: Final = pdfs.one_page()
 _AT_MOST_S: Final = 60
-Do = Callable[[Any], Awaitable[Any]]
 Received = tuple[dict[str, str], bytes]
 
 
@@ -41,6 +41,15 @@ async def do(told: Any) -> Any:
     if isinstance(told, AsyncIterator):
         return [each async for each in told]
     return list(told) if isinstance(told, Iterator) else told
+
+
+async def until_some(ask: Callable[[], Awaitable[Any]]) -> Any:
+    """Ask until there is something."""
+    async with asyncio.timeout(_AT_MOST_S):
+        while True:
+            if found := await ask():
+                return found
+            await asyncio.sleep(0.1)
 
 
 def fits(told: Any, kind: Any) -> Any:
@@ -170,10 +179,12 @@ async def test_a_test_signer_refuses(client: Any) -> None:
     cuil = signer["cuil"]
     made = await do(client.requests.create(PDF, [{"cuil": cuil}]))
     code = fits(await do(client.test.signers.otp(cuil)), models.TestCode)
+    mails = await until_some(lambda: do(client.test.signers.mails(cuil)))
 
     await do(client.test.signers.reject(cuil, process=made["procesoId"], motivo="No"))
 
     assert re.fullmatch(r"\d{6}", code["otp"])
+    assert fits(mails[-1], models.TestMail)["tipo"] == "certificado"
     assert (await do(client.requests.get(made["procesoId"])))["estado"] == "rechazada"
     (listed,) = await do(client.test.signers.list())
     assert listed == await do(client.test.signers.get(cuil))
