@@ -83,6 +83,7 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(integration_limits.blueprint)
     app.register_blueprint(integration_diagnose.blueprint)
     app.register_blueprint(integration_webhooks.blueprint)
+    app.extensions[openapi.KEPT] = {}
     app.register_blueprint(openapi.blueprint)
     app.register_blueprint(enrolment.blueprint)
     app.extensions[verificar.RATE] = AddressRate(

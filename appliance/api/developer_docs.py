@@ -13,7 +13,7 @@ from quart import Blueprint, Response, current_app, request
 
 from appliance.api import pages
 from appliance.api.core import core
-from appliance.api.openapi.document import openapi_document
+from appliance.api.openapi import routes as openapi
 from appliance.developer_docs import markdown
 from appliance.developer_docs.error_catalogue import catalogue
 from appliance.developer_docs.pages import DOWNLOADS, PAGES, SAMPLES, page_text
@@ -127,11 +127,7 @@ def _make(lang: str, name: str) -> MadePage:
         contents += [markdown.Heading(each.name, each.title) for each in groups]
         more = {"groups": groups, "answers": ANSWERS}
     elif name == "reference":
-        told = reference(
-            openapi_document(
-                lang, web_url=settings.web.web_url, base_url=settings.web.base_url
-            )
-        )
+        told = reference(openapi.document_of(settings, lang))
         contents += [markdown.Heading(f"group-{each}", each) for each in told.groups]
         more = {"reference": told}
     html = pages.render(

@@ -8,6 +8,7 @@ calls are checked by and that answers are built by, statuses those of the errors
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version
@@ -85,9 +86,7 @@ def _document(lang: str, has_test_mode: bool) -> dict[str, Any]:  # noqa: FBT001
     """The same, wherever it is served."""
     schemas = Schemas()
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
-    for operation in OPERATIONS:
-        if operation in test_mode.OPERATIONS and not has_test_mode:
-            continue
+    for operation in _operations(has_test_mode=has_test_mode):
         told = _operation(operation, schemas, lang)
         paths[operation.path][operation.method.lower()] = told
     return {
@@ -104,6 +103,16 @@ def _document(lang: str, has_test_mode: bool) -> dict[str, Any]:  # noqa: FBT001
             "securitySchemes": _SCHEMES,
         },
     }
+
+
+def _operations(*, has_test_mode: bool) -> list[Operation]:
+    """Those that there are, as they are there."""
+    if not has_test_mode:
+        return [each for each in OPERATIONS if each not in test_mode.OPERATIONS]
+    return [
+        replace(each, body=test_mode.OTHERWISE.get(each.name, each.body))
+        for each in OPERATIONS
+    ]
 
 
 def _operation(operation: Operation, schemas: Schemas, lang: str) -> dict[str, Any]:

@@ -6,21 +6,23 @@ It is made when it is first asked for, in each process, and kept.
 import asyncio
 import hashlib
 import json
-from functools import cache
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response, current_app, request
 
 from appliance.api import pages
 from appliance.api.core import core
 from appliance.domain.vocab import Environment
+from appliance.settings import Settings
 from appliance.web.auth import public
 from appliance.web.responses import JSON
 
 blueprint = Blueprint("openapi", __name__)
 
 PATH: Final = "/docs/openapi.json"
+KEPT: Final = "rubrica.openapi"
+"""Where the application keeps it, by its language."""
 _MAX_AGE_S: Final = 300
 
 
@@ -28,15 +30,11 @@ _MAX_AGE_S: Final = 300
 @public
 async def show() -> Response:
     """`GET /docs/openapi.json`: for programs, and pages of any origin."""
-    web = core().settings.web
-    # Off the event loop: it takes a third of a second.
-    content = await asyncio.to_thread(
-        _content,
-        pages.reader_language(),
-        web.web_url,
-        web.base_url,
-        core().settings.environment,
-    )
+    lang, kept = pages.reader_language(), current_app.extensions[KEPT]
+    if lang not in kept:
+        # Off the event loop: it takes a third of a second.
+        kept[lang] = await asyncio.to_thread(_content, core().settings, lang)
+    content: bytes = kept[lang]
     tag = f'"{hashlib.sha256(content).hexdigest()}"'
     is_known = tag in request.headers.get("If-None-Match", "")
     response = Response(b"" if is_known else content)
@@ -51,16 +49,26 @@ async def show() -> Response:
     return response
 
 
-@cache
-def _content(lang: str, web_url: str, base_url: str, environment: Environment) -> bytes:
+def document_of(settings: Settings, lang: str) -> dict[str, Any]:
+    """The document of an installation, for JSON.
+
+    Args:
+        settings: of the installation.
+        lang: of its summaries, `es` or `en`.
+    """
     from appliance.api.openapi.document import (  # noqa: PLC0415 (seldom needed)
         openapi_document,
     )
 
-    document = openapi_document(
+    return openapi_document(
         lang,
-        web_url=web_url,
-        base_url=base_url,
-        has_test_mode=environment is Environment.PREPROD,
+        web_url=settings.web.web_url,
+        base_url=settings.web.base_url,
+        has_test_mode=settings.environment is Environment.PREPROD,
     )
+
+
+def _content(settings: Settings, lang: str) -> bytes:
+    """The same as bytes."""
+    document = document_of(settings, lang)
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

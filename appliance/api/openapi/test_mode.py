@@ -3,13 +3,19 @@
 Source: docs/integration.md, "Test mode".
 """
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
 from appliance.api.openapi import codes, parameters
 from appliance.api.openapi.backend import GONE, backend_operation, in_json, page_of
-from appliance.api.openapi.operation import Told
-from appliance.api.wire import answers, backend_answers, signers_for_tests
+from appliance.api.openapi.operation import BodyIn, Told
+from appliance.api.wire import (
+    answers,
+    backend_answers,
+    processes,
+    signers_for_tests,
+)
 from appliance.domain.errors import ErrorCode as E
 from appliance.domain.integrators.api_keys import ApiKeyScope
 
@@ -19,6 +25,10 @@ _ONE: Final = f"{_AT}/{{cuil}}"
 _ABSENT: Final = {E.FIELD_INVALID, E.PERSON_NOT_FOUND}
 _OK, _ACCEPTED = HTTPStatus.OK, HTTPStatus.ACCEPTED
 
+OTHERWISE: Final[Mapping[str, BodyIn]] = {
+    "openSession": in_json(processes.FaultySession),
+}
+"""Bodies that have more in them where there is a test mode, by their operation."""
 OPERATIONS: Final = (
     backend_operation(
         "createTestSigner",
@@ -60,6 +70,14 @@ OPERATIONS: Final = (
         "A code of a test signer that is accepted now",
         _READ,
         Told(_OK, backend_answers.CodeForTests),
+        _ABSENT,
+    ),
+    backend_operation(
+        "listTestSignerMails",
+        f"GET {_ONE}/mails",
+        "The mails to a test signer",
+        _READ,
+        Told(_OK, backend_answers.MailForTests, is_list=True),
         _ABSENT,
     ),
     backend_operation(

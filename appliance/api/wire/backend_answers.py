@@ -465,3 +465,33 @@ class CodeForTests(TypedDict):
 
     otp: Annotated[str, string(pattern="^[0-9]{6}$")]
     venceEn: Count
+
+
+class MailForTests(TypedDict):
+    """A mail to a test signer, as its recipient would read it."""
+
+    correoId: Id
+    tipo: Annotated[
+        str,
+        one_of(
+            (
+                "invitacion",
+                "solicitud",
+                "recordatorio",
+                "firmado",
+                "alta",
+                "codigos_nuevos",
+                "clave_cambiada",
+                "clave_bloqueada",
+                "certificado",
+                "revocado",
+                "prueba",
+            )
+        ),
+    ]
+    asunto: str
+    texto: str
+    html: str
+    creado: Instant
+    procesoId: Id | None
+    enlace: Address | None

@@ -177,7 +177,7 @@ def told(of: SignerForTestsView, lang: str) -> backend_answers.SignerForTests:
     }
 
 
-def mail(of: MailForTests) -> dict[str, object]:
+def mail(of: MailForTests) -> backend_answers.MailForTests:
     """A mail as its recipient would read it.
 
     Args:

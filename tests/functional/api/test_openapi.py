@@ -39,7 +39,12 @@ _MORE_THAN_A_SCHEMA: Final = (
     *("listSignerRequests", "listTestSigners", "getBatch"),
     # The check digit of a CUIL.
     *("getSigner", "vouchForSigner", "getTestSigner", "deleteTestSigner"),
-    *("getTestSignerCode", "signAsTestSigner", "rejectAsTestSigner"),
+    *(
+        "getTestSignerCode",
+        "listTestSignerMails",
+        "signAsTestSigner",
+        "rejectAsTestSigner",
+    ),
     "createTestSigner",
     # Whether a time is still to come, or after another one.
     *("changeRequest", "createBatch", "createRequest", "replayDeliveries"),
