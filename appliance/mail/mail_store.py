@@ -56,8 +56,11 @@ _VIEW: Final = [
     )
 ]
 _MADE_UP: Final = select(test_signer.c.person)
-_TO_MADE_UP: Final = exists().where(test_signer.c.person == mail_message.c.person)
-"""Those to test signers, which no server is handed."""
+_TO_MADE_UP: Final = _MADE_UP.where(
+    test_signer.c.person == mail_message.c.person
+).exists()
+"""Those to test signers, which no server is handed; by the one column that every role
+may see."""
 OWN: Final = ""
 """The share of mails on nobody's behalf but the installation's."""
 

@@ -1,6 +1,8 @@
 """A machine runs a whole signature in PREPROD, without a telephone or a mailbox."""
 
+import subprocess
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -79,8 +81,25 @@ def other(backend: TestBackend) -> dict[str, Any]:
     return made_up(backend)
 
 
+def assert_marked(pdf: bytes) -> None:
+    """Of every signature certificate and dictionary say that it is a test."""
+    assert {each.signer.startswith(MARK) for each in pdfsig(pdf)} == {True}
+    for each in read_pdf(pdf).embedded_signatures:
+        assert str(each.sig_object["/Name"]).startswith(MARK)
+
+
+def shown_text(pdf: bytes, folder: Path) -> str:
+    """What a reader shows of a document, in one line."""
+    path = folder / "shown.pdf"
+    path.write_bytes(pdf)
+    done = subprocess.run(
+        ["pdftotext", path, "-"], check=True, capture_output=True, text=True, timeout=60
+    )
+    return " ".join(done.stdout.split())
+
+
 def test_signature_of_two_by_sign_in_and_by_one_call(
-    appliance: Appliance, backend: TestBackend
+    appliance: Appliance, backend: TestBackend, tmp_path: Path
 ) -> None:
     """The first one signs in with a code as people do, the second by the backend."""
     first, second = made_up(backend, nombre="Ana Ruiz"), made_up(backend)
@@ -113,10 +132,8 @@ def test_signature_of_two_by_sign_in_and_by_one_call(
     pdf = signed_pdf(backend, process["procesoId"])
     assert httpx.get(told["documentoFirmado"]).content == pdf
     assert_valid(appliance, pdf, 2)
-    # Whoever opens it reads that it is a test.
-    assert [each.signer.startswith(MARK) for each in pdfsig(pdf)] == [True, True]
-    for each in read_pdf(pdf).embedded_signatures:
-        assert str(each.sig_object["/Name"]).startswith(MARK)
+    assert_marked(pdf)
+    assert MARK in shown_text(pdf, tmp_path)
     assert 30 <= code["venceEn"] <= 60
 
 
@@ -187,7 +204,11 @@ def test_batch_is_signed_by_one_call(
     batch = backend.client.post(
         "/api/integration/batches",
         json={
-            "firmante": {"personaId": signer["personaId"]},
+            # Nothing of it is shown.
+            "firmante": {
+                "personaId": signer["personaId"],
+                "sello": {"visible": False},
+            },
             "documentos": [{"documentoId": document["documentoId"]}] * 3,
         },
     ).json()
@@ -197,7 +218,9 @@ def test_batch_is_signed_by_one_call(
     assert answer.status_code == 200, answer.text
     assert answer.json()["firmadas"] == 3
     for each in batch["solicitudes"]:
-        assert_valid(appliance, signed_pdf(backend, each["procesoId"]), 1)
+        pdf = signed_pdf(backend, each["procesoId"])
+        assert_valid(appliance, pdf, 1)
+        assert_marked(pdf)
     request = batch["solicitudes"][0]["solicitudId"]
 
     async def factors(front: ServiceRegistry) -> list[Any]:

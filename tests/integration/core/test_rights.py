@@ -27,9 +27,12 @@ from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import new_id
-from appliance.domain.vocab import EventKind
+from appliance.domain.ids import IntegratorId, PersonId, RequestId, new_id
+from appliance.domain.vocab import EventKind, PersonState
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.mail.mail_store import MailStore
+from appliance.people.person_store import PersonStore
+from appliance.people.signer_for_tests_store import SignerForTestsStore
 from tests.support.appliance.separate_users import SeparateUsers
 from tests.support.factories.core import core_settings
 from tests.support.hosts.next_version import NEXT, NOW, next_versions
@@ -261,6 +264,49 @@ async def test_every_role_tells_integrators_and_people(
                 )
     finally:
         await store.close()
+
+
+@pytest.mark.parametrize("role", [Role.API, Role.EMBED, Role.ADMIN, Role.CHORES])
+async def test_roles_may_look_for_test_signers(
+    cluster: SeparateUsers, tmp_path: Path, role: Role
+) -> None:
+    """By the columns that are theirs; chores keep their mails, and disable them."""
+    store = Database(
+        open_engines(core_settings(tmp_path, cluster.url(role.value))),
+        SystemClock(),
+        role.value,
+    )
+    nobody, now = PersonId(new_id()), SystemClock().now()
+    try:
+        async with store.write() as transaction:
+            signers = SignerForTestsStore(transaction)
+            if role is Role.CHORES:
+                mails = MailStore(transaction)
+                assert await signers.active() == []
+                assert await mails.catch_due(now) == 0
+                assert await mails.waiting_shares(now, now) == {}
+                assert await mails.asked([RequestId(7)], only_tests=True) == []
+                people = PersonStore(transaction)
+                moved = (PersonState.ACTIVE, PersonState.DISABLED)
+                assert not await people.move(nobody, *moved)
+            else:
+                assert not await signers.is_of(nobody, IntegratorId(new_id()))
+            if role is Role.API:
+                assert await signers.page(IntegratorId(new_id()), None, 9) == []
+                assert await MailStore(transaction).caught(nobody, now, 9) == []
+                await signers.remove(nobody, now)
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize("role", [Role.EMBED, Role.ADMIN, Role.CHORES])
+async def test_secrets_of_test_signers_are_for_the_api(
+    cluster: SeparateUsers, tmp_path: Path, role: Role
+) -> None:
+    """Their passwords, sealed as they are, are nobody else's to read."""
+    async with _connected(tmp_path, cluster.url(role.value)) as connection:
+        with pytest.raises(ProgrammingError, match="permission denied"):
+            await connection.execute(text("SELECT password_sealed FROM test_signer"))
 
 
 async def test_missing_right_is_told_apart(
