@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -22,11 +22,14 @@ from rubrica_client import (
     RubricaClient,
     UnavailableError,
     WebhookError,
+    models,
     read_webhook,
     resources,
 )
 from rubrica_client.calls import Resource, _Described
 from standardwebhooks import Webhook
+
+from appliance.domain.integrators.integrators import SessionFault
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 URL = "https://api.example.com/base"
@@ -400,3 +403,26 @@ def test_webhook_is_verified() -> None:
     for wrong, given in ((body + b" ", headers), (body, old), (body, {})):
         with pytest.raises(WebhookError):
             read_webhook(SECRET, wrong, given)
+
+
+async def test_client_of_the_caller_stays_open() -> None:
+    """What it was given is not closed, what it made is."""
+    transport = httpx.MockTransport(Service().sync)
+    with httpx.Client(transport=transport) as http:
+        with RubricaClient(URL, KEY, http=http):
+            pass
+        assert not http.is_closed
+    async with httpx.AsyncClient(transport=transport) as later:
+        async with AsyncRubricaClient(URL, KEY, http=later):
+            pass
+        assert not later.is_closed
+    own, other = RubricaClient(URL, KEY), AsyncRubricaClient(URL, KEY)
+    own.close()
+    await other.aclose()
+    assert own._http.is_closed
+    assert other._http.is_closed
+
+
+def test_faults_are_those_of_the_service() -> None:
+    """What a session can be asked to go wrong by."""
+    assert {*get_args(models.Fault)} == {fault.value for fault in SessionFault}

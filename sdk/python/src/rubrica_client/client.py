@@ -83,14 +83,15 @@ class RubricaClient(_Api[SyncRunner]):
         longest_wait_s: float = 60.0,
         http: httpx.Client | None = None,
     ) -> None:
-        self._own = httpx.Client(timeout=_TIMEOUT_S) if http is None else None
+        self._is_own = http is None
+        self._http = http or httpx.Client(timeout=_TIMEOUT_S)
         options = _options(web_url, api_key, language, attempts, longest_wait_s)
-        self._open(_Waiting(http or self._own or httpx.Client(), options))
+        self._open(_Waiting(self._http, options))
 
     def close(self) -> None:
         """Close its connections."""
-        if self._own is not None:
-            self._own.close()
+        if self._is_own:
+            self._http.close()
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -129,14 +130,15 @@ class AsyncRubricaClient(_Api[AsyncRunner]):
         longest_wait_s: float = 60.0,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        self._own = httpx.AsyncClient(timeout=_TIMEOUT_S) if http is None else None
+        self._is_own = http is None
+        self._http = http or httpx.AsyncClient(timeout=_TIMEOUT_S)
         options = _options(web_url, api_key, language, attempts, longest_wait_s)
-        self._open(_Awaiting(http or self._own or httpx.AsyncClient(), options))
+        self._open(_Awaiting(self._http, options))
 
     async def aclose(self) -> None:
         """Close its connections."""
-        if self._own is not None:
-            await self._own.aclose()
+        if self._is_own:
+            await self._http.aclose()
 
     async def __aenter__(self) -> Self:
         """Itself."""

@@ -10,6 +10,8 @@ RequestState = Literal[
 ]
 Level = Literal["B-B", "B-T", "B-LT", "B-LTA"]
 Language = Literal["es", "en"]
+Fault = Literal["token_vencido", "hsm_ocupado", "tsa_lenta", "rechazo"]
+"""What is to go wrong in a session, outside PROD."""
 Stamp = dict[str, Any]
 """`sello`: docs/api.md, "The look and place of a signature"."""
 

@@ -253,7 +253,7 @@ class Sessions(Resource[R]):
         *,
         process: str | None = None,
         request: int | None = None,
-        falla: str | None = None,
+        falla: models.Fault | None = None,
     ) -> Call[models.Session]:
         """Open a session, for one request or for whatever comes.
 
