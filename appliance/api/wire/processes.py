@@ -177,6 +177,7 @@ def order(
     api_key: str,
     idempotency_key: str | None,
     file: DocumentBytes | None = None,
+    file_name: str | None = None,
 ) -> ProcessOrder:
     """Read the body of a new request.
 
@@ -185,6 +186,7 @@ def order(
         api_key: id of the key that asks.
         idempotency_key: of the header.
         file: the document, where it came beside the object.
+        file_name: as that has it; the object's goes before.
 
     Raises:
         FieldMissingError: a field is not there.
@@ -196,7 +198,7 @@ def order(
     document = SentDocument.read(said(read.document or {}), under="documento.")
     demand_named(read)
     return ProcessOrder(
-        name=document.name,
+        name=file_name if document.name is None else document.name,
         document=one_document(document, "documento.", file),
         signers=tuple(
             named_signer(signer, f"firmantes[{place}].")
