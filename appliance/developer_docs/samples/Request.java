@@ -1,4 +1,4 @@
-// WEB_URL=… API_KEY=… CUIL=… java Request.java contrato.pdf
+// WEB_URL=... API_KEY=... CUIL=... java Request.java contrato.pdf
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
