@@ -62,7 +62,6 @@ from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_identities import PinnedIdentities
-from appliance.mail.contents import MailContents
 from appliance.pki.certificates import Certificates
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
@@ -283,10 +282,7 @@ async def open_front(
                 store, people, sealer, tasks, clock, settings.environment
             ),
             mails_for_tests=MailsForTests(
-                store,
-                MailContents(store, core.documents, sealer, clock, settings),
-                clock,
-                settings,
+                store, core.documents, sealer, clock, settings
             ),
             quotas=quotas,
             backend_diagnosis=BackendDiagnosis(

@@ -7,17 +7,19 @@ Source: docs/integration.md "Test mode".
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
 from appliance.domain.ids import PersonId, ProcessId
 from appliance.domain.mail.mails import MailClaim, MailKind
-from appliance.mail.contents import MailContents
+from appliance.domain.ports import BlobStore, Sealer
 from appliance.mail.mail_store import MailStore
-from appliance.mail.message import MailParts, mail_parts
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings
+
+if TYPE_CHECKING:
+    from appliance.mail.message import MailParts
 
 MAILS_AT_MOST: Final = 50
 """The newest to one test signer."""
@@ -29,7 +31,7 @@ class MailForTests:
 
     id: str
     kind: MailKind
-    parts: MailParts = field(repr=False)
+    parts: "MailParts" = field(repr=False)
     created: datetime
     process: ProcessId | None
     url: str | None = field(repr=False)
@@ -41,16 +43,23 @@ class MailsForTests:
 
     Args:
         store: the record.
-        contents: looks up what mails tell.
+        documents: bytes of what was signed.
+        sealer: opens addresses and links.
         clock: the time.
         settings: of the installation.
     """
 
     def __init__(
-        self, store: Database, contents: MailContents, clock: Clock, settings: Settings
+        self,
+        store: Database,
+        documents: BlobStore,
+        sealer: Sealer,
+        clock: Clock,
+        settings: Settings,
     ) -> None:
         self._store = store
-        self._contents = contents
+        self._documents = documents
+        self._sealer = sealer
         self._clock = clock
         self._settings = settings
 
@@ -63,6 +72,13 @@ class MailsForTests:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
+        # Their words and templates: only who makes mails has those in memory.
+        from appliance.mail.contents import MailContents  # noqa: PLC0415 (heavy)
+        from appliance.mail.message import mail_parts  # noqa: PLC0415 (heavy)
+
+        contents = MailContents(
+            self._store, self._documents, self._sealer, self._clock, self._settings
+        )
         async with self._store.read() as transaction:
             caught = await MailStore(transaction).caught(
                 signer, self._clock.now(), MAILS_AT_MOST
@@ -70,7 +86,7 @@ class MailsForTests:
             processes = [await _process(transaction, each) for each in caught]
         found = []
         for each, process in zip(caught, processes, strict=True):
-            content = await self._contents.of(each, is_past=True)
+            content = await contents.of(each, is_past=True)
             if content is not None:
                 parts = mail_parts(content, self._settings, each.id)
                 found.append(

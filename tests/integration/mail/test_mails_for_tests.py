@@ -1,6 +1,7 @@
 """Test mode: mails to test signers are kept to be read, and handed to no server."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -20,7 +21,7 @@ from appliance.mail.fan_out import MailFanOut
 from appliance.mail.work import MailUpkeep
 from appliance.requests.request_store import RequestStore
 from tests.support.factories.core import CoreFixture
-from tests.support.factories.mails import MailDesk, mail_desk
+from tests.support.factories.mails import MailDesk, NoDocuments, mail_desk
 from tests.support.services.mail_server import TestMailServer, mail_server
 
 CAUGHT, SENT = MailState.CAUGHT, MailState.SENT
@@ -63,11 +64,16 @@ async def asking(desk: MailDesk) -> IntegratorCaller:
     return IntegratorCaller(found, "k" * 12)
 
 
+def mails_of(desk: MailDesk) -> MailsForTests:
+    """What gives test signers' mails; none of them brings a document."""
+    documents: Any = NoDocuments()
+    core = desk.core
+    return MailsForTests(core.store, documents, desk.sealer, core.clock, desk.settings)
+
+
 async def read(desk: MailDesk, who: PersonId) -> list[tuple[MailKind, str]]:
     """Kind and subject of what a test signer was written, newest first."""
-    mails = MailsForTests(
-        desk.core.store, desk.sender.contents, desk.core.clock, desk.settings
-    )
+    mails = mails_of(desk)
     return [(each.kind, each.parts.subject) for each in await mails.of(who)]
 
 
@@ -103,9 +109,7 @@ async def test_server_is_handed_none(desk: MailDesk, server: TestMailServer) -> 
     subject = "Demo te pide que firmes contrato.pdf"
     assert at_once == await read(desk, made_up) == [(MailKind.REQUEST, subject)]
     await become(desk, own, RequestState.SIGNED)
-    mails = MailsForTests(
-        desk.core.store, desk.sender.contents, desk.core.clock, desk.settings
-    )
+    mails = mails_of(desk)
     # It was asked for, whatever became of it.
     (mail,) = await mails.of(made_up)
     assert mail.url == f"https://acme.example/f?s={own}"

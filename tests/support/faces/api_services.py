@@ -47,7 +47,6 @@ from appliance.keys.change_password import PasswordChange
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
-from appliance.mail.contents import MailContents
 from appliance.people.person_store import PersonStore
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
@@ -279,12 +278,7 @@ async def open_api_services(
             clock,
             settings.environment,
         ),
-        mails_for_tests=MailsForTests(
-            store,
-            MailContents(store, documents, sealer, clock, settings),
-            clock,
-            settings,
-        ),
+        mails_for_tests=MailsForTests(store, documents, sealer, clock, settings),
         webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
         deliveries=DeliveryLog(store, clock),
         backend_requests=BackendRequests(store, documents, clock),
