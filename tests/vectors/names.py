@@ -49,6 +49,7 @@ from appliance.domain import (
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.generation import Generation
 from appliance.domain.integrators import integrators
+from appliance.domain.mail import mails
 from appliance.operations.metrics.exposition import OF_FILES
 from appliance.runtime.logging import FIELDS
 from appliance.settings import Settings
@@ -174,6 +175,13 @@ def words() -> dict[str, list[Any]]:
         "hsm_task.state": vocab.TaskState,
         "embed_session.state": integrators.SessionState,
         "api_key.flag_reason": integrators.FlagReason,
+        "embed_session.fault": integrators.SessionFault,
+        "webhook_message.event": vocab.WebhookEvent,
+        "webhook_message.state": vocab.MessageState,
+        "webhook_endpoint.disabled": vocab.WebhookDisabled,
+        "webhook_attempt.failure": vocab.DeliveryFailure,
+        "mail_message.kind": mails.MailKind,
+        "mail_message.state": mails.MailState,
         "login_attempt.kind": login.AttemptKind,
         "login_attempt.outcome": login.AttemptOutcome,
         "outside_status.kind": certificates.StatusKind,

@@ -58,7 +58,7 @@ _SECRETS: Final = {
     "admin": {*_KEYS, "database", "redis"},
     "signing-1": {"document-key", "database", "redis"},
     "signing-2": {"document-key", "database", "redis"},
-    "chores": {"document-key", "database", "redis"},
+    "chores": {"data-key", "document-key", "mail-password", "database", "redis"},
     "metrics": set[str](),
     "sandbox": set[str](),
 }
