@@ -69,7 +69,7 @@ from worker.sandbox.job import EXIT_PROTOCOL
 _ROOT: Final = Path(appliance.__file__).resolve().parents[1]
 _PACKAGES: Final = ("appliance", "worker", "hsm_config", "embed", "admin_ui")
 _EVENT: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
-_LEVELS: Final = frozenset("debug info warning error exception critical log".split())
+_LEVELS: Final = frozenset("debug info warning error exception critical log".split())  # noqa: SIM905 (one line)
 _OUTSIDE: Final = re.compile(
     r"__Host-[a-z-]+|X-[A-Z][A-Za-z-]+|RUBRICA_[A-Z_]+|urn:rubrica:\S*|rubrica:[a-z]+"
 )
