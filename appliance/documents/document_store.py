@@ -13,8 +13,11 @@ from sqlalchemy import (
     case,
     delete,
     exists,
+    false,
+    func,
     insert,
     not_,
+    or_,
     select,
     tuple_,
     update,
@@ -282,7 +285,9 @@ class DocumentStore(Store):
 
     async def holding(self, request: RequestId) -> list[SignedVersion]:
         """All signed documents that hold a signature, newest first."""
-        own = signature_request.alias("own")
+        own, before = signature_request.alias("own"), document.alias("before")
+        # Who signs in any order signs what the one before made, which is longer.
+        same = func.coalesce(signature_request.c.turn == own.c.turn, false())
         rows = await self._connection.execute(
             select(signed_document)
             .join(
@@ -290,8 +295,17 @@ class DocumentStore(Store):
                 signature_request.c.id == signed_document.c.request,
             )
             .join(own, own.c.process == signature_request.c.process)
-            .where(own.c.id == request, signature_request.c.seq >= own.c.seq)
-            .order_by(signature_request.c.seq.desc(), signed_document.c.version.desc())
+            .join(document, document.c.id == signature_request.c.document)
+            .join(before, before.c.id == own.c.document)
+            .where(own.c.id == request, or_(signature_request.c.seq >= own.c.seq, same))
+            .where(or_(~same, document.c.size_bytes >= before.c.size_bytes))
+            .order_by(
+                func.coalesce(
+                    signature_request.c.turn, signature_request.c.seq + 1
+                ).desc(),
+                document.c.size_bytes.desc(),
+                signed_document.c.version.desc(),
+            )
         )
         return [
             SignedVersion(

@@ -165,19 +165,24 @@ class BackendOrders:
             ApplianceError: those of `Presets.settle`, with the field.
         """
         signers: list[NewSigner] = []
-        last = len(people) - 1
+        turns = [
+            place if named.turn is None else named.turn
+            for place, named in enumerate(order.signers)
+        ]
         taken: set[str | None] = set()
         each = zip(people, order.signers, strict=True)
         for place, (person, named) in enumerate(each):
             preset: SignaturePreset | None = None
+            is_shared = turns.count(turns[place]) > 1
             if named.wished is not None:
                 with refused_within(f"{_SIGNERS}[{place}].sello"):
                     preset = await self._presets.settle(
                         document,
                         named.wished,
                         person,
-                        followed=place < last,
-                        preceded=place > 0,
+                        followed=turns[place] < turns[-1] or is_shared,
+                        preceded=turns[place] > turns[0],
+                        shared=is_shared,
                     )
                     params = preset.given.params
                     if params.field is not None and params.field in taken:
@@ -186,7 +191,7 @@ class BackendOrders:
                         )
                 taken.add(params.field)
                 document = _after(document, params.restriction)
-            signers.append(NewSigner(person.id, named.by, preset))
+            signers.append(NewSigner(person.id, named.by, preset, named.turn))
         return signers
 
     async def _people(

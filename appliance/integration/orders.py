@@ -24,6 +24,8 @@ class NamedSigner:
     """Eleven digits of a CUIL, an e-mail address, or our id of the person."""
     wished: WishedPreset | None = None
     """Look and place of the signature; None: as the signer says."""
+    turn: int | None = None
+    """As of `RequestView`: of all signers of an order, or of none."""
 
     def told(self) -> list[object]:
         """What tells it from another one, as JSON."""
@@ -49,10 +51,12 @@ class ProcessOrder:
 
     async def fingerprint(self) -> str:
         """What tells a repeated order from another one, SHA-256 in hex."""
+        turns = [signer.turn for signer in self.signers]
         told = {
             "document": await _named(self.document),
             "name": self.name,
             "signers": [signer.told() for signer in self.signers],
+            **({} if turns == [None] * len(turns) else {"turns": turns}),
             **_said(self.note),
             "expires": self.expires and self.expires.isoformat(),
             "level": self.level,

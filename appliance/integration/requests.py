@@ -25,6 +25,7 @@ from appliance.domain.requests.process import (
     ProcessDetails,
     ProcessFilter,
     SigningProcess,
+    in_signing_order,
 )
 from appliance.domain.requests.request import (
     UNFINISHED,
@@ -160,7 +161,7 @@ class BackendRequests:
         """
         async with self._store.write() as transaction:
             first = await _hold(transaction, asking.integrator.id, wanted)
-            if first.state is RequestState.IN_PROGRESS:
+            if first.state is RequestState.IN_PROGRESS or first.held:
                 raise ApplianceError(ErrorCode.IN_PROGRESS)
             await cancel_in(transaction, first.id, asking.actor, reason)
         return await self.get(asking.integrator.id, wanted)
@@ -201,7 +202,7 @@ class BackendRequests:
         """
         async with self._store.read() as transaction:
             process = await _process_of(transaction, asking.integrator.id, wanted)
-        first = process.requests[0]
+        first = process.original
         pdf = await self._documents.stream(first.integrator, first.sha256)
         await self._note_download(asking, first, first.sha256)
         return first, pdf
@@ -324,7 +325,7 @@ async def _version(
 ) -> tuple[RequestView, SignedDocumentView] | None:
     """The newest signed version of a process, or the one of a hash."""
     documents = DocumentStore(transaction)
-    for view in reversed(process.requests):
+    for view in reversed(in_signing_order(process.requests)):
         found = (
             await documents.signed(view.id)
             if sha256 is None

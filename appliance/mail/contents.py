@@ -15,7 +15,11 @@ from appliance.domain.ids import RequestId
 from appliance.domain.integrators.sign_urls import sign_link
 from appliance.domain.mail.mails import MailClaim, MailKind
 from appliance.domain.ports import BlobStore, Sealer
-from appliance.domain.requests.process import NO_NOTE, ProcessNote
+from appliance.domain.requests.process import (
+    NO_NOTE,
+    ProcessNote,
+    in_signing_order,
+)
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import PersonState, RequestState
 from appliance.integrators.integrator_store import IntegratorStore
@@ -205,7 +209,7 @@ class MailContents:
             found = await RequestStore(transaction).of_processes([view.process])
             versions = [
                 await DocumentStore(transaction).signed(each.id)
-                for each in found[view.process]
+                for each in in_signing_order(found[view.process])
             ]
         # What the last one made has all signatures, whatever was appended to an earlier
         # one's meanwhile.

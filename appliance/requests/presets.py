@@ -70,6 +70,7 @@ class Presets:
         *,
         followed: bool = False,
         preceded: bool = False,
+        shared: bool = False,
     ) -> SignaturePreset:
         """What a request brings to its signature; refused where that cannot be.
 
@@ -79,12 +80,13 @@ class Presets:
             person: its signer.
             followed: whether others sign after them.
             preceded: whether others sign before them.
+            shared: whether others have the same turn.
 
         Raises:
             DocumentRefusedError: the document cannot be searched.
             ApplianceError: `STAMP_ANCHOR_NOT_FOUND`, `PAGE_OUT_OF_RANGE`,
-                `POSITION_OUT_OF_PAGE`; as `check_permitted`; `SANDBOX_UNAVAILABLE`,
-                `STORE_UNAVAILABLE`.
+                `POSITION_OUT_OF_PAGE`, `SIGNERS_LOCKED_OUT`; as `check_permitted`;
+                `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
         """
         given = wished.given
         if wished.last_page:
@@ -94,6 +96,8 @@ class Presets:
         params = given.params
         if preceded and params.restriction is not Restriction.NO_VALUE:
             raise ApplianceError(ErrorCode.PDF_ALREADY_SIGNED)
+        if shared and params.restriction is not Restriction.NO_VALUE:
+            raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT)
         async with self._store.read() as transaction:
             details = await self._stamping.details(
                 transaction, params, document.integrator

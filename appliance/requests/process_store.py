@@ -8,11 +8,14 @@ from sqlalchemy import (
     FromClause,
     Row,
     Select,
+    Tuple,
     and_,
+    case,
     exists,
     func,
     or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.exc import IntegrityError
@@ -32,6 +35,7 @@ from appliance.domain.ids import (
     RequestId,
 )
 from appliance.domain.requests.process import (
+    DECIDING,
     NamedBy,
     ProcessFilter,
     ProcessNote,
@@ -40,6 +44,7 @@ from appliance.domain.requests.process import (
 )
 from appliance.domain.vocab import RequestState
 from appliance.requests.request_store import RequestStore, note_columns, numbered_about
+from appliance.requests.turn_store import turn_of
 
 _PLACE: Final = signature_request.alias("place")
 _OTHER: Final = signature_request.alias("other")
@@ -205,17 +210,21 @@ def _is_place(asked: ProcessFilter) -> ColumnElement[bool]:
 def _decides(request: FromClause, state: RequestState) -> ColumnElement[bool]:
     """Whether a request is the one that a process has that state by.
 
-    As `SigningProcess.state` has it: they sign in turn, so of a signed one all before
-    are signed, and the first that is not follows one that is.
+    As `SigningProcess.deciding` has it.
     """
-    beside = _BESIDE.c.process == request.c.process
+    unsigned = _BESIDE.c.state != _SIGNED
     if state is RequestState.SIGNED:
-        later = exists().where(beside, _BESIDE.c.seq > request.c.seq)
-        return and_(request.c.state == _SIGNED, ~later)
-    before = exists().where(
-        beside, _BESIDE.c.seq == request.c.seq - 1, _BESIDE.c.state == _SIGNED
-    )
-    return and_(request.c.state == state.value, or_(request.c.seq == 0, before))
+        stands_before = or_(unsigned, _BESIDE.c.seq > request.c.seq)
+    else:
+        stands_before = and_(unsigned, _place_of(_BESIDE) < _place_of(request))
+    before = exists().where(_BESIDE.c.process == request.c.process, stands_before)
+    return and_(request.c.state == state.value, ~before)
+
+
+def _place_of(request: FromClause) -> Tuple:
+    """Where it stands among those that decide; see `DECIDING`."""
+    ranks = {state.value: rank for rank, state in enumerate(DECIDING)}
+    return tuple_(turn_of(request), case(ranks, value=request.c.state), request.c.seq)
 
 
 def note_of(row: Row[Any]) -> ProcessNote:

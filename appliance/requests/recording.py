@@ -24,6 +24,8 @@ class NewSigner:
     person: PersonId
     named_by: NamedBy | None = None
     preset: SignaturePreset | None = None
+    turn: int | None = None
+    """As of `RequestView`: of all signers of a process, or of none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class NewProcess:
     name: str
     """File name of the document, checked."""
     signers: tuple[NewSigner, ...]
-    """In the order in which they sign; nobody twice."""
+    """In the order in which they sign, by their turns; nobody twice."""
     origin: str
     actor: str
     created: datetime
@@ -54,7 +56,8 @@ async def record(transaction: Transaction, new: NewProcess) -> list[RequestId]:
         new: what.
 
     Returns:
-        The requests, in order: the first `pendiente`, the others `en_espera`.
+        The requests, in order: those of the first turn `pendiente`, the others
+        `en_espera`.
 
     Raises:
         ApplianceError: `REFERENCE_IN_USE`.
@@ -110,6 +113,7 @@ def _request(
         named_by=signer.named_by,
         preset=signer.preset,
         batch=new.batch,
+        turn=signer.turn,
     )
 
 
@@ -118,8 +122,15 @@ def _told(
 ) -> Iterator[AuditEvent]:
     """That each of a process's requests was made."""
     of_all = {**document.facts(), **({} if new.batch is None else {"batch": new.batch})}
-    for place, (signer, request) in enumerate(zip(new.signers, requests, strict=True)):
-        after = {"predecessor": requests[place - 1]} if place else {}
+    before: RequestId | None = None
+    last: RequestId | None = None
+    turn: int | None = None
+    for signer, request in zip(new.signers, requests, strict=True):
+        if signer.turn is None or signer.turn != turn:
+            # The last one of the turn before.
+            before, turn = last, signer.turn
+        last = request
+        after = {} if before is None else {"predecessor": before}
         yield AuditEvent(
             EventKind.REQUEST_CREATED,
             new.actor,

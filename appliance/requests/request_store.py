@@ -8,15 +8,18 @@ from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
+    FromClause,
     Row,
     ScalarSelect,
     Select,
     Text,
     and_,
     bindparam,
+    case,
     exists,
     func,
     insert,
+    or_,
     select,
     type_coerce,
     update,
@@ -36,7 +39,6 @@ from appliance.documents.document_store import REPAIR
 from appliance.domain.documents import inspection_from_json, repair_of
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
-    DocumentId,
     IntegratorId,
     PersonId,
     ProcessId,
@@ -50,6 +52,7 @@ from appliance.domain.requests.new_request import FRAME_ORIGIN, NewRequest
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.process import NO_NOTE, ProcessNote
 from appliance.domain.requests.request import (
+    LISTED,
     UNFINISHED,
     RequestView,
     SignedDocumentView,
@@ -66,13 +69,57 @@ _WISHES: Final = ("level", "timestamp_policy", "digest", "tsa")
 _LATER: Final = signature_request.alias("later")
 _FOLLOWED: Final = exists().where(
     _LATER.c.process == signature_request.c.process,
-    _LATER.c.seq > signature_request.c.seq,
-    _LATER.c.state == RequestState.WAITING.value,
+    or_(
+        and_(
+            _LATER.c.seq > signature_request.c.seq,
+            _LATER.c.state == RequestState.WAITING.value,
+        ),
+        and_(
+            _LATER.c.turn == signature_request.c.turn,
+            _LATER.c.id != signature_request.c.id,
+            _LATER.c.state.in_([state.value for state in LISTED]),
+        ),
+    ),
 )
+
+
+def holds(beside: FromClause, its: FromClause, own: FromClause) -> ColumnElement[bool]:
+    """Whether one of the same turn is being signed, or what it made is still to come.
+
+    Args:
+        beside: its request.
+        its: the document of that.
+        own: the document of who is held up by it.
+    """
+    return or_(
+        beside.c.state == RequestState.IN_PROGRESS.value,
+        and_(
+            beside.c.state == RequestState.SIGNED.value,
+            # Each signature makes it longer.
+            its.c.size_bytes >= own.c.size_bytes,
+        ),
+    )
+
+
+_BESIDE: Final = signature_request.alias("beside")
+_THEIRS: Final = document.alias("theirs")
+_HELD: Final = (
+    select(func.max(case((holds(_BESIDE, _THEIRS, document), 1), else_=0)))
+    .select_from(_BESIDE.join(_THEIRS, _THEIRS.c.id == _BESIDE.c.document))
+    .where(
+        _BESIDE.c.process == signature_request.c.process,
+        _BESIDE.c.turn == signature_request.c.turn,
+        _BESIDE.c.id != signature_request.c.id,
+    )
+    .correlate(signature_request, document)
+    .scalar_subquery()
+)
+"""1: one of the same turn keeps it from being signed; 0: none does; null: none is."""
 _VIEWS: Final[Select[Any]] = (
     select(
         signature_request,
         _FOLLOWED.label("followed"),
+        case((signature_request.c.turn.is_not(None), _HELD)).label("held"),
         document.c.sha256,
         # As text: of many requests of one document it is read once.
         type_coerce(document.c.inspection, Text).label("inspection"),
@@ -140,8 +187,8 @@ class RequestStore(Store):
                 what is said of it. Of one integrator.
 
         Returns:
-            The numbers of each one's requests, which grow in the order given: the
-            first `pendiente`, the others `en_espera`.
+            The numbers of each one's requests, which grow in the order given: those
+            of the first turn `pendiente`, the others `en_espera`.
 
         Raises:
             ApplianceError: `REFERENCE_IN_USE`.
@@ -168,7 +215,7 @@ class RequestStore(Store):
         await self._connection.execute(
             insert(signature_request),
             [
-                _columns(new, process, seq)
+                _columns(new, process, seq, is_first=_is_first(new, seq, asked))
                 for process, (asked, _) in each
                 for seq, new in enumerate(asked)
             ],
@@ -199,32 +246,6 @@ class RequestStore(Store):
             found.setdefault(ProcessId(row.process), []).append(_view(row))
         return found
 
-    async def lock_later(self, process: ProcessId, seq: int) -> list[RequestView]:
-        """Those after a place in it, in order; others are kept from moving them.
-
-        Whoever asks has locked the one at that place: locks are only ever taken
-        onwards, so that no two wait for each other.
-        """
-        query = (
-            _VIEWS.where(signature_request.c.process == process)
-            .where(signature_request.c.seq > seq)
-            .order_by(signature_request.c.seq)
-            .with_for_update(of=signature_request)
-        )
-        return [_view(row) for row in await self._connection.execute(query)]
-
-    async def take_turn(self, request: RequestId, document: DocumentId) -> bool:
-        """Move `en_espera` → `pendiente` on a document; False if it did not wait."""
-        result = await self._connection.execute(
-            update(signature_request)
-            .where(
-                signature_request.c.id == request,
-                signature_request.c.state == RequestState.WAITING.value,
-            )
-            .values(state=RequestState.PENDING.value, document=document)
-        )
-        return result.rowcount == 1
-
     async def unfinished(self, after: RequestId, limit: int) -> list[RequestView]:
         """Requests that are not over, by number, those above one."""
         query = (
@@ -237,33 +258,32 @@ class RequestStore(Store):
         )
         return [_view(row) for row in await self._connection.execute(query)]
 
-    async def stalled(self, after: RequestId, limit: int) -> list[RequestId]:
-        """Requests that wait although the one before them is over, in order."""
-        before = signature_request.alias("before")
-        rows = await self._connection.execute(
-            select(signature_request.c.id)
-            .join(
-                before,
-                and_(
-                    before.c.process == signature_request.c.process,
-                    before.c.seq == signature_request.c.seq - 1,
-                ),
-            )
-            .where(
-                signature_request.c.id > after,
-                signature_request.c.state == RequestState.WAITING.value,
-                before.c.state.not_in([state.value for state in UNFINISHED]),
-            )
-            .order_by(signature_request.c.id)
-            .limit(limit)
-        )
-        return [RequestId(number) for number in rows.scalars()]
-
     async def get(
         self, request: RequestId, *, lock: bool = False
     ) -> RequestView | None:
-        """A request by id; `lock` keeps others from moving it."""
-        return (await self.named((request,), lock=lock)).get(request)
+        """A request by id; `lock` keeps others from moving it, or one of its turn."""
+        if lock:
+            await self.lock_turns((request,))
+        return (await self.named((request,))).get(request)
+
+    async def lock_turns(self, requests: Collection[RequestId]) -> None:
+        """Keep others from moving those requests, and any of the same turns.
+
+        What is read of them after it is what they are.
+        """
+        own = signature_request.alias("own")
+        same = exists().where(
+            own.c.id.in_(requests),
+            own.c.process == signature_request.c.process,
+            own.c.turn == signature_request.c.turn,
+        )
+        # In one order, so that two who lock several never wait for each other.
+        await self._connection.execute(
+            select(signature_request.c.id)
+            .where(or_(signature_request.c.id.in_(requests), same))
+            .order_by(signature_request.c.id)
+            .with_for_update()
+        )
 
     async def named(
         self, requests: Collection[RequestId], *, lock: bool = False
@@ -477,9 +497,15 @@ def numbered_about(
     )
 
 
-def _columns(new: NewRequest, process: str, seq: int) -> dict[str, object]:
+def _is_first(new: NewRequest, seq: int, asked: Sequence[NewRequest]) -> bool:
+    return seq == 0 or (new.turn is not None and new.turn == asked[0].turn)
+
+
+def _columns(
+    new: NewRequest, process: str, seq: int, *, is_first: bool
+) -> dict[str, object]:
     """A new request, as the table has it."""
-    state = RequestState.WAITING if seq else RequestState.PENDING
+    state = RequestState.PENDING if is_first else RequestState.WAITING
     return {
         "process": process,
         "seq": seq,
@@ -499,6 +525,7 @@ def _columns(new: NewRequest, process: str, seq: int) -> dict[str, object]:
         "named_by": new.named_by,
         "preset": new.preset and new.preset.to_json(),
         "batch": new.batch,
+        "turn": new.turn,
     }
 
 
@@ -543,6 +570,9 @@ def _view(row: Row[Any]) -> RequestView:
         origin=row.origin,
         process=ProcessId(row.process),
         seq=row.seq,
+        turn=row.turn,
+        shared=row.held is not None,
+        held=bool(row.held),
         followed=bool(row.followed),
         preset=None if row.preset is None else SignaturePreset.from_json(row.preset),
         batch=None if row.batch is None else RequestBatchId(row.batch),

@@ -339,6 +339,11 @@ class Claims:
             seqs = [each.document.seq for each in publications]
             if not await ActivationStore(transaction).publish(claim, seqs):
                 return False
+            if [each for each in publications if each.inspection is not None]:
+                # Who is given what one made is held before it, in one order.
+                await RequestStore(transaction).lock_turns(
+                    [each.document.request for each in publications]
+                )
             files = [each.file for each in publications]
             signed = await DocumentStore(transaction).publish(files, now)
             # Requests are locked in one order everywhere.
@@ -357,7 +362,7 @@ class Claims:
         publication: Publication,
         now: datetime,
     ) -> None:
-        """Note what one needs from now on, and give the turn to who signs next."""
+        """Note what one needs from now on, and give it to who signs next."""
         document, file = publication.document, publication.file
         if publication.upkeep is not None:
             await LevelMaintenanceStore(transaction).add(
@@ -431,6 +436,9 @@ class Claims:
             kind = EventKind.REQUEST_RETURNED
         why = {"reason": code.value, **({"layer": layer} if layer else {})}
         async with self._store.write() as transaction:
+            if then is RequestState.FAILED:
+                requests = [document.request for document in documents]
+                await RequestStore(transaction).lock_turns(requests)
             # Requests are locked in one order everywhere.
             for document in sorted(documents, key=lambda document: document.request):
                 if not await ActivationStore(transaction).document_failed(

@@ -101,6 +101,8 @@ class ExpiryJob:
         return len(ended)
 
     async def _end(self, transaction: Transaction, late: Overdue) -> None:
+        requests = [item.request for item in late.documents]
+        await RequestStore(transaction).lock_turns(requests)
         keyed = [item for item in late.documents if item.state is ItemState.KEYED]
         waiting = [item for item in late.documents if item.state is ItemState.WAITING]
         if late.state is ActivationState.FINISHING:

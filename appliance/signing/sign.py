@@ -11,7 +11,7 @@ Source: design §3, 1 and 2, and §4 "Activation keys"; spec "POST
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -169,13 +169,9 @@ class Signing:
             The signed document, or none when the work outlasts `wait_s`.
 
         Raises:
-            ApplianceError: `SOLICITUD_NOT_FOUND`, `ALREADY_SIGNED`,
-                `IN_PROGRESS`, `STATE`, `IDEMKEY_CONFLICT`, `DOCUMENT_CHANGED`,
-                `DOCUMENT_MISMATCH`, `PAGE_OUT_OF_RANGE`,
-                `POSITION_OUT_OF_PAGE`, `PDF_ALREADY_SIGNED`, `PDF_LOCKED`,
-                `PDF_CERTIFIED`, `SIGNATURE_FIELD_NOT_FOUND`,
-                `SIGNATURE_FIELD_FILLED`, `SIGNATURE_FIELD_DEMANDS`,
-                `SIGNERS_LOCKED_OUT`, `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `ALREADY_SIGNED`, `IN_PROGRESS`,
+                `STATE`, `IDEMKEY_CONFLICT`, `DOCUMENT_CHANGED`, `DOCUMENT_MISMATCH`;
+                as `check_signable`; `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`, `PRESET_FIXED`,
                 `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
         """
@@ -221,7 +217,8 @@ class Signing:
         if found.going_on and not found.fresh and found.is_key_new:
             async with self._store.write() as transaction:
                 await self._bind_key(transaction, command, signer, found.parameters)
-        new = [ActivationId(new_id()) for _ in range(_parts(len(found.fresh)))]
+        parts = -(-len(found.fresh) // MOST_DOCUMENTS)
+        new = [ActivationId(new_id()) for _ in range(parts)]
         awaited = list(dict.fromkeys([*new, *found.going_on]))
         if awaited:
             bind_contextvars(activation=awaited[0])
@@ -379,6 +376,10 @@ class Signing:
         Raises:
             ApplianceError: the key is in other use, or not the one it was.
         """
+        for view in fresh.values():
+            if view.shared:
+                await RequestStore(transaction).lock_turns(fresh)
+                break
         # Locked in the order of their numbers, signed in the command's.
         found = await RequestStore(transaction).named(fresh, lock=True)
         begun, refused = _still_to_begin(fresh, found, context.parameters, signer)
@@ -418,7 +419,7 @@ class Signing:
     ) -> Iterator[tuple[Activation, Sequence[RequestView]]]:
         """The activations of a command, each with its requests."""
         now, claim = self._clock.now(), timedelta(seconds=self._settings.claim_s)
-        parts = _parts(len(begun))
+        parts = -(-len(begun) // MOST_DOCUMENTS)
         for number in range(parts):
             first, last = (len(begun) * at // parts for at in (number, number + 1))
             views = begun[first:last]
@@ -493,11 +494,6 @@ class Signing:
             looks += 1
 
 
-def _parts(documents: int) -> int:
-    """How many activations are made for some documents."""
-    return -(-documents // MOST_DOCUMENTS)
-
-
 def _refuse_single(
     command: SignCommand | SignBatch, refused: Mapping[RequestId, ApplianceError]
 ) -> None:
@@ -545,7 +541,7 @@ def _own(
 
 
 def _still_to_begin(
-    fresh: Collection[RequestId],
+    fresh: Mapping[RequestId, RequestView],
     views: Mapping[RequestId, RequestView],
     parameters: CallParameters,
     signer: Signer,
@@ -556,8 +552,12 @@ def _still_to_begin(
     for request in fresh:
         try:
             view = _owned(views.get(request), signer.person)
-            if not repeated(view, parameters.each[request].sha256(request)):
+            if repeated(view, parameters.each[request].sha256(request)):
+                continue
+            if view.sha256 == fresh[request].sha256:
                 begun.append(view)
+            else:  # Another one of its turn has signed: to be looked at anew.
+                refused[request] = ApplianceError(ErrorCode.IN_PROGRESS)
         except ApplianceError as exc:
             refused[request] = exc
     return begun, refused

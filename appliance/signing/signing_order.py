@@ -6,8 +6,11 @@ The inspection comes before the transaction that publishes, which then gives the
 turn on as well. Where the sandbox could not be asked, or would not take the file,
 the publication stands by itself, and `SigningOrder.give_on` does it later.
 
-What ends without a signature ends those that wait for it: `vencida` after
-`vencida`, else `cancelada`.
+Several may have the same turn: any of them signs, none while another of them is being
+signed, and the others go on with what that one made. The next turn comes once all have.
+
+What ends without a signature ends those that wait for it, and the others of its turn:
+`vencida` after `vencida`, else `cancelada`.
 
 Source: design §2 "SigningProcess"; decisions "several signers", "estados".
 """
@@ -24,15 +27,22 @@ from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError
 from appliance.domain.ids import DocumentId, RequestId, new_id
 from appliance.domain.requests.new_request import StoredDocument
-from appliance.domain.requests.request import RequestView, SignedDocumentView
+from appliance.domain.requests.process import in_signing_order
+from appliance.domain.requests.request import (
+    UNFINISHED,
+    RequestView,
+    SignedDocumentView,
+)
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.requests.inspection import Inspections
 from appliance.requests.request_store import RequestStore
+from appliance.requests.turn_store import TurnStore
 
 _log = structlog.get_logger(__name__)
 _BATCH: Final = 20
 PROCESS_ENDED: Final = "PROCESS_ENDED"
 """Reason of a request that ended because one before it did."""
+_STARTABLE: Final = frozenset({RequestState.WAITING, RequestState.PENDING})
 _KINDS: Final = {
     RequestState.CANCELLED: EventKind.REQUEST_CANCELLED,
     RequestState.EXPIRED: EventKind.REQUEST_EXPIRED,
@@ -45,46 +55,72 @@ async def hand_over(
     inspection: Inspection,
     clock: Clock,
     actor: str,
-) -> RequestId | None:
-    """Give the turn to who signs next, on what the one before made.
+) -> int:
+    """Give what one made to who signs next: the others of its turn, or the next turn.
 
     Args:
-        transaction: of the transaction that publishes it, or of a later one.
+        transaction: of the transaction that publishes it, which holds the turn; or of
+            a later one.
         signed: the newest version of the predecessor's signed document.
         inspection: of those bytes.
         clock: the time.
         actor: for the audit.
 
     Returns:
-        Whose turn it is, or None when nobody waits any more.
+        To how many.
     """
     before = await RequestStore(transaction).get(signed.request)
     if before is None:
-        return None
-    following = await RequestStore(transaction).lock_later(before.process, before.seq)
-    if not following or following[0].state is not RequestState.WAITING:
-        return None
+        return 0
+    rest = await TurnStore(transaction).lock_rest(before)
+    beside = [view for view in rest if view.turn_number == before.turn_number]
     new = StoredDocument(
         DocumentId(new_id()), signed.integrator, signed.sha256, inspection
     )
-    document = await DocumentStore(transaction).add(new, clock.now())
-    number = following[0].id
-    await RequestStore(transaction).take_turn(number, document.id)
-    transaction.audit.add(
-        AuditEvent(
-            EventKind.REQUEST_TURN,
-            actor,
-            integrator=signed.integrator,
-            request=number,
-            detail={
-                "predecessor": signed.request,
-                "documentSha256": signed.sha256,
-                "signatures": inspection.signatures,
-                "findings": [kind.value for kind in inspection.findings],
-            },
-        )
+    unsigned = [view for view in beside if view.state is not RequestState.SIGNED]
+    if unsigned:
+        # Each signature makes it longer: nobody goes back to an earlier one.
+        moved = [
+            view.id
+            for view in unsigned
+            if view.state is RequestState.PENDING
+            and view.inspection.size_bytes < inspection.size_bytes
+        ]
+        if moved:
+            document = await DocumentStore(transaction).add(new, clock.now())
+            await TurnStore(transaction).move_on(moved, document.id)
+        return len(moved)
+    later = [view for view in rest if view.turn_number > before.turn_number]
+    turn = min((view.turn_number for view in later), default=0)
+    following = [
+        view.id
+        for view in later
+        if view.turn_number == turn and view.state is RequestState.WAITING
+    ]
+    if following:
+        document = await DocumentStore(transaction).add(new, clock.now())
+        await TurnStore(transaction).take(following, document.id)
+    for number in following:
+        transaction.audit.add(_turn(number, signed, inspection, actor))
+    return len(following)
+
+
+def _turn(
+    number: RequestId, signed: SignedDocumentView, inspection: Inspection, actor: str
+) -> AuditEvent:
+    """That it is somebody's turn, on what was signed before."""
+    return AuditEvent(
+        EventKind.REQUEST_TURN,
+        actor,
+        integrator=signed.integrator,
+        request=number,
+        detail={
+            "predecessor": signed.request,
+            "documentSha256": signed.sha256,
+            "signatures": inspection.signatures,
+            "findings": [kind.value for kind in inspection.findings],
+        },
     )
-    return number
 
 
 async def end_rest(
@@ -94,10 +130,12 @@ async def end_rest(
     actor: str,
     reason: str = PROCESS_ENDED,
 ) -> int:
-    """End those that wait for one that will not be signed; how many.
+    """End those that wait for one that will not be signed, and its turn; how many.
+
+    Who is being signed at this moment goes on.
 
     Args:
-        transaction: of the transaction that ends it.
+        transaction: of the transaction that ends it, and holds its turn.
         ended: which.
         then: what became of it.
         actor: for the audit.
@@ -110,8 +148,8 @@ async def end_rest(
     if then is RequestState.EXPIRED:
         rest = then
     moved = 0
-    for view in await RequestStore(transaction).lock_later(before.process, before.seq):
-        if view.state is not RequestState.WAITING:
+    for view in await TurnStore(transaction).lock_rest(before):
+        if view.state not in _STARTABLE:
             continue
         await RequestStore(transaction).move(view.id, view.state, rest, reason)
         transaction.audit.add(
@@ -168,7 +206,7 @@ class SigningOrder:
         nobody from theirs.
         """
         async with self._store.read() as transaction:
-            stalled = await RequestStore(transaction).stalled(self._looked_at, _BATCH)
+            stalled = await TurnStore(transaction).stalled(self._looked_at, _BATCH)
         is_last = len(stalled) < _BATCH
         self._looked_at = RequestId(0) if is_last else stalled[-1]
         given = 0
@@ -202,18 +240,24 @@ class SigningOrder:
             newest = await DocumentStore(transaction).signed(before.id)
             if newest is None or newest.sha256 != signed.sha256:
                 return 0  # a newer version came meanwhile; the next look takes it
-            given = await hand_over(
+            return await hand_over(
                 transaction, signed, inspection, self._clock, "system"
             )
-        return int(given is not None)
 
 
 async def _before(transaction: Transaction, number: RequestId) -> RequestView | None:
-    """The request whose end one waits for."""
+    """Whose end one waits for: who will never sign, else who signed last before it."""
     view = await RequestStore(transaction).get(number)
-    if view is None:
+    if view is None or view.state not in _STARTABLE:
         return None
-    for other in await RequestStore(transaction).of_process(view.process):
-        if other.seq == view.seq - 1:
+    over = [
+        other
+        for other in await RequestStore(transaction).of_process(view.process)
+        if other.turn_number <= view.turn_number and other.state not in UNFINISHED
+    ]
+    for other in over:
+        if other.state is not RequestState.SIGNED:
             return other
-    return None
+    if view.state is RequestState.PENDING and not view.held:
+        return None  # given on meanwhile, with another one of its turn
+    return in_signing_order(over)[-1] if over else None

@@ -17,7 +17,7 @@ from appliance.domain.requests.request import (
     SignOutcome,
 )
 from appliance.domain.signing_command import SignParameters
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import RequestState, Restriction
 from appliance.requests.presets import check_makeable
 
 
@@ -34,11 +34,14 @@ def repeated(view: RequestView, fingerprint: str) -> bool:
     """Whether this call repeats one that is done or going on.
 
     Raises:
-        ApplianceError: `ALREADY_SIGNED`, `IN_PROGRESS` or `STATE`.
+        ApplianceError: `ALREADY_SIGNED`, `IN_PROGRESS` or `STATE`; `IN_PROGRESS` also
+            while another one of its turn is being signed.
 
     Source: decisions "repeating firmar".
     """
     if view.state is RequestState.PENDING:
+        if view.held:
+            raise ApplianceError(ErrorCode.IN_PROGRESS)
         return False
     same = view.params_sha256 == fingerprint
     if view.state is RequestState.SIGNED and not same:
@@ -88,13 +91,16 @@ def check_signable(
         details: what its stamp shows besides.
 
     Raises:
-        ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`; as
-            `check_makeable`.
+        ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`;
+            `SIGNERS_LOCKED_OUT` where others have its turn; as `check_makeable`.
     """
     if view.expires is not None and view.expires <= now:
         raise ApplianceError(
             ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
         )
+    if view.shared and params.restriction is not Restriction.NO_VALUE:
+        # Only the first signature certifies, and any of its turn may be the first.
+        raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT)
     check_makeable(
         view.inspection, params, person, now, details, followed=view.followed
     )

@@ -3,7 +3,8 @@
 Source: docs/integration.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final
@@ -21,6 +22,7 @@ from appliance.api.wire.fields import (
     shown_text,
     text,
     texts,
+    whole,
     word,
 )
 from appliance.domain.errors import FieldInvalidError, FieldMissingError
@@ -28,6 +30,7 @@ from appliance.domain.identity import parse_cuil
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.process import NamedBy, ProcessNote
 from appliance.integration.orders import NamedSigner
+from appliance.requests.intake import MAX_SIGNERS
 
 REFERENCE_LENGTH: Final = 128
 
@@ -65,6 +68,12 @@ class NamedBody(Body):
     stamp: Annotated[dict[str, Any] | None, an_object(presets.StampWish)] = Field(
         None, alias="sello"
     )
+
+
+class SignerInTurn(NamedBody):
+    """The same among several, and with whom they may sign in any order."""
+
+    turn: Annotated[int | None, whole(1, MAX_SIGNERS)] = Field(None, alias="turno")
 
 
 class Referred(Body):
@@ -163,8 +172,36 @@ def demand_named(read: Referred, under: str = "") -> None:
         raise FieldMissingError(f"{under}referencia", "1..128 characters", "string")
 
 
+def named_signers(
+    signers: Sequence[Mapping[str, Any]], under: str
+) -> tuple[NamedSigner, ...]:
+    """Who is to sign, in turn.
+
+    Args:
+        signers: their objects.
+        under: what stands before their places in an answer.
+
+    Raises:
+        FieldInvalidError: they are named by nothing, or by several; or a turn comes
+            before the one before it.
+    """
+    found: list[NamedSigner] = []
+    last = 0
+    for place, signer in enumerate(signers):
+        each = f"{under}[{place}]."
+        read = SignerInTurn.read(said(signer), under=each)
+        turn = last + 1 if read.turn is None else read.turn
+        if not max(last, 1) <= turn <= MAX_SIGNERS:
+            raise FieldInvalidError(f"{each}turno", f"{max(last, 1)}..{MAX_SIGNERS}")
+        found.append(replace(_named(read, each), turn=turn))
+        last = turn
+    if [each.turn for each in found] == [*range(1, len(found) + 1)]:
+        return tuple(replace(each, turn=None) for each in found)
+    return tuple(found)
+
+
 def named_signer(signer: Mapping[str, Any], under: str) -> NamedSigner:
-    """Who is to sign.
+    """Who is to sign alone.
 
     Args:
         signer: their object.
@@ -173,7 +210,10 @@ def named_signer(signer: Mapping[str, Any], under: str) -> NamedSigner:
     Raises:
         FieldInvalidError: they are named by nothing, or by several.
     """
-    read = NamedBody.read(said(signer), under=under)
+    return _named(NamedBody.read(said(signer), under=under), under)
+
+
+def _named(read: NamedBody, under: str) -> NamedSigner:
     given = [
         (by, value)
         for by, value in (

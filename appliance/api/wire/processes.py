@@ -22,11 +22,11 @@ from appliance.api.wire.fields import (
 )
 from appliance.api.wire.orders import (
     REFERENCE_LENGTH,
-    NamedBody,
+    SignerInTurn,
     Note,
     SentDocument,
     demand_named,
-    named_signer,
+    named_signers,
     one_document,
     said,
 )
@@ -86,7 +86,7 @@ class NewRequest(Note):
     document: Annotated[dict[str, Any] | None, an_object(SentDocument)] = Field(
         None, alias="documento"
     )
-    signers: Annotated[list[dict[str, Any]], objects(MAX_SIGNERS, NamedBody)] = Field(
+    signers: Annotated[list[dict[str, Any]], objects(MAX_SIGNERS, SignerInTurn)] = Field(
         alias="firmantes"
     )
     level: Annotated[SignatureLevel | None, word(SignatureLevel)] = Field(
@@ -200,10 +200,7 @@ def order(
     return ProcessOrder(
         name=file_name if document.name is None else document.name,
         document=one_document(document, "documento.", file),
-        signers=tuple(
-            named_signer(signer, f"firmantes[{place}].")
-            for place, signer in enumerate(read.signers)
-        ),
+        signers=named_signers(read.signers, "firmantes"),
         note=read.note(api_key),
         expires=read.expires,
         level=read.level,
@@ -322,7 +319,7 @@ def asked_instant(name: str) -> datetime | None:
 def element(details: ProcessDetails) -> backend_answers.RequestListed:
     """An element of the list."""
     process = details.process
-    first, note = process.requests[0], process.note
+    first, note = process.original, process.note
     return {
         "procesoId": process.id,
         "loteId": first.batch,
@@ -358,7 +355,7 @@ def detail(
         lang: of what is told about the document.
     """
     told = element(details)
-    first = details.process.requests[0]
+    first = details.process.original
     about = representations.described(first.inspection, first.repair, lang)
     return {
         **told,
@@ -373,6 +370,7 @@ def _signer(
     return {
         "solicitudId": view.id,
         "orden": view.seq + 1,
+        "turno": view.turn_number,
         "personaId": shown.person,
         "cuil": format_cuil(shown.cuil) if shown.cuil else None,
         "nombre": shown.name,

@@ -61,3 +61,5 @@ class NewRequest:
     """Look and place of the signature, settled; None: the signer's alone."""
     batch: RequestBatchId | None = None
     """What it is asked for with, where it is one of many."""
+    turn: int | None = None
+    """As of `RequestView`."""

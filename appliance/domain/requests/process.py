@@ -19,6 +19,18 @@ from appliance.domain.vocab import RequestState
 BACKEND_ORIGIN: Final = "integrador"
 """`origin` of the requests that an integrator's backend made."""
 
+DECIDING: Final = (
+    RequestState.REJECTED,
+    RequestState.FAILED,
+    RequestState.CANCELLED,
+    RequestState.EXPIRED,
+    RequestState.IN_PROGRESS,
+    RequestState.PENDING,
+    RequestState.WAITING,
+)
+"""Of several who have the same turn and have not signed, the first of these decides:
+who ended the process before those that ended with it, who signs before who does not."""
+
 
 class NamedBy(StrEnum):
     """How an integrator said who is to sign: it is told no more of them than that."""
@@ -66,11 +78,33 @@ class SigningProcess:
 
     @property
     def deciding(self) -> RequestView:
-        """The first request that is not signed, or the last one."""
-        unsigned = (
+        """The first request that is not signed, or the last one; see `DECIDING`."""
+        unsigned = [
             view for view in self.requests if view.state is not RequestState.SIGNED
-        )
-        return next(unsigned, self.requests[-1])
+        ]
+        return min(unsigned, key=_place, default=self.requests[-1])
+
+    @property
+    def original(self) -> RequestView:
+        """The request on the document as it came."""
+        return in_signing_order(self.requests)[0]
+
+
+def in_signing_order(views: Sequence[RequestView]) -> list[RequestView]:
+    """Requests of a process in the order in which they are signed, or were.
+
+    Within a turn that is told by their documents: each is what the one before made.
+
+    Args:
+        views: in the order of `seq`.
+    """
+    return sorted(
+        views, key=lambda view: (view.turn_number, view.inspection.size_bytes)
+    )
+
+
+def _place(view: RequestView) -> tuple[int, int, int]:
+    return view.turn_number, DECIDING.index(view.state), view.seq
 
 
 @dataclass(frozen=True, slots=True)

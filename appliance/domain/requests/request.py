@@ -83,14 +83,27 @@ class RequestView:
     """Where it came from: `operador`, or `sesion` for a session of the frame."""
     repair: Repair | None = None
     """Where the document comes from, when it is a repaired copy."""
+    turn: int | None = None
+    """From 1; those of a process with the same one sign in any order. None: alone, in
+    the order of `seq`."""
+    shared: bool = False
+    """Whether others have the same turn."""
+    held: bool = False
+    """Whether one of them is being signed, or has been and this one is not on what
+    that made yet: until then it cannot be signed."""
     followed: bool = False
-    """Whether somebody waits to sign after it."""
+    """Whether somebody may sign after it."""
     wishes: ProfileWishes = NO_WISHES
     """How it is to be signed, where it or its integrator differ."""
     preset: SignaturePreset | None = None
     """Look and place that whoever asked for it wants."""
     batch: RequestBatchId | None = None
     """What it was asked for with, where it is one of many."""
+
+    @property
+    def turn_number(self) -> int:
+        """Its turn, from 1: those of a lower one sign before it."""
+        return self.seq + 1 if self.turn is None else self.turn
 
 
 def refuse_unsigned(view: RequestView, now: datetime) -> Never:

@@ -39,6 +39,7 @@ from appliance.pki.revocation import Revocations
 from appliance.requests.history_store import HistoryStore
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
+from appliance.requests.turn_store import TurnStore
 from appliance.settings import PkiSettings
 from appliance.signing.expiry import ExpiryJob
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_overdue
@@ -345,4 +346,4 @@ async def _look_at_figures(core: CoreFixture) -> None:
             await BacklogStore(transaction).activations(core.now, outside=outside)
         await BacklogStore(transaction).tasks(core.now)
         await PublicationStore(transaction).first_to_end(core.now)
-        await RequestStore(transaction).stalled(RequestId(0), 50)
+        await TurnStore(transaction).stalled(RequestId(0), 50)

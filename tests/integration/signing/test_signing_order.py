@@ -3,152 +3,40 @@
 Source: decisions "several signers", "estados".
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from appliance.appearance.content import Stamping
 from appliance.documents.docmdp_policy import check_permitted
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.documents import Damage, FindingKind, Inspection, Repair
+from appliance.domain.documents import Damage, FindingKind, Repair
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
     ErrorCode,
     FieldInvalidError,
 )
-from appliance.domain.ids import IntegratorId, RequestId
-from appliance.domain.ports import DocumentBytes
-from appliance.domain.requests.request import Signer
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
-from appliance.requests.inspection import Inspections
 from appliance.requests.intake import Intake, IntakeOrder
 from appliance.requests.request_store import RequestStore
 from appliance.settings import DocumentSettings
-from appliance.signing.claims import Publication
 from appliance.signing.expiry import ExpiryJob
-from appliance.signing.requests import Requests
-from appliance.signing.signing_order import PROCESS_ENDED, SigningOrder
-from tests.support.factories.core import (
-    A4,
-    CERTIFICATE,
-    CoreFixture,
-    keyed,
-    prepared,
-    signed_view,
+from appliance.signing.signing_order import PROCESS_ENDED
+from tests.support.factories.core import CoreFixture
+from tests.support.factories.fakes import PDF
+from tests.support.factories.signing_scene import (
+    TWICE_SIGNED,
+    OwnSandbox,
+    Scene,
+    inspections_of,
+    one_document,
 )
-from tests.support.factories.fake_sandbox import PlayedSandbox
-from tests.support.factories.fakes import PDF, FixedDocumentKeys
 
 pytestmark = pytest.mark.storage
 
 R = RequestState
-TWICE_SIGNED = Inspection(2000, (A4,), (), signatures=1, docmdp=None)
-
-
-@dataclass
-class OwnSandbox(PlayedSandbox):
-    """Describes every file alike, or refuses it as told."""
-
-    refusal: ApplianceError | None = None
-    asked: list[bytes] = field(default_factory=list)
-
-    async def inspect(self, pdf: DocumentBytes) -> Inspection:
-        """As a sandbox does."""
-        self.asked.append(bytes(pdf))
-        if self.refusal is not None:
-            raise self.refusal
-        return TWICE_SIGNED
-
-
-def one_document(core: CoreFixture) -> LocalBlobStore:
-    """A store whose one file is given out under every name."""
-
-    class OneDocument(LocalBlobStore):
-        """Holds one file for whoever asks."""
-
-        async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
-            """Give the one file."""
-            del integrator, sha256
-            return PDF
-
-    return OneDocument(core.settings.documents_dir, FixedDocumentKeys())
-
-
-def inspections_of(core: CoreFixture, sandbox: OwnSandbox) -> Inspections:
-    """Of that one file, by that sandbox."""
-    return Inspections(core.store, one_document(core), sandbox, core.clock)
-
-
-@dataclass
-class Scene:
-    """Three people and the document that they sign in turn."""
-
-    core: CoreFixture
-    people: list[Signer]
-    requests: list[RequestId]
-    sandbox: OwnSandbox = field(default_factory=OwnSandbox)
-
-    @property
-    def turns(self) -> SigningOrder:
-        """Whose turn it is."""
-        inspections = inspections_of(self.core, self.sandbox)
-        return SigningOrder(self.core.store, inspections, self.core.clock)
-
-    @property
-    def services(self) -> Requests:
-        """What signers and operators do."""
-        core = self.core
-        stamping = Stamping(core.settings.stamp, core.settings.verify_url)
-        return Requests(
-            core.store, one_document(core), self.sandbox, core.clock, stamping
-        )
-
-    async def states(self) -> list[RequestState]:
-        """Of the three."""
-        return [state for state, _ in await self.core.request_states(self.requests)]
-
-    async def sign(self, at: int, *, inspects: bool = True) -> None:
-        """A worker signs one, and can ask the sandbox or cannot."""
-        core = self.core
-        await core.begin(self.people[at], [self.requests[at]])
-        worker = core.claiming()
-        work = await worker.claim_next()
-        assert work is not None
-        (item,) = work.claim.documents
-        await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
-        await worker.record_signatures(work.claim, [keyed(item)])
-        view = await core.view(item.request)
-        inspection = None
-        if inspects and view.followed:
-            inspection = await self.turns.inspect_for_next(view, PDF)
-        signed = replace(signed_view(view), sha256=f"{at + 10:064x}")
-        assert await worker.publish(work.claim, [Publication(item, signed, inspection)])
-
-    async def no_document(self, at: int) -> tuple[ErrorCode, object]:
-        """Why one has no signed document, for its signer and by a link alike."""
-        told = []
-        for person in (self.people[at].person, None):
-            with pytest.raises(ApplianceError) as refused:
-                await self.services.signed(person, self.requests[at])
-            told.append((refused.value.code, refused.value.params.get("estado")))
-        with pytest.raises(ApplianceError) as refused:
-            await self.services.download("operator", self.requests[at], signed=True)
-        told.append((refused.value.code, refused.value.params.get("estado")))
-        assert len(set(told)) == 1
-        return told[0]
-
-    async def fail(self, at: int) -> None:
-        """A worker gives one up."""
-        await self.core.begin(self.people[at], [self.requests[at]])
-        worker = self.core.claiming()
-        work = await worker.claim_next()
-        assert work is not None
-        items = list(work.claim.documents)
-        await worker.failed(work.claim, items, ErrorCode.SIGNING_FAILED)
 
 
 @pytest.fixture

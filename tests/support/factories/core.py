@@ -260,9 +260,10 @@ class CoreFixture:
 
         Args:
             people: who, in their order.
-            changes: as of `add_request`.
+            changes: as of `add_request`; `turns` of each.
         """
         number = next(self._numbers)
+        turns = changes.get("turns") or [None] * len(people)
         integrator = changes.get("integrator") or await self.integrator()
         inspection = changes.get("inspection") or Inspection(
             size_bytes=1000,
@@ -289,8 +290,9 @@ class CoreFixture:
                     expires=changes.get("expires"),
                     preset=changes.get("preset"),
                     batch=changes.get("batch"),
+                    turn=turn,
                 )
-                for person in people
+                for person, turn in zip(people, turns, strict=True)
             ]
             return (await RequestStore(transaction).add_all([(new, NO_NOTE)]))[0]
 

@@ -91,6 +91,8 @@ signature_request = Table(
     Column("named_by", String(8)),
     # The batch that it was asked for with; the order there is that of the numbers.
     Column("batch", Id),
+    # Those of a process with the same one sign in any order; empty: in that of `seq`.
+    Column("turn", Integer),
     UniqueConstraint("process", "seq"),
     Index("ix_signature_request_person_state", "person", "state"),
     Index("ix_signature_request_state_expires", "state", "expires"),
@@ -106,6 +108,13 @@ signature_request = Table(
         "state",
         sqlite_where=text("batch IS NOT NULL"),
         postgresql_where=text("batch IS NOT NULL"),
+    ),
+    Index(
+        "ix_signature_request_turn_state_id",
+        "state",
+        "id",
+        sqlite_where=text("turn IS NOT NULL"),
+        postgresql_where=text("turn IS NOT NULL"),
     ),
     # A number once given is never given again, deleted rows or not.
     sqlite_autoincrement=True,

@@ -41,6 +41,7 @@ _COLUMNS = {
         ("preset", sa.Text),
         ("named_by", sa.String(8)),
         ("batch", sa.String(36)),
+        ("turn", sa.Integer),
     ),
     "integrator": (
         ("mails_signers", sa.Boolean),
@@ -54,8 +55,11 @@ _INDEXES = (
     ("signing_process", ("integrator", "unique_reference"), True),
 )
 
-# Of the few rows that have a batch.
-_BY_BATCH = "ix_signature_request_batch_state"
+# Of the few rows that have a batch, or a turn.
+_PARTIAL = (
+    ("ix_signature_request_batch_state", ("batch", "state"), "batch IS NOT NULL"),
+    ("ix_signature_request_turn_state_id", ("state", "id"), "turn IS NOT NULL"),
+)
 
 
 def _name(table: str, columns: tuple[str, ...]) -> str:
@@ -80,13 +84,14 @@ def upgrade() -> None:
         if not _is_left(table):
             op.create_index(_name(table, names), table, list(names), unique=unique)
     if not _is_left("signature_request"):
-        op.create_index(
-            _BY_BATCH,
-            "signature_request",
-            ["batch", "state"],
-            sqlite_where=sa.text("batch IS NOT NULL"),
-            postgresql_where=sa.text("batch IS NOT NULL"),
-        )
+        for index, names, which in _PARTIAL:
+            op.create_index(
+                index,
+                "signature_request",
+                list(names),
+                sqlite_where=sa.text(which),
+                postgresql_where=sa.text(which),
+            )
     op.create_table(
         "request_batch",
         sa.Column("id", sa.String(36), primary_key=True),
@@ -261,7 +266,8 @@ def downgrade() -> None:
     op.drop_table("integrator_event")
     op.drop_table("uploaded_document")
     op.drop_table("request_batch")
-    op.drop_index(_BY_BATCH, "signature_request", if_exists=True)
+    for index, _, _ in _PARTIAL:
+        op.drop_index(index, "signature_request", if_exists=True)
     for table, names, _ in _INDEXES:
         op.drop_index(_name(table, names), table, if_exists=True)
     for table, columns in _COLUMNS.items():
