@@ -297,8 +297,25 @@ export class Flow extends Signature {
   async authorised() {
     const { sha256: shown } = this.session.document;
     if (this.#read !== shown) return this.read();
-    await this.persist(() => call("seen", { body: { sha256: shown } }));
+    try {
+      await this.persist(() => call("seen", { body: { sha256: shown } }));
+    } catch (error) {
+      if (error.code !== "DOCUMENT_CHANGED") throw error;
+      return this._changed();
+    }
     return super.authorised();
+  }
+
+  /** Another one whose turn it is too has signed meanwhile: what is there now is read. */
+  async _changed() {
+    const picked = this.#isPicked();
+    this.session = await this.persist(() => call("state"));
+    if (this.session.state !== "authorised") return this.#proven();
+    if (picked) this.#picked = this.session.document.sha256;
+    await this.#reopen();
+    this.read();
+    alert(() => t("Somebody else has signed the document in the meantime. Read it again and go on."));
+    return undefined;
   }
 
   /** Whether the document is one that the signer picked from the list. */

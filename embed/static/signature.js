@@ -263,6 +263,7 @@ export class Signature extends Stage {
     if (MADE_ELSEWHERE.has(error.code)) return this.reconcile();
     if (CANNOT_BE_SIGNED.has(error.code)) return this.fail(error);
     this._machine.move("authorising");
+    if (error.code === "DOCUMENT_CHANGED") return this._changed();
     // Rejected or withdrawn elsewhere, while the password was typed here.
     if (error.code === "SESSION_IN_USE") {
       this.session = await this.persist(() => call("state"));

@@ -3,10 +3,16 @@
 from typing import Any
 
 import httpx
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.support.appliance.appliance import TestPerson
-from tests.support.appliance.backends import TestBackend, backend_of
+from tests.support.appliance.backends import (
+    TestBackend,
+    assert_valid,
+    backend_of,
+    sign,
+)
 from tests.support.browsers import ceremony
 from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.documents import pdfs
@@ -131,3 +137,36 @@ async def test_backend_is_told_what_cannot_be_opened(
             f"/api/integration/requests/{made['procesoId']}/cancel", json={}
         )
         assert opened(backend, procesoId=made["procesoId"]).json()["code"] == "STATE"
+
+
+@pytest.mark.parametrize("at", ["read", "password"])
+async def test_document_that_another_one_signed_meanwhile_is_read_again(
+    site: FrameSite, person: TestPerson, page: Page, at: str
+) -> None:
+    """Of several in one turn: what is signed is what was on the screen."""
+    other = site.appliance.new_person("Otra Persona")
+    signers = [{"cuil": each.cuil, "turno": 1} for each in (person, other)]
+    with backend_of(site.appliance, code=site.code) as backend:
+        made = backend.made(PDF, firmantes=signers)
+        told = opened(backend, procesoId=made["procesoId"]).json()
+        await show(site, page, told["tokenSession"], person)
+        frame = site.frame(page)
+        await ceremony.give_code(frame, person)
+        await ceremony.at(frame, "read")
+        if at == "password":
+            await ceremony.read(frame)
+            await ceremony.choose_place(frame)
+            await ceremony.at(frame, "password")
+        sign(site.appliance, other, made["firmantes"][1]["solicitudId"])
+
+        if at == "password":
+            await ceremony.sign(frame, person)
+        else:
+            await ceremony.read(frame)
+
+        await ceremony.at(frame, "read")
+        await expect(frame.get_by_role("alert")).to_contain_text("otra persona firmó")
+        await ceremony.whole_of_picked(frame, person)
+        await site.wait(page, "signature.completed")
+        path = f"/api/integration/requests/{made['procesoId']}/document"
+        assert_valid(site.appliance, backend.client.get(path).content, 2)
