@@ -271,16 +271,21 @@ class RequestStore(Store):
 
         What is read of them after it is what they are.
         """
-        own = signature_request.alias("own")
+        own, its = signature_request.alias("own"), signature_request.alias("its")
         same = exists().where(
             own.c.id.in_(requests),
             own.c.process == signature_request.c.process,
             own.c.turn == signature_request.c.turn,
         )
+        # By processes: without them every row there is would be looked at.
+        processes = select(its.c.process).where(its.c.id.in_(requests))
         # In one order, so that two who lock several never wait for each other.
         await self._connection.execute(
             select(signature_request.c.id)
-            .where(or_(signature_request.c.id.in_(requests), same))
+            .where(
+                signature_request.c.process.in_(processes),
+                or_(signature_request.c.id.in_(requests), same),
+            )
             .order_by(signature_request.c.id)
             .with_for_update()
         )

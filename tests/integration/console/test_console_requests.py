@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
+from appliance.core.database.tables import signature_request
 from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind, RequestState
@@ -82,6 +84,23 @@ async def test_request_of_several_signers(console: Console) -> None:
     events = await console.services.audited(EventKind.REQUEST_CREATED)
     assert [event.request for event in events] == [1, 2]
     assert events[1].detail["predecessor"] == 1
+
+
+async def test_shared_turn_is_shown(console: Console) -> None:
+    """Beside each signer; whoever takes one back is told that all of it end."""
+    await console.person()
+    await console.person(LUIS)
+    await console.upload(
+        "/admin/requests", PDF, "a.pdf", integrator="acme", cuil=ANA, then=LUIS, days=""
+    )
+    shared = {"turn": 1, "state": RequestState.PENDING.value}
+    async with console.services.store.write() as transaction:
+        await transaction.connection.execute(update(signature_request).values(**shared))
+
+    page = (await console.get("/admin/requests/1")).text
+    assert page.count('<td data-label="Turno">1</td>') == 2
+    asked = (await console.get("/admin/requests/1/cancel")).text
+    assert "quienes comparten el turno o siguen" in asked
 
 
 @pytest.mark.parametrize(
