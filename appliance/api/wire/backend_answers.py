@@ -72,6 +72,7 @@ class RequestSigner(TypedDict):
 
     solicitudId: RequestNumber
     orden: Place
+    turno: Place
     personaId: Id
     cuil: Cuil | None
     nombre: str | None

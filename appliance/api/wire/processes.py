@@ -22,9 +22,9 @@ from appliance.api.wire.fields import (
 )
 from appliance.api.wire.orders import (
     REFERENCE_LENGTH,
-    SignerInTurn,
     Note,
     SentDocument,
+    SignerInTurn,
     demand_named,
     named_signers,
     one_document,
@@ -86,8 +86,8 @@ class NewRequest(Note):
     document: Annotated[dict[str, Any] | None, an_object(SentDocument)] = Field(
         None, alias="documento"
     )
-    signers: Annotated[list[dict[str, Any]], objects(MAX_SIGNERS, SignerInTurn)] = Field(
-        alias="firmantes"
+    signers: Annotated[list[dict[str, Any]], objects(MAX_SIGNERS, SignerInTurn)] = (
+        Field(alias="firmantes")
     )
     level: Annotated[SignatureLevel | None, word(SignatureLevel)] = Field(
         None, alias="nivel"

@@ -93,6 +93,7 @@ class RequestSigner(TypedDict):
 
     solicitudId: int
     orden: int
+    turno: int
     personaId: str
     cuil: str | None
     nombre: str | None
