@@ -13,6 +13,7 @@ from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.mail.mails import MailKind, MailState
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.integration import mails_for_tests
 from appliance.integration.mails_for_tests import MailsForTests
 from appliance.integration.reminders import BackendReminders
 from appliance.integrators.event_outbox import EventOutbox
@@ -166,6 +167,22 @@ async def test_reminder_is_there_once_it_is_due(desk: MailDesk) -> None:
         CAUGHT,
         CAUGHT,
         MailState.WITHDRAWN,
+    ]
+
+
+async def test_newest_are_given_and_no_more(
+    desk: MailDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are."""
+    monkeypatch.setattr(mails_for_tests, "MAILS_AT_MOST", 2)
+    made_up = await desk.add_test_signer()
+    for kind in (MailKind.CERTIFIED, MailKind.REVOKED, MailKind.CODES_SET):
+        await desk.add(made_up, kind)
+        desk.core.clock.forward(1)
+
+    assert [kind for kind, _ in await read(desk, made_up)] == [
+        MailKind.CODES_SET,
+        MailKind.REVOKED,
     ]
 
 
