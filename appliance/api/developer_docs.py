@@ -50,6 +50,8 @@ class MadePage:
 async def choose_language() -> Response:
     """`GET /docs`: lead to the pages in the reader's language."""
     answer = Response(b"", HTTPStatus.SEE_OTHER)
+    # There is no page in it.
+    del answer.headers["Content-Type"]
     # Relative: whatever path stands before ours in the public address.
     answer.headers["Location"] = f"./docs/{i18n.requested()}/"
     answer.headers["Vary"] = "Accept-Language"

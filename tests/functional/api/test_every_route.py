@@ -36,6 +36,7 @@ PUBLIC = {
     "/docs/7/",
     "/docs/7/7",
     "/docs/files/7",
+    "/docs/openapi.json",
     "/sdk/",
     "/sdk/7",
     "/sdk/7/7",
@@ -44,7 +45,7 @@ PUBLIC = {
     "/pki/ocsp/7",
     "/tsa",
 }
-CACHED = {"/.well-known/jwks.json", "/sdk/", *PKI}
+CACHED = {"/.well-known/jwks.json", "/docs/openapi.json", "/sdk/", *PKI}
 """What caches may keep."""
 HEADERS = {
     "X-Content-Type-Options": "nosniff",

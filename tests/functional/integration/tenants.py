@@ -78,6 +78,7 @@ ROWS: Final[dict[tuple[str, str], Row]] = {
             "/docs/<lang>/",
             "/docs/<lang>/<name>",
             "/docs/files/<name>",
+            "/docs/openapi.json",
             "/healthz",
             "/pki/ca.cer",
             "/pki/ca.crl",

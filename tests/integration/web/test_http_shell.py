@@ -33,6 +33,7 @@ PUBLIC = {
     "files.static_file",
     "home.find",
     "home.home",
+    "openapi.show",
     "pki.ca_certificate",
     "pki.ca_crl",
     "pki.ocsp_get",
