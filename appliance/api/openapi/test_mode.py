@@ -36,7 +36,7 @@ OPERATIONS: Final = (
         "Make up somebody who can sign, in PREPROD",
         _WRITE,
         Told(HTTPStatus.CREATED, backend_answers.SignerForTests, headers=("Location",)),
-        {E.ALREADY_EXISTS, E.TEST_SIGNERS_TOO_MANY, *codes.TASK},
+        {E.ALREADY_EXISTS, E.TEST_SIGNERS_TOO_MANY, *codes.TASK, *codes.ADDRESS},
         body=in_json(signers_for_tests.NewSignerForTests, is_required=False),
     ),
     backend_operation(
@@ -45,6 +45,7 @@ OPERATIONS: Final = (
         "The test signers of the integrator",
         _READ,
         page_of(backend_answers.SignerForTests),
+        codes.ADDRESS,
         query=parameters.PAGE,
         is_strict=True,
     ),
