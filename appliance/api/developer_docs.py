@@ -55,6 +55,7 @@ async def choose_language() -> Response:
     # Relative: whatever path stands before ours in the public address.
     answer.headers["Location"] = f"./docs/{i18n.requested()}/"
     answer.headers["Vary"] = "Accept-Language"
+    del answer.headers["Content-Type"]
     return answer
 
 
