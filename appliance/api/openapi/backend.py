@@ -273,7 +273,13 @@ OTHERS: Final = (
             Told(_OK, backend_answers.VouchedSigner),
             Told(_CREATED, backend_answers.VouchedSigner),
         ),
-        {E.ALREADY_EXISTS, E.MAIL_OFF, E.PERSON_STATE, E.VOUCH_REFUSED},
+        {
+            E.ALREADY_EXISTS,
+            E.MAIL_OFF,
+            E.PERSON_NOT_FOUND,
+            E.PERSON_STATE,
+            E.VOUCH_REFUSED,
+        },
         body=in_json(signers.VouchBody),
     ),
     backend_operation(

@@ -36,6 +36,7 @@ OPERATIONS: Final = (
     *signers.OPERATIONS,
 )
 """All that there are anywhere."""
+_VERSION: Final = version("rubrica")
 _BACKEND: Final = "/api/integration/"
 _HTML: Final = "text/html"
 _ALWAYS: Final = frozenset({"X-Request-Id", "WWW-Authenticate"})
@@ -92,7 +93,7 @@ def _document(lang: str, has_test_mode: bool) -> dict[str, Any]:  # noqa: FBT001
     return {
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
-        "info": {"title": "Rúbrica", "version": version("rubrica")},
+        "info": {"title": "Rúbrica", "version": _VERSION},
         "paths": {path: paths[path] for path in sorted(paths)},
         "components": {
             "schemas": {name: schemas.made[name] for name in sorted(schemas.made)},

@@ -13,6 +13,7 @@ from quart import Blueprint, Response, current_app, request
 
 from appliance.api import pages
 from appliance.api.core import core
+from appliance.api.openapi.document import openapi_document
 from appliance.domain.vocab import Environment
 from appliance.settings import Settings
 from appliance.web.auth import public
@@ -56,10 +57,6 @@ def document_of(settings: Settings, lang: str) -> dict[str, Any]:
         settings: of the installation.
         lang: of its summaries, `es` or `en`.
     """
-    from appliance.api.openapi.document import (  # noqa: PLC0415 (seldom needed)
-        openapi_document,
-    )
-
     return openapi_document(
         lang,
         web_url=settings.web.web_url,

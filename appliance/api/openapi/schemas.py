@@ -6,6 +6,8 @@ Every object is closed: what the code does not name is no part of it.
 from collections.abc import Mapping
 from typing import Any, Final
 
+# Pydantic takes it in as it makes a schema; roles have their modules from the start.
+import pydantic.dataclasses  # noqa: F401
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema

@@ -254,6 +254,8 @@ class Tenant:
             "password": self.person.signing_password,
             "code": "abcdef",
             "name": "nada.css",
+            "lang": "es",
+            "version": "0",
             "encoded": "MAA",
             **self.names,
             **(self._process() if re.search("process|solicitud>", wanted) else {}),

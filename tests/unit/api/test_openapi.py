@@ -122,16 +122,23 @@ def test_two_addresses_are_told() -> None:
     assert "servers" not in two["paths"]["/api/integration/requests"]
 
 
-def test_role_starts_without_it() -> None:
-    """It is made when it is asked for, so that nobody else has it in memory."""
-    ask = "import sys, appliance.api.app\nprint(*sorted(sys.modules), sep='\\n')"
+def test_document_needs_no_file() -> None:
+    """A role goes on while its files are another version's: it has all of it."""
+    ask = (
+        "import sys, appliance.api.app\n"
+        "from appliance.api.openapi.document import openapi_document\n"
+        "from appliance.web import i18n\n"
+        "[i18n.translate(lang, '') for lang in ('es', 'en')]\n"
+        "before = set(sys.modules)\n"
+        "sys.addaudithook(lambda name, given: name == 'open' and print(name, given))\n"
+        "openapi_document()\n"
+        "print(*sorted(set(sys.modules) - before), sep='\\n')"
+    )
     done = subprocess.run(
         [sys.executable, "-c", ask], capture_output=True, text=True, check=True
     )
 
-    loaded = done.stdout.split()
-    assert "appliance.api.openapi.routes" in loaded
-    assert "appliance.api.openapi.document" not in loaded
+    assert done.stdout.split() == []
 
 
 def test_test_mode_is_told_where_it_is() -> None:
