@@ -61,6 +61,8 @@ _MORE_THAN_A_SCHEMA: Final = (
 _CONFIG: Final = f"""\
 [generation]
 database = "none"
+# No text of a body may have it: JSON_INVALID, which a schema could say of each alone.
+allow-x00 = false
 
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "3xx", {_REFUSED}]
@@ -180,10 +182,10 @@ def run(own: Appliance, things: dict[str, Any], folder: Path, *options: str) -> 
 def test_document_called_a_few_times(
     own: Appliance, things: dict[str, Any], calling: list[str], tmp_path: Path
 ) -> None:
-    """Documented answers alone, to some of what may be sent."""
+    """Documented answers alone, to some of what may be sent: each time the same."""
     few = ("--phases", "fuzzing", "--max-examples", str(_FEW), "--no-shrink")
 
-    run(own, things, tmp_path, *calling, *few)
+    run(own, things, tmp_path, *calling, *few, "--seed", "1")
 
 
 @pytest.mark.long
