@@ -354,7 +354,7 @@ FAILS = {"SIGNING_FAILED", "STATE", "PDF_LOCKED"}
 ASKED_FOR = {"IN_PROGRESS", "ALREADY_SIGNED"}
 """Another call makes this signature: the frame asks what became of it."""
 READ_ANEW = {"DOCUMENT_CHANGED"}
-"""Another one has signed: the frame shows what is there now (test_frame_for_request)."""
+"""Another one has signed: what is there now is shown (test_frame_for_request)."""
 WAYS = {
     "identify": (["read"], {}),
     "otp": (["read", "code"], {"code": "000000"}),
