@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.http_calls import signed_pdf
 from tests.support.documents.pdfs import one_page
+from tests.support.plugins.documented import OTHER_FACE
 from tests.support.processes.scratch import short_folder
 
 SOON_S = 60
@@ -110,10 +111,11 @@ def test_every_role_tells_and_signing_counts(appliance: Appliance) -> None:
 def test_listener_has_nothing_else(appliance: Appliance) -> None:
     """The figures, and whether it gets on; the public faces have no such page."""
     at = appliance.metrics_url.removesuffix("/metrics")
-    answers = {
-        path: httpx.get(at + path, trust_env=False).status_code
-        for path in ("/healthz", "/", "/solicitudes", "/metrics/")
-    }
+    with httpx.Client(base_url=at, trust_env=False) as client:
+        answers = {
+            path: client.get(path, extensions={OTHER_FACE: True}).status_code
+            for path in ("/healthz", "/", "/solicitudes", "/metrics/")
+        }
     assert answers == {"/healthz": 200, "/": 404, "/solicitudes": 404, "/metrics/": 404}
     for face in (appliance.base_url, appliance.iframe_url, appliance.admin_url):
         assert httpx.get(f"{face}/metrics", trust_env=False).status_code == 404
