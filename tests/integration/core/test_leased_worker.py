@@ -155,6 +155,9 @@ async def test_work_is_taken_while_hands_are_free(scene: Scene) -> None:
         await scene.until_over(urgent)
         assert scene.begun == [*waiting[:2], urgent]
         assert [each.id for each in scene.first.in_hand] == waiting[:2]
+        # It is over in the record a moment before it is out of hand.
+        await scene.until(lambda: scene.last.in_hand == [])
+        await scene.until(lambda: len(scene.worker.running) == 2)
         assert scene.last.in_hand == []
         assert len(scene.worker.running) == 2
         scene.gate.set()
