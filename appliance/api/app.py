@@ -39,6 +39,7 @@ from appliance.api.openapi import routes as openapi
 from appliance.domain.vocab import Environment
 from appliance.web import sdk
 from appliance.web.app import create_app, rest_face
+from appliance.web.made_once import MadeOnce
 from appliance.web.rate_limit import AddressRate
 from appliance.web.server.public_path import PublicPaths, paths_of
 
@@ -83,7 +84,7 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(integration_limits.blueprint)
     app.register_blueprint(integration_diagnose.blueprint)
     app.register_blueprint(integration_webhooks.blueprint)
-    app.extensions[openapi.KEPT] = {}
+    app.extensions[openapi.KEPT] = MadeOnce()
     app.register_blueprint(openapi.blueprint)
     app.register_blueprint(enrolment.blueprint)
     app.extensions[verificar.RATE] = AddressRate(
@@ -93,7 +94,7 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(revocar.blueprint)
     app.register_blueprint(verificar.blueprint)
     app.register_blueprint(pages.files)
-    app.extensions[developer_docs.KEPT] = {}
+    app.extensions[developer_docs.KEPT] = MadeOnce()
     app.register_blueprint(developer_docs.blueprint)
     sdk.built()
     app.register_blueprint(sdk.blueprint)

@@ -3,9 +3,9 @@
 Each page is made once and kept: there are as many as languages times pages.
 """
 
-import asyncio
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -22,6 +22,7 @@ from appliance.developer_docs.webhook_vectors import vectors_file
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web import i18n
 from appliance.web.auth import public
+from appliance.web.made_once import MadeOnce
 from appliance.web.problems import ANSWERS
 from appliance.web.responses import file_response
 
@@ -96,11 +97,8 @@ async def _show(lang: str, name: str) -> Response:
     """
     if lang not in i18n.LANGUAGES or name not in _NAMES:
         raise ApplianceError(ErrorCode.NOT_FOUND)
-    kept: dict[tuple[str, str], MadePage] = current_app.extensions[KEPT]
-    if (lang, name) not in kept:
-        # The longest takes a tenth of a second, which other calls need not wait for.
-        kept[lang, name] = await asyncio.to_thread(_make, lang, name)
-    made = kept[lang, name]
+    kept: MadeOnce[tuple[str, str], MadePage] = current_app.extensions[KEPT]
+    made = await kept.get((lang, name), partial(_make, lang, name))
     is_known = made.tag in request.headers.get("If-None-Match", "")
     answer = pages.answer(b"" if is_known else made.html, lang)
     if is_known:

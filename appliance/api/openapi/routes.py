@@ -3,9 +3,9 @@
 It is made when it is first asked for, in each process, and kept.
 """
 
-import asyncio
 import hashlib
 import json
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from appliance.api.openapi.document import openapi_document
 from appliance.domain.vocab import Environment
 from appliance.settings import Settings
 from appliance.web.auth import public
+from appliance.web.made_once import MadeOnce
 from appliance.web.responses import JSON
 
 blueprint = Blueprint("openapi", __name__)
@@ -31,11 +32,9 @@ _MAX_AGE_S: Final = 300
 @public
 async def show() -> Response:
     """`GET /docs/openapi.json`: for programs, and pages of any origin."""
-    lang, kept = pages.reader_language(), current_app.extensions[KEPT]
-    if lang not in kept:
-        # Off the event loop: it takes a third of a second.
-        kept[lang] = await asyncio.to_thread(_content, core().settings, lang)
-    content: bytes = kept[lang]
+    lang = pages.reader_language()
+    kept: MadeOnce[str, bytes] = current_app.extensions[KEPT]
+    content = await kept.get(lang, partial(_content, core().settings, lang))
     tag = f'"{hashlib.sha256(content).hexdigest()}"'
     is_known = tag in request.headers.get("If-None-Match", "")
     response = Response(b"" if is_known else content)
