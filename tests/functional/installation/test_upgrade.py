@@ -39,7 +39,6 @@ from tests.support.hosts.machine_load import (
 from tests.support.hosts.next_version import migration
 
 _SECRET: Final = "/etc/rubrica/secrets/next"
-_FIGURES: Final = "http://127.0.0.1:8083"
 _HEADER: Final = "X-Next"
 """Of each answer of the next version."""
 _INSTALL: Final = "DEBIAN_FRONTEND=noninteractive apt-get install --yes 2>&1"
@@ -55,6 +54,18 @@ _DROP_SETTING: Final = f"sed -i '/^next_name/d' {_SETTINGS}"
 _FRAME_ANSWERS: Final = (
     "timeout 90 sh -c 'until rubrica health embed; do sleep 0.2; done' >/dev/null 2>&1"
 )
+_LISTENING: Final = "\n".join(
+    f"rubrica health {role}" for role in ("sandbox", "api", "embed", "admin", "metrics")
+)
+_ALL_STARTED_S: Final = 180.0
+_WORKING: Final = """\
+for unit in rubrica-chores rubrica-signing@1 rubrica-signing@2; do
+    run=$(systemctl show -P InvocationID $unit)
+    # Not `grep -q`: what writes to it would be cut off, and fail.
+    journalctl --quiet _SYSTEMD_INVOCATION_ID=$run | grep worker.started
+done
+"""
+_HAS_READ_SETTINGS: Final = f"{_LISTENING}\n{_WORKING}"
 _LOOKED_AT: Final = (
     *("units", "folders", "PINs", "settings", "database", "Redis", "documents"),
     *("service", "workers", "disk", "clock", "backups"),
@@ -193,16 +204,12 @@ def ready(machine: Booted) -> int:
     return machine.within(lambda: httpx.get(f"{API}/readyz")).status_code
 
 
-def tells_figures(machine: Booted) -> bool:
-    """Whether the role of figures listens, and so has read its settings.
+def has_read_settings(machine: Booted) -> bool:
+    """Whether every role listens, or has begun to work, and so has read its settings.
 
-    systemd takes it for started before that (`Type=exec`), and 0.1.0 restarts it last.
+    systemd takes a role for started before that (`Type=exec`).
     """
-    try:
-        answer = machine.within(lambda: httpx.get(f"{_FIGURES}/metrics"))
-    except httpx.TransportError:
-        return False
-    return answer.status_code == httpx.codes.OK
+    return machine.run(_HAS_READ_SETTINGS, check=False).returncode == 0
 
 
 def versions(machine: Booted) -> tuple[str, str]:
@@ -249,8 +256,8 @@ def looked_at(told: str) -> list[tuple[str, str]]:
 @pytest.fixture
 def needs(machine: Booted) -> Iterator[None]:
     """The next version's secret and setting are there."""
-    # A role of 0.1.0 that read its settings later would refuse that one.
-    until(lambda: tells_figures(machine))
+    # A role of 0.1.0 that read its settings later would refuse that one, and end.
+    until(lambda: has_read_settings(machine), _ALL_STARTED_S)
     machine.run(f"{_MAKE_SECRET}; {_ADD_SETTING}")
     yield
     machine.run(f"rm {_SECRET}; {_DROP_SETTING}")
