@@ -6,7 +6,7 @@ async with open_admin(settings, clock) as console:
 
 from collections.abc import Iterator
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any, Final
 
 from jinja2 import StrictUndefined
@@ -77,9 +77,10 @@ def create_console(console: AdminServiceRegistry) -> Quart:
 
 
 def page_blueprints() -> Iterator[Blueprint]:
-    """Of every module of `admin_ui.pages`, by its name."""
-    for module in iter_modules(pages.__path__, f"{pages.__name__}."):
-        yield import_module(module.name).blueprint
+    """Of every module below `admin_ui.pages`, by its name."""
+    for module in walk_packages(pages.__path__, f"{pages.__name__}."):
+        if not module.ispkg:
+            yield import_module(module.name).blueprint
 
 
 async def _root() -> ResponseReturnValue:

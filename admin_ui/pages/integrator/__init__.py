@@ -1,0 +1,1 @@
+"""Pages of one integrator: its domains, keys, profile, stamp and webhooks."""
