@@ -33,6 +33,8 @@ SERVER_SETTINGS: Final = {
     "tcp_user_timeout": str(2 * NOTICED_S * 1000),
     # Of a process that was stopped in mid-transaction; its lease was over long before.
     "idle_in_transaction_session_timeout": "60000",
+    # What is asked here takes milliseconds; to compile it took seconds of a batch.
+    "jit": "off",
 }
 """Of each session. Source: PostgreSQL 12, 20.3.2 and 20.11.1."""
 
