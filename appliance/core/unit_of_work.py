@@ -80,13 +80,14 @@ class Database:
         self._readers = self._writers = FairQueue(
             _turns_of(engines.reader), "database_turns"
         )
-        # On PostgreSQL both are one pool.
-        if engines.writer is not engines.reader:
+        if not engines.is_one_pool:
             self._writers = FairQueue(_turns_of(engines.writer), "database_write_turns")
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Transaction]:
-        """Read a consistent state; nothing can be written.
+        """Read what is committed; nothing can be written.
+
+        On SQLite all statements see one state, on PostgreSQL each the newest.
 
         Raises:
             ApplianceError: `OVERLOADED`, `STORE_UNAVAILABLE`.

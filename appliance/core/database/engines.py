@@ -130,12 +130,17 @@ def _queue_in_thread(
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """Where to read and where to write; the same engine on PostgreSQL."""
+    """Where to read and where to write; the same connections on PostgreSQL."""
 
     reader: AsyncEngine
     writer: AsyncEngine
     turn: FileTurn | None = None
     """Among the processes that write; PostgreSQL needs none."""
+
+    @property
+    def is_one_pool(self) -> bool:
+        """Whether who reads and who writes take the same connections."""
+        return self.writer.pool is self.reader.pool
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
@@ -155,7 +160,7 @@ class Engines:
     async def dispose(self) -> None:
         """Close every connection."""
         await self.reader.dispose()
-        if self.writer is not self.reader:
+        if not self.is_one_pool:
             await self.writer.dispose()
 
 
@@ -251,6 +256,8 @@ def open_engines(
         return _open_sqlite(url, settings)
     from appliance.core.database.postgres_hosts import (  # noqa: PLC0415 (heavy)
         PostgresHosts,
+        ask_after_rest,
+        reading,
     )
 
     options = connect_options(settings, statement_s)
@@ -259,12 +266,14 @@ def open_engines(
         pool_size=settings.database.pool_size,
         max_overflow=0,
         pool_timeout=settings.database.busy_timeout_s,
-        pool_pre_ping=True,
+        # The last one used knows most statements, and need not be asked.
+        pool_use_lifo=True,
         hide_parameters=True,
         connect_args={**options, "async_creator_fn": PostgresHosts().connect},
     )
+    ask_after_rest(engine)
     _watch(engine, "database")
-    return Engines(engine, engine)
+    return Engines(reading(engine), engine)
 
 
 def _open_sqlite(url: URL, settings: Settings) -> Engines:

@@ -1,6 +1,8 @@
 """Connecting to PostgreSQL: the hosts of a failover, and links that die.
 
     create_async_engine(url, connect_args={"async_creator_fn": PostgresHosts().connect})
+    ask_after_rest(engine)
+    reader = reading(engine)
 
 asyncpg has one time-out for all of its hosts together, which the first uses up that
 does not answer; here each has its own, and who answered last is asked first.
@@ -10,11 +12,17 @@ import time
 from typing import Any, Final
 
 import asyncpg
+from sqlalchemy import event
+from sqlalchemy.exc import InvalidatePoolError, OperationalError
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from appliance.core.system.dead_connections import NOTICED_S, notice_dead_link
 
 _REST_S: Final = 0.5
 """Time that hosts none of which answered are left alone, in seconds."""
+_ASK_AFTER_S: Final = 1.0
+"""After so long without use a connection is asked whether it still is one."""
+_USED: Final = "rubrica_used"
 _AWAY: Final = "PostgreSQL was away a moment ago"
 _PASSED_OVER: Final = (
     # Nobody there, or nobody who answers in time.
@@ -119,3 +127,64 @@ class PostgresHosts:
                 return connection
         self._is_away, self._again_at = True, time.monotonic() + _REST_S
         raise error
+
+
+def ask_after_rest(engine: AsyncEngine) -> None:
+    """Have the server asked before a connection is used that has rested.
+
+    SQLAlchemy's own `pool_pre_ping` asks before each use, by three statements. One
+    that breaks while it rests is known to be closed, whatever its last use; only a
+    host that vanished says nothing, and whoever uses one soon after waits for it as
+    in the midst of a transaction.
+
+    Args:
+        engine: of PostgreSQL, made without `pool_pre_ping`.
+    """
+
+    def use(connection: Any, record: Any, _proxy: object) -> None:
+        if connection.driver_connection.is_closed():
+            raise InvalidatePoolError
+        rested_s = time.monotonic() - record.info.get(_USED, time.monotonic())
+        if rested_s < _ASK_AFTER_S:
+            return
+        try:
+            connection.ping()
+        except engine.dialect.loaded_dbapi.Error as exc:
+            raise InvalidatePoolError from exc
+
+    def leave(_connection: object, record: Any) -> None:
+        record.info[_USED] = time.monotonic()
+
+    event.listen(engine.sync_engine, "checkout", use)
+    event.listen(engine.sync_engine, "checkin", leave)
+
+
+def reading(engine: AsyncEngine) -> AsyncEngine:
+    """The same connections for reading alone: no statement begins a transaction.
+
+    There each statement sees what is committed then, in a transaction too; to begin
+    and to end it would only be two more statements.
+
+    Args:
+        engine: of PostgreSQL.
+
+    Returns:
+        One whose statements raise `OperationalError` where they would write.
+    """
+    reader = engine.execution_options(isolation_level="AUTOCOMMIT")
+    event.listen(reader.sync_engine, "before_cursor_execute", _refuse_writing)
+    return reader
+
+
+def _refuse_writing(
+    _connection: object,
+    _cursor: object,
+    statement: str,
+    _parameters: object,
+    context: Any,
+    _many: object,
+) -> None:
+    """Nobody would take it back, as SQLite refuses it too."""
+    if context.isinsert or context.isupdate or context.isdelete or context.isddl:
+        reason = PermissionError("this connection is for reading")
+        raise OperationalError(statement, None, reason)

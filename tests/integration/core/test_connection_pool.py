@@ -1,12 +1,16 @@
 """Connections to the database are waited for, but not for ever."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+from asyncpg.connection import LoggedQuery
 from sqlalchemy import text
 
-from appliance.core.database.engines import open_engines
+from appliance.core.database.engines import Engines, open_engines
 from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -69,3 +73,105 @@ async def test_server_compiles_no_statement(tmp_path: Path, migrated_url: str) -
 
     await engines.dispose()
     assert found == "off"
+
+
+@dataclass
+class OneConnection:
+    """A record on PostgreSQL with one connection, and what it is told besides SQL."""
+
+    store: Database
+    engines: Engines
+    controls: list[str] = field(default_factory=list)
+    """Begins and ends of transactions, and questions whether it is alive."""
+
+    def note(self, record: LoggedQuery) -> None:
+        """Of the driver, which tells no statement that was prepared."""
+        self.controls.append(record.query.strip(";").partition(" ")[0])
+
+
+@pytest.fixture
+async def one_connection(
+    tmp_path: Path, migrated_url: str
+) -> AsyncIterator[OneConnection]:
+    """Its connection has been used just now."""
+    settings = make_settings(
+        tmp_path, database={"url": migrated_url, "pool_size": 1, "busy_timeout_s": 5}
+    )
+    engines = open_engines(settings)
+    found = OneConnection(Database(engines, SystemClock(), "test"), engines)
+    async with engines.reader.connect() as connection:
+        raw: Any = (await connection.get_raw_connection()).driver_connection
+    async with found.store.write() as transaction:
+        await transaction.audit.writers()
+    raw.add_query_logger(found.note)
+    yield found
+    await found.store.close()
+
+
+async def test_reading_takes_its_statements_and_nothing_besides(
+    one_connection: OneConnection,
+) -> None:
+    """Neither a question whether it is alive, nor a transaction around them."""
+    async with one_connection.store.read() as transaction:
+        await transaction.audit.writers()
+        await transaction.audit.writers()
+
+    assert one_connection.controls == []
+
+
+async def test_writing_begins_and_ends_one_transaction(
+    one_connection: OneConnection,
+) -> None:
+    """Also after the same connection has read."""
+    async with one_connection.store.read() as transaction:
+        await transaction.audit.writers()
+    async with one_connection.store.write() as transaction:
+        await transaction.audit.writers()
+        await transaction.audit.writers()
+
+    assert one_connection.controls == ["BEGIN", "COMMIT"]
+
+
+async def test_connection_that_rested_is_asked_first(
+    one_connection: OneConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is alive: one that a dead host left would fail its next user."""
+    monkeypatch.setattr("appliance.core.database.postgres_hosts._ASK_AFTER_S", 0.0)
+
+    async with one_connection.store.read() as transaction:
+        await transaction.audit.writers()
+
+    assert one_connection.controls == ["BEGIN", "", "ROLLBACK"]
+
+
+async def test_connection_that_was_closed_meanwhile_is_made_anew(
+    one_connection: OneConnection,
+) -> None:
+    """However short its rest was."""
+    async with one_connection.engines.reader.connect() as connection:
+        raw: Any = (await connection.get_raw_connection()).driver_connection
+    raw.terminate()
+
+    async with one_connection.store.read() as transaction:
+        await transaction.audit.writers()
+
+    assert raw.is_closed()
+
+
+async def test_connection_used_last_is_used_next(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    """Each has statements of its own to prepare: of many one knows them already."""
+    settings = make_settings(tmp_path, database={"url": migrated_url, "pool_size": 3})
+    engines = open_engines(settings)
+    asked = text("SELECT pg_backend_pid()")
+
+    async with engines.reader.connect() as first, engines.writer.connect() as second:
+        await first.execute(asked)
+        last = (await second.execute(asked)).scalar_one()
+        await first.close()
+    async with engines.reader.connect() as again:
+        found = (await again.execute(asked)).scalar_one()
+
+    await engines.dispose()
+    assert found == last

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import event
 
 from appliance.domain.activation import activation_data
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -81,11 +81,13 @@ def statements(batch_front: BatchFront) -> Iterator[list[str]]:
         seen.append(sql)
 
     engines = batch_front.core.store._engines
-    both: set[Engine] = {engines.reader.sync_engine, engines.writer.sync_engine}
-    for engine in both:
+    listened = {engines.writer.sync_engine}
+    if not engines.is_one_pool:
+        listened.add(engines.reader.sync_engine)
+    for engine in listened:
         event.listen(engine, "before_cursor_execute", note)
     yield seen
-    for engine in both:
+    for engine in listened:
         event.remove(engine, "before_cursor_execute", note)
 
 
