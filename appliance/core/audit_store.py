@@ -19,7 +19,7 @@ from appliance.core.database.tables import (
     person_vouch,
     signature_request,
 )
-from appliance.domain.audit import AuditEvent, AuditRow, chain
+from appliance.domain.audit import GENESIS, AuditEvent, AuditRow, chain
 from appliance.domain.clock import Clock
 from appliance.domain.ids import new_id
 from appliance.domain.mail.mails import NOTICES, MailState, noticed_person
@@ -79,9 +79,20 @@ _NEWEST: Final = (
 )
 _MOVE_ON: Final = (
     update(audit_writer)
-    .where(audit_writer.c.id == bindparam("writer"))
+    .where(
+        audit_writer.c.id == bindparam("writer"),
+        audit_writer.c.hash == bindparam("believed_hash"),
+    )
     .values(n=bindparam("newest_n"), hash=bindparam("newest_hash"))
 )
+
+
+@dataclass(slots=True)
+class AuditHead:
+    """A writer's newest row, as far as its process knows: a rollback makes it wrong."""
+
+    n: int = 0
+    hash: str = GENESIS
 
 
 @dataclass(slots=True)
@@ -91,6 +102,8 @@ class SqlAudit:
     connection: AsyncConnection
     writer: str
     clock: Clock
+    head: AuditHead
+    """Of the writer, for all its transactions."""
     queued: list[AuditEvent] = field(default_factory=list)
     """What is written as the last statement of the transaction."""
 
@@ -122,14 +135,30 @@ class SqlAudit:
         for event in self.queued:
             if event.event in NOTICES:
                 await self._notify(event, at)
-        # Number and hash of the writer's newest row, held until the commit.
-        rows = await self.connection.execute(_NEWEST, {"writer": self.writer})
-        newest = rows.one()
-        n, prev = newest.n, newest.hash
+        while True:
+            believed = self.head.hash
+            values = self._chained(at)
+            moving = {
+                "writer": self.writer,
+                "believed_hash": believed,
+                "newest_n": self.head.n,
+                "newest_hash": self.head.hash,
+            }
+            # The writer's row is held from here until the commit.
+            moved = await self.connection.execute(_MOVE_ON, moving)
+            if moved.rowcount == 1:
+                break
+            rows = await self.connection.execute(_NEWEST, {"writer": self.writer})
+            self.head.n, self.head.hash = rows.one()
+        await self.connection.execute(_ADD, values)
+        self.queued.clear()
+
+    def _chained(self, at: datetime) -> list[dict[str, object]]:
+        """What was queued as rows, of which the last is the head from now on."""
         values: list[dict[str, object]] = []
         for event in self.queued:
-            row = chain(self.writer, n + 1, prev, at, event)
-            n, prev = row.n, row.hash
+            row = chain(self.writer, self.head.n + 1, self.head.hash, at, event)
+            self.head.n, self.head.hash = row.n, row.hash
             values.append(
                 {
                     "writer": row.writer,
@@ -146,11 +175,7 @@ class SqlAudit:
                     "detail": event.detail,
                 }
             )
-        await self.connection.execute(_ADD, values)
-        await self.connection.execute(
-            _MOVE_ON, {"writer": self.writer, "newest_n": n, "newest_hash": prev}
-        )
-        self.queued.clear()
+        return values
 
     async def _notify(self, event: AuditEvent, at: datetime) -> None:
         """Have somebody told by mail what happened to them."""

@@ -18,7 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.pool import QueuePool
 
-from appliance.core.audit_store import SqlAudit
+from appliance.core.audit_store import AuditHead, SqlAudit
 from appliance.core.database import tables
 from appliance.core.database.engines import Engines
 from appliance.core.database.upsert import insert_into
@@ -75,6 +75,7 @@ class Database:
         self._role = role
         self._user = engines.reader.url.username
         self._writer = new_id()
+        self._head = AuditHead()
         self._registered = False
         self._registering = asyncio.Lock()
         self._readers = self._writers = FairQueue(
@@ -97,7 +98,7 @@ class Database:
                 _turn(self._readers),
                 self._engines.reader.connect() as connection,
             ):
-                audit = SqlAudit(connection, self._writer, self._clock)
+                audit = SqlAudit(connection, self._writer, self._clock, self._head)
                 yield Transaction(connection, audit, self._clock)
 
     @asynccontextmanager
@@ -114,7 +115,7 @@ class Database:
                 _turn(self._writers),
                 self._engines.writing() as connection,
             ):
-                audit = SqlAudit(connection, self._writer, self._clock)
+                audit = SqlAudit(connection, self._writer, self._clock, self._head)
                 yield Transaction(connection, audit, self._clock)
                 # Last, so that the writer's row is locked for the shortest
                 # time and a rollback leaves no hole in its numbers.

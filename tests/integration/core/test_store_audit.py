@@ -1,8 +1,10 @@
 """The audit of a writer: numbered without a hole, whatever fails or runs beside."""
 
 import asyncio
+import contextlib
 
 import pytest
+from sqlalchemy import event as sqlalchemy_event
 from sqlalchemy import text
 
 from appliance.core.database.engines import open_engines
@@ -69,6 +71,43 @@ async def test_audit_has_no_hole_after_rollback(core: CoreFixture) -> None:
     rows = await core.audit()
 
     assert [(row.n, row.event.request) for row in rows] == [(1, 1), (2, 3)]
+
+
+async def test_audit_asks_for_its_newest_row_only_after_a_rollback(
+    core: CoreFixture,
+) -> None:
+    """The process that wrote it knows it; what it took back it asks for once."""
+    engine = core.store._engines.writer.sync_engine
+    asked: list[str] = []
+
+    def note(_connection: object, _cursor: object, sql: str, *_rest: object) -> None:
+        if sql.startswith("SELECT audit_writer"):
+            asked.append(sql)
+
+    async def write(number: int, *, fails: bool = False) -> None:
+        async with core.store.write() as transaction:
+            transaction.audit.add(event(number))
+            if fails:
+                await transaction.audit.flush()
+                raise ZeroDivisionError
+
+    found = []
+    sqlalchemy_event.listen(engine, "before_cursor_execute", note)
+    for number, fails in ((1, False), (2, False), (3, True), (4, False), (5, False)):
+        with contextlib.suppress(ZeroDivisionError):
+            await write(number, fails=fails)
+        found.append(len(asked))
+    sqlalchemy_event.remove(engine, "before_cursor_execute", note)
+
+    rows = await core.audit()
+    assert found == [0, 0, 0, 1, 1]
+    assert [(row.n, row.event.request) for row in rows] == [
+        (1, 1),
+        (2, 2),
+        (3, 4),
+        (4, 5),
+    ]
+    assert first_break(rows) is None
 
 
 async def test_audit_chain_holds_under_20_writers(core: CoreFixture) -> None:
