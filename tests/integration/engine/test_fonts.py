@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import psutil
 import pytest
 from fontTools.ttLib import TTFont
 
@@ -11,7 +12,7 @@ from appliance.domain.appearance.font_metrics import CHARACTERS, FONTS, UNITS_PE
 from appliance.domain.vocab import FontName, FontStyle
 from tests.tools.generate_font_metrics import generate
 from worker.pades.appearance.embedded_font import FontsUnusableError
-from worker.pades.appearance.fonts import load_fonts
+from worker.pades.appearance.fonts import begin_cutting, load_fonts
 
 FONTS_DIR = Path("/usr/share/fonts/truetype/liberation2")
 
@@ -39,6 +40,17 @@ def test_there_is_a_font_for_each_name_and_style() -> None:
     """Three families of four styles, all different files."""
     assert set(FONTS) == {(name, style) for name in FontName for style in FontStyle}
     assert len({metrics.file for metrics in FONTS.values()}) == 12
+
+
+def test_fonts_that_are_loaded_are_not_cut_again() -> None:
+    """No child is left that has them, and whom nobody asks."""
+    fonts = load_fonts(FONTS_DIR)
+    before = psutil.Process().children()
+
+    begin_cutting(FONTS_DIR)
+
+    assert psutil.Process().children() == before
+    assert load_fonts(FONTS_DIR) is fonts
 
 
 def test_fonts_are_refused_when_a_file_is_missing(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,18 +22,20 @@ StampFonts = Mapping[tuple[FontName, FontStyle], EmbeddedFont]
 
 
 _begun: Final[dict[Path, ForkedWork]] = {}
+_loaded: Final[dict[Path, StampFonts]] = {}
 
 
 def begin_cutting(fonts_dir: Path) -> None:
-    """Have a child begin what `load_fonts` will wait for.
+    """Have a child begin what `load_fonts` will wait for, if it is to wait.
 
     Args:
         fonts_dir: as of `load_fonts`.
     """
-    _begun[fonts_dir] = ForkedWork.begun(partial(_cut, fonts_dir))
+    # Nobody would wait for the child, which could not hand over what it has.
+    if fonts_dir not in _loaded and fonts_dir not in _begun:
+        _begun[fonts_dir] = ForkedWork.begun(partial(_cut, fonts_dir))
 
 
-@cache
 def load_fonts(fonts_dir: Path) -> StampFonts:
     """Cut every font down to Latin, once a process (a quarter of a second in all).
 
@@ -46,8 +48,18 @@ def load_fonts(fonts_dir: Path) -> StampFonts:
     Raises:
         FontsUnusableError: a file is missing, unreadable, or of another version.
     """
-    if fonts_dir not in _begun:
+    if fonts_dir not in _loaded:
         begin_cutting(fonts_dir)
+        _loaded[fonts_dir] = _finish_cutting(fonts_dir)
+    return _loaded[fonts_dir]
+
+
+def _finish_cutting(fonts_dir: Path) -> StampFonts:
+    """Wait for the child.
+
+    Raises:
+        FontsUnusableError: as of `load_fonts`.
+    """
     told = json.loads(_begun.pop(fonts_dir).result())
     if "reason" in told:
         raise FontsUnusableError(Path(told["path"]), told["reason"])
