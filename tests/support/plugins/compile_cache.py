@@ -43,7 +43,12 @@ def _compile_once(statement: ClauseElement, dialect: Dialect, **options: Any) ->
     return _compile_statement(statement, dialect, **options)
 
 
+def compile_routes_late() -> None:
+    """Have an address be compiled when one is first built of it."""
+    Rule._compile_builder = _builder_when_asked  # type: ignore[assignment, method-assign]  # as above
+
+
 def share_compiling() -> None:
     """Have the applications of this process share it."""
-    Rule._compile_builder = _builder_when_asked  # type: ignore[assignment, method-assign]  # as above
+    compile_routes_late()
     ClauseElement._compile_w_cache = _compile_once  # type: ignore[assignment, method-assign]  # as above

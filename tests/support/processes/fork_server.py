@@ -29,12 +29,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, NoReturn
 
 from appliance.runtime.process_title import show_arguments
 from appliance.runtime.processes import die_with_parent
 from appliance.settings import SettingsError
 from tests.support.hosts.network import PLACE, move_to
+from tests.support.plugins.compile_cache import compile_routes_late
 
 PACKAGES: Final = ("appliance", "worker", "hsm_config", "admin_ui", "embed")
 LIBRARIES: Final = (
@@ -48,12 +50,16 @@ _PREPARED: Final = (
     "worker.pades.appearance.embedded_font",
     "worker.pades.appearance.fonts",
     "embed.assets",
+    "worker.sandbox.job",
+    "worker.sandbox.prewarm",
 )
 _NOT_LOADED: Final = ("appliance.core.database.migrations", "appliance.web.vendor")
 """Programs for others to run, not modules."""
 _ROOM: Final = " " * 1024
 """An argument for nothing: what is forked shows its own arguments in its place."""
 _DESCRIPTORS: Final = 4
+_PAGES: Final = 10
+"""More than a sample has."""
 _EX_FLUSH: Final = 120
 """Where output cannot be written at the end. Source: Python, `sys.exit`."""
 STATUS: Final = "i"
@@ -124,11 +130,22 @@ def _prepare() -> None:
 
     Each still reads and checks its own; what is missing is told by who needs it.
     """
-    one, stamp, assets = (importlib.import_module(name) for name in _PREPARED)
-    with suppress(one.FontsUnusableError):
-        stamp.load_fonts(FONTS)
+    one, stamp, assets, job, prewarm = map(importlib.import_module, _PREPARED)
+    compile_routes_late()
     with suppress(SettingsError):
         assets.load_assets()
+    with suppress(one.FontsUnusableError, RuntimeError):
+        limits = SimpleNamespace(pages=_PAGES)
+        fonts = stamp.load_fonts(FONTS)
+        prewarm.warm(
+            job.Tools(limits, fonts, rules=None, null=0, template=0, probes={})
+        )
+        # What that loads and opens lazily is there in each process that is forked.
+        vars(prewarm)["warm"] = _is_warm
+
+
+def _is_warm(tools: object) -> None:
+    """In the place of what `_prepare` has done for all sandboxes."""
 
 
 def _tell_end(pidfd: int, pid: int, descriptor: int) -> None:
