@@ -22,6 +22,7 @@ _LIMITS: Final = (
     ("minItems", "maxItems"),
     ("minProperties", "maxProperties"),
 )
+_MULTIPART: Final = "multipart/form-data"
 _SAFE: Final = 2**53 - 1
 """The largest integer of JSON that every program reads exactly."""
 _SEVERAL: Final = {
@@ -76,7 +77,7 @@ class Operation:
     bodies: tuple[Content, ...]
     outcomes: tuple[Outcome, ...]
     line: str
-    """A call with curl."""
+    """A call with curl, or two where its body has two forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,7 @@ def _code(text: str) -> Markup:
 def _line(
     document: Mapping[str, Any], path: str, method: str, told: Mapping[str, Any]
 ) -> str:
-    """A call with curl, with what it must have."""
+    """A call with curl, with what it must have; once more where it may be in parts."""
     servers = document["paths"][path].get("servers") or document["servers"]
     words = [f'curl -sS "{servers[0]["url"]}{path}"']
     if method != "get" and (method != "post" or "requestBody" not in told):
@@ -258,19 +259,42 @@ def _line(
         words.append('-H "X-Api-Key: $API_KEY"')
     elif "token" in ways:
         words.append('-H "Authorization: Bearer $TOKEN"')
-    words.extend(_sent(document, told))
-    return " \\\n  ".join(words)
+    calls = [[*words, *_sent(document, told)]]
+    if parts := _in_parts(document, told):
+        calls.append([*words, *parts])
+    return "\n\n".join(" \\\n  ".join(call) for call in calls)
 
 
 def _sent(document: Mapping[str, Any], told: Mapping[str, Any]) -> Sequence[str]:
     contents = told.get("requestBody", {}).get("content", {})
     if "application/json" in contents and "application/pdf" not in contents:
         schema = contents["application/json"].get("schema", {})
-        example = json.dumps(_example(document, schema), ensure_ascii=False)
+        example = _json(document, schema)
         return ["-H 'Content-Type: application/json'", f"-d '{example}'"]
     for media_type in contents:
         return [f"-H 'Content-Type: {media_type}'", "--data-binary @file"]
     return []
+
+
+def _in_parts(document: Mapping[str, Any], told: Mapping[str, Any]) -> Sequence[str]:
+    """What is sent as parts, where JSON may be sent as well."""
+    contents = told.get("requestBody", {}).get("content", {})
+    if "application/json" not in contents or _MULTIPART not in contents:
+        return []
+    schema = contents[_MULTIPART]["schema"]
+    parts = {**schema["properties"]}
+    if others := schema.get("additionalProperties"):
+        parts["documento1"] = others
+    return [
+        f"-F '{name}=@documento.pdf;type={part['contentMediaType']}'"
+        if "contentMediaType" in part
+        else f"-F '{name}={_json(document, part)};type=application/json'"
+        for name, part in parts.items()
+    ]
+
+
+def _json(document: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    return json.dumps(_example(document, schema), ensure_ascii=False)
 
 
 def _example(

@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,8 +56,11 @@ def exchange(
         MessageInvalidError: the answer does not follow the protocol.
         OSError: of the socket; `TimeoutError` past the deadline.
     """
-    descriptors = [] if memory is None else [memory.fileno()]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+    with (
+        nullcontext() if memory is None else memory.opened() as descriptor,
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection,
+    ):
+        descriptors = [] if descriptor is None else [descriptor]
         _allow(connection, deadline)
         connection.bind(socket_name(caller))
         try:

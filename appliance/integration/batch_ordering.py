@@ -175,10 +175,11 @@ class BackendBatchOrders:
             DocumentRefusedError: the PDF cannot be signed.
             ApplianceError: `FILENAME`, `DOCUMENT_NOT_FOUND`, those of `Intake.keep`.
         """
-        with refused_for(_field(place, "nombre")):
+        with refused_for(_field(place, "nombre"), wanted.part):
             name = None if wanted.name is None else check_file_name(wanted.name)
         if not isinstance(wanted.document, str):
-            with refused_for(_field(place, "contenido")):
+            came_as = "contenido" if wanted.part is None else "archivo"
+            with refused_for(_field(place, came_as), wanted.part):
                 kept = await self._intake.keep(whose, wanted.document)
             return name or DEFAULT_NAME, kept
         _demand(uploads, place, wanted.document)

@@ -76,6 +76,8 @@ class BatchDocument:
     """Its own reference and metadata, and what is the batch's."""
     wished: WishedPreset | None = None
     """Look and place of its signature; None: as the batch's signer has it."""
+    part: str | None = None
+    """Of a multipart body that it came in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ from appliance.domain.errors import ApplianceError
 
 
 @contextmanager
-def refused_for(name: str) -> Iterator[None]:
+def refused_for(name: str, part: str | None = None) -> Iterator[None]:
     """Name the field that something is refused for.
 
     Args:
         name: its path.
+        part: of a multipart body that it came in.
 
     Raises:
         ApplianceError: what was raised within, with its field.
@@ -20,6 +21,8 @@ def refused_for(name: str) -> Iterator[None]:
         yield
     except ApplianceError as refusal:
         refusal.extras["field"] = name
+        if part is not None:
+            refusal.extras["part"] = part
         raise
 
 

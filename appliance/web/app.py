@@ -156,6 +156,7 @@ def create_app(
         json=settings.web.body_limit_bytes,
         document=settings.documents.limit_bytes,
         timeout_s=settings.web.body_timeout_s,
+        bodies=settings.web.bodies_limit_bytes,
     )
     app.request_class = BoundedRequest
     app.asgi_http_class = Exchange

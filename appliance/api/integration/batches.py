@@ -14,11 +14,14 @@ from appliance.api.integration import rates
 from appliance.api.integration.caller import caller
 from appliance.api.integration.requests import cancellation
 from appliance.api.wire import batches, query, requests
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestBatchId
 from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.domain.requests.request_batch import MOST_OF_BATCH
+from appliance.integration.orders import BatchOrder
 from appliance.web import body, request_log
 from appliance.web.auth import public
-from appliance.web.responses import json_response
+from appliance.web.responses import JSON, json_response
 
 blueprint = Blueprint("integration_batches", __name__)
 
@@ -27,7 +30,7 @@ PATH: Final = "/api/integration/batches"
 
 @blueprint.post(PATH)
 @public
-@body.brings_document
+@body.brings_documents
 async def create() -> Response:
     """`POST /api/integration/batches`: ask one person to sign many documents."""
     asking = await caller(ApiKeyScope.REQUESTS_WRITE)
@@ -36,7 +39,7 @@ async def create() -> Response:
     is_repeated = await core().backend_batch_orders.is_repeated(whose, key)
     if not is_repeated:
         await rates.demand_bytes(whose)
-    order = batches.order(await body.read_document_object(), asking.key, key)
+    order = await _order(asking.key, key)
     await rates.count_bytes(whose, is_repeated=is_repeated)
     count = len(order.documents)
     if not is_repeated:
@@ -52,6 +55,22 @@ async def create() -> Response:
     if made.is_repeated:
         response.headers["Idempotent-Replayed"] = "true"
     return response
+
+
+async def _order(api_key: str, key: str | None) -> BatchOrder:
+    """What the present body asks for, in whichever form it came.
+
+    Raises:
+        ApplianceError: `CONTENT_TYPE`; those of the body's readers.
+    """
+    if body.is_multipart():
+        form = await body.read_documents(MOST_OF_BATCH)
+        return batches.order(form.options, api_key, key, form.files)
+    if request.mimetype != JSON:
+        raise ApplianceError(
+            ErrorCode.CONTENT_TYPE, extras={"allowed": [body.MULTIPART, JSON]}
+        )
+    return batches.order(await body.read_document_object(), api_key, key)
 
 
 @blueprint.get(PATH)

@@ -26,8 +26,9 @@ from appliance.api.wire import (
 )
 from appliance.domain.errors import ErrorCode as E
 from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.domain.requests.request_batch import MOST_OF_BATCH
 from appliance.domain.vocab import RequestState, WebhookEvent
-from appliance.web.body import MULTIPART
+from appliance.web.body import MULTIPART, PART_LENGTH
 from appliance.web.responses import JSON, PDF
 
 _AT: Final = "/api/integration"
@@ -48,6 +49,20 @@ _ONE_DOCUMENT: Final = {
     },
 }
 """Of JSON, which brings no file beside it."""
+_DOCUMENTS_IN_JSON: Final = {
+    "properties": {
+        "documentos": {
+            "items": {
+                "properties": {"archivo": {"type": "null"}},
+                "oneOf": [
+                    {"required": [name], "properties": {name: {"type": "string"}}}
+                    for name in ("documentoId", "contenido")
+                ],
+            }
+        }
+    }
+}
+"""The same of a batch."""
 _LISTED: Final = [each for each in RequestState if each is not RequestState.WAITING]
 _PDF_FILE: Final = Told(_OK, media_type=PDF, headers=("ETag", "Content-Disposition"))
 _REQUEST_GONE: Final = {E.SOLICITUD_NOT_FOUND}
@@ -55,16 +70,18 @@ _LOTE_GONE: Final = {E.LOTE_NOT_FOUND}
 _WEBHOOK_GONE: Final = {E.WEBHOOK_NOT_FOUND}
 
 
-def _parts(**parts: Any) -> Sent:
-    """A body of parts, all of them required."""
-    return Sent(
-        {
-            "type": "object",
-            "properties": parts,
-            "required": list(parts),
-            "additionalProperties": False,
+def _parts(*, besides: Any = None, **parts: Any) -> Sent:
+    """A body of parts, all of them required; `besides`: what others may be."""
+    others: dict[str, Any] = {"additionalProperties": False}
+    if besides is not None:
+        names = {"minLength": 1, "maxLength": PART_LENGTH}
+        others = {
+            "additionalProperties": besides,
+            "propertyNames": names,
+            "maxProperties": len(parts) + MOST_OF_BATCH,
         }
-    )
+    told = {"type": "object", "properties": parts, "required": list(parts)}
+    return Sent({**told, **others})
 
 
 def in_json(kind: Any, *, is_required: bool = True) -> BodyIn:
@@ -214,7 +231,12 @@ REQUESTS: Final = (
         _made(backend_answers.BatchDetailed),
         codes.ORDERED,
         query=(parameters.IDEMPOTENCY_KEY,),
-        body=in_json(batches.NewBatch),
+        body=BodyIn(
+            {
+                MULTIPART: _parts(besides=_FILE, options=batches.NewBatch),
+                JSON: Sent(batches.NewBatch, _DOCUMENTS_IN_JSON),
+            }
+        ),
     ),
     backend_operation(
         "listBatches",

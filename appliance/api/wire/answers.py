@@ -335,6 +335,7 @@ class ProblemMembers(TypedDict, total=False):
     ]
     allowed: list[str]
     fields: list[str]
+    part: str
     retryAfter: Count
     attemptsLeft: Count
     stamp: Box

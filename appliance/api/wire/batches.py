@@ -12,7 +12,7 @@ from pydantic import Field
 from quart import request
 
 from appliance.api.wire import backend_answers, presets, query, representations
-from appliance.api.wire.fields import an_object, objects, word
+from appliance.api.wire.fields import an_object, objects, text, word
 from appliance.api.wire.orders import (
     REFERENCE_LENGTH,
     NamedBody,
@@ -25,6 +25,12 @@ from appliance.api.wire.orders import (
     said,
 )
 from appliance.core import pagination
+from appliance.domain.errors import (
+    PART_MISSING,
+    PART_OF_NONE,
+    ErrorCode,
+    FieldInvalidError,
+)
 from appliance.domain.identity import format_cuil
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.process import ProcessNote
@@ -35,6 +41,7 @@ from appliance.domain.requests.request_batch import (
 )
 from appliance.domain.vocab import SignatureLevel
 from appliance.integration.orders import BatchDocument, BatchOrder
+from appliance.web.body import PART_LENGTH, SentFile
 
 PAGE: Final = 50
 """Batches of a page, or documents of one, where nothing else is asked for."""
@@ -43,13 +50,8 @@ PAGE: Final = 50
 class NewBatchDocument(SentDocument, Referred):
     """One document of a batch."""
 
-    KEYWORDS: ClassVar[Mapping[str, Any]] = {
-        **Referred.KEYWORDS,
-        "oneOf": [
-            {"required": [name], "properties": {name: {"type": "string"}}}
-            for name in ("documentoId", "contenido")
-        ],
-    }
+    KEYWORDS: ClassVar[Mapping[str, Any]] = Referred.KEYWORDS
+    part: Annotated[str | None, text(PART_LENGTH)] = Field(None, alias="archivo")
     stamp: Annotated[dict[str, Any] | None, an_object(presets.StampWish)] = Field(
         None, alias="sello"
     )
@@ -68,7 +70,10 @@ class NewBatch(Note):
 
 
 def order(
-    body: Mapping[str, object], api_key: str, idempotency_key: str | None
+    body: Mapping[str, object],
+    api_key: str,
+    idempotency_key: str | None,
+    files: Mapping[str, SentFile] | None = None,
 ) -> BatchOrder:
     """Read the body of a new batch.
 
@@ -76,21 +81,25 @@ def order(
         body: the JSON object.
         api_key: id of the key that asks.
         idempotency_key: of the header.
+        files: the documents that came beside the object, by their parts, in order.
 
     Raises:
         FieldMissingError: a field is not there.
         FieldInvalidError: a value of another type or out of its range.
-        ApplianceError: `FIELD_UNKNOWN`.
+        ApplianceError: `FIELD_UNKNOWN`, of a part too that is no document's.
     """
     read = NewBatch.read(said(body))
     demand_named(read)
     note = read.note(api_key)
+    parts = _Parts(files or {}, read.documents)
+    documents = tuple(
+        _document(each, f"documentos[{place}].", note, parts)
+        for place, each in enumerate(read.documents)
+    )
+    parts.demand_taken()
     return BatchOrder(
         signer=named_signer(read.signer, "firmante."),
-        documents=tuple(
-            _document(each, f"documentos[{place}].", note)
-            for place, each in enumerate(read.documents)
-        ),
+        documents=documents,
         note=note,
         expires=read.expires,
         level=read.level,
@@ -98,12 +107,79 @@ def order(
     )
 
 
+class _Parts:
+    """The files of a multipart body, and which document each is.
+
+    A document names its part. Where none of them does, the parts are those of the
+    documents that came in no other way, in order.
+
+    Args:
+        files: by the names of their parts, in the order in which they came.
+        documents: as their objects came.
+    """
+
+    def __init__(
+        self, files: Mapping[str, SentFile], documents: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self._files = files
+        self._left = dict.fromkeys(files)
+        self._are_named = any(each.get("archivo") is not None for each in documents)
+
+    def of(self, document: NewBatchDocument, under: str) -> str | None:
+        """The part of a document; None: it came otherwise, or not at all.
+
+        Args:
+            document: as its object names it.
+            under: what stands before its names in an answer.
+
+        Raises:
+            FieldInvalidError: `FIELD_MISSING`: there is none of that name.
+        """
+        name = document.part
+        if not self._are_named and document.upload is None and document.content is None:
+            name = next(iter(self._left), None)
+        elif name is not None and name not in self._files:
+            missing = FieldInvalidError(
+                f"{under}archivo",
+                code=ErrorCode.FIELD_MISSING,
+                sentence=PART_MISSING,
+                params={"part": name},
+            )
+            missing.extras["part"] = name
+            raise missing
+        if name is not None:
+            self._left.pop(name, None)
+        return name
+
+    def file(self, part: str) -> SentFile:
+        """What came as a part that `of` told."""
+        return self._files[part]
+
+    def demand_taken(self) -> None:
+        """Refuse a part that is of no document.
+
+        Raises:
+            FieldInvalidError: `FIELD_UNKNOWN`, with the part as its field.
+        """
+        if self._left:
+            raise FieldInvalidError(
+                next(iter(self._left)),
+                code=ErrorCode.FIELD_UNKNOWN,
+                sentence=PART_OF_NONE,
+            )
+
+
 def _document(
-    given: Mapping[str, Any], under: str, common: ProcessNote
+    given: Mapping[str, Any], under: str, common: ProcessNote, parts: _Parts
 ) -> BatchDocument:
     """One document; it is told to its signer as the batch is."""
     read = NewBatchDocument.read(said(given), under=under)
     demand_named(read, under)
+    part = parts.of(read, under)
+    name, content = read.name, None
+    if part is not None:
+        file = parts.file(part)
+        name, content = name or file.name, file.content
     wished = None
     if read.stamp is not None:
         wished = presets.wished_preset(read.stamp, f"{under}sello.")
@@ -113,7 +189,8 @@ def _document(
         is_unique=read.is_unique,
         metadata=read.metadata,
     )
-    return BatchDocument(read.name, one_document(read, under), own, wished)
+    document = one_document(read, under, content, "archivo")
+    return BatchDocument(name, document, own, wished, part)
 
 
 @dataclass(frozen=True, slots=True)

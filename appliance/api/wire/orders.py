@@ -133,7 +133,10 @@ def said(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def one_document(
-    document: SentDocument, under: str, file: DocumentBytes | None = None
+    document: SentDocument,
+    under: str,
+    file: DocumentBytes | None = None,
+    beside: str = "file",
 ) -> DocumentBytes | str:
     """The bytes of a document, or the id of its upload: one of the three is there.
 
@@ -141,6 +144,7 @@ def one_document(
         document: as its object names it.
         under: what stands before its names in an answer.
         file: where it came beside the object.
+        beside: what names it then.
 
     Raises:
         FieldMissingError: none is.
@@ -150,7 +154,7 @@ def one_document(
         each for each in (document.upload, document.content, file) if each is not None
     ]
     if not given:
-        allowed = ("documentoId", "contenido", "file")
+        allowed = ("documentoId", "contenido", beside)
         raise FieldMissingError(f"{under}contenido", allowed, "string")
     if len(given) > 1:
         field = "contenido" if document.content is not None else "documentoId"

@@ -5,16 +5,21 @@
         writer.write(chunk)
     memory = writer.sealed()
 
+Of several documents that come one after the other, `writer.end_document()` says where
+one ends, and `writer.sealed_documents()` gives them: one descriptor holds all.
+
 They lie in a memfd (memfd_create(2)): memory of the machine, which no process has
 mapped, which is read in pieces, and which another process can be handed as a
 descriptor. It ends with the last object that refers to it and the last descriptor
 elsewhere: it is never closed under somebody who reads it.
 """
 
+import errno
 import fcntl
 import hashlib
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
 _SEALS: Final = (
@@ -41,16 +46,36 @@ class SealedMemory:
         memfd: with all seals.
         size_bytes: of it.
         sha256: of its bytes, in hex.
+        start: where they begin in what the memfd holds.
     """
 
-    def __init__(self, memfd: _Memfd, size_bytes: int, sha256: str) -> None:
+    def __init__(
+        self, memfd: _Memfd, size_bytes: int, sha256: str, start: int = 0
+    ) -> None:
         self._memfd = memfd
+        self._start = start
         self.size_bytes = size_bytes
         self.sha256 = sha256
 
-    def fileno(self) -> int:
-        """Its descriptor, as long as this object is there."""
-        return self._memfd.descriptor
+    @contextmanager
+    def opened(self) -> Iterator[int]:
+        """A descriptor of these bytes alone, which another process may be handed.
+
+        Raises:
+            OSError: the machine has no room for a copy of one among several.
+        """
+        if os.fstat(self._memfd.descriptor).st_size == self.size_bytes:
+            yield self._memfd.descriptor
+            return
+        copy = _Memfd("document")
+        at, end = self._start, self._start + self.size_bytes
+        while at < end:
+            sent = os.sendfile(copy.descriptor, self._memfd.descriptor, at, end - at)
+            if not sent:
+                raise OSError(errno.EIO, "a memory file is shorter than it was")
+            at += sent
+        fcntl.fcntl(copy.descriptor, fcntl.F_ADD_SEALS, _SEALS)
+        yield copy.descriptor
 
     def read(self, offset: int, size: int) -> bytes:
         """Some of its bytes; fewer only at its end.
@@ -60,9 +85,11 @@ class SealedMemory:
             size: how many.
         """
         pieces = []
-        while size > 0 and (piece := os.pread(self.fileno(), size, offset)):
+        size = min(size, self.size_bytes - offset)
+        at = self._start + offset
+        while size > 0 and (piece := os.pread(self._memfd.descriptor, size, at)):
             pieces.append(piece)
-            offset, size = offset + len(piece), size - len(piece)
+            at, size = at + len(piece), size - len(piece)
         return b"".join(pieces)
 
     def __bytes__(self) -> bytes:
@@ -80,8 +107,10 @@ class MemoryWriter:
     def __init__(self, name: str) -> None:
         self._memfd = _Memfd(name)
         self._digest = hashlib.sha256()
+        self._ended: list[SealedMemory] = []
+        self._start = 0
         self.size_bytes = 0
-        """Of what was written so far."""
+        """Of what was written so far, of the present document."""
 
     def write(self, content: bytes) -> None:
         """Add bytes.
@@ -98,5 +127,18 @@ class MemoryWriter:
 
     def sealed(self) -> SealedMemory:
         """What was written; nothing can be added to it."""
+        self.end_document()
+        return self.sealed_documents()[0]
+
+    def end_document(self) -> None:
+        """Say that what was written is a document, and what follows another one."""
+        digest = self._digest.hexdigest()
+        ended = SealedMemory(self._memfd, self.size_bytes, digest, self._start)
+        self._ended.append(ended)
+        self._digest = hashlib.sha256()
+        self._start, self.size_bytes = self._start + self.size_bytes, 0
+
+    def sealed_documents(self) -> list[SealedMemory]:
+        """Those that were ended, in order; nothing can be added to them."""
         fcntl.fcntl(self._memfd.descriptor, fcntl.F_ADD_SEALS, _SEALS)
-        return SealedMemory(self._memfd, self.size_bytes, self._digest.hexdigest())
+        return self._ended

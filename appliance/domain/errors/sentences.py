@@ -337,6 +337,10 @@ COMES_WITH: Final = "The field {field} is missing: it comes together with {other
 """Of `FIELD_INVALID`, where one of two fields is there alone."""
 NOT_WITH: Final = "The fields {field} and {other} cannot come together."
 """Of `FIELD_INVALID`, where one of two fields is too many."""
+PART_REPEATED: Final = "The part {field} came more than once."
+PART_MISSING: Final = "The body has no part {part}, which {field} names."
+PART_OF_NONE: Final = "The part {field} is of none of the documents."
+"""Of `FIELD_INVALID`, `FIELD_MISSING` and `FIELD_UNKNOWN`, in a multipart body."""
 CHAIN_IN_USE: Final = "The credential signs with that certificate already."
 """Of `ALREADY_EXISTS`, where a chain comes that is the credential's already."""
 CONTROL_CHARACTERS: Final = (

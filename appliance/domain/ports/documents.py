@@ -1,6 +1,7 @@
 """Where documents are kept, and under which keys."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeAlias
@@ -32,8 +33,12 @@ class DocumentMemory(Protocol):
         """Their SHA-256 in hex."""
         ...
 
-    def fileno(self) -> int:
-        """A descriptor of them, as long as this object is there."""
+    def opened(self) -> AbstractContextManager[int]:
+        """A descriptor of them and of nothing else, within the context.
+
+        Raises:
+            OSError: the machine has no room for it.
+        """
         ...
 
     def read(self, offset: int, size: int) -> bytes:

@@ -1,14 +1,14 @@
-"""A document as it arrives: kept out of the heap, so that a large one costs no more."""
+"""Documents as they arrive: kept out of the heap, so that large ones cost no more."""
 
 from appliance.core.system.sealed_memory import MemoryWriter, SealedMemory
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 
 class ArrivingDocument:
-    """Takes a document's bytes as they come.
+    """Takes a document's bytes as they come, or those of several, one after the other.
 
     Args:
-        limit: most that it may have.
+        limit: most that one may have.
 
     Raises:
         ApplianceError: `OVERLOADED`: the machine has no room for it.
@@ -42,6 +42,19 @@ class ArrivingDocument:
         Raises:
             ApplianceError: `DOCUMENT_EMPTY`.
         """
+        self.end()
+        return self.all()[0]
+
+    def end(self) -> None:
+        """Say that all of the present one is there: what follows is another one's.
+
+        Raises:
+            ApplianceError: `DOCUMENT_EMPTY`.
+        """
         if not self._memory.size_bytes:
             raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-        return self._memory.sealed()
+        self._memory.end_document()
+
+    def all(self) -> list[SealedMemory]:
+        """Those that were ended, in order."""
+        return self._memory.sealed_documents()

@@ -1,7 +1,7 @@
-"""A document and its options in one body, part by part."""
+"""Documents and their options in one body, part by part."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -19,6 +19,7 @@ from werkzeug.sansio.multipart import (
 from appliance.core.system.sealed_memory import SealedMemory
 from appliance.domain import strict_json
 from appliance.domain.errors import (
+    PART_REPEATED,
     ApplianceError,
     ErrorCode,
     FieldInvalidError,
@@ -37,6 +38,9 @@ from appliance.web.body.reading import (
 
 _PARTS_AT_MOST = 16
 _FILE: Final = "file"
+_OPTIONS: Final = "options"
+PART_LENGTH: Final = 64
+"""Longest name of a part that is a document."""
 Part: TypeAlias = Field | File | Data
 """The head of a part, or more of what is in it."""
 
@@ -53,11 +57,20 @@ class DocumentForm:
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A multipart body that is one file."""
+    """A file that came as a part of a multipart body."""
 
     name: str | None
     """As its part has it; None for a part without a name of a file."""
     content: DocumentMemory = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsForm:
+    """A multipart body: the JSON of many documents, and their PDFs."""
+
+    options: dict[str, object] = field(repr=False)
+    files: Mapping[str, SentFile] = field(repr=False)
+    """By the names of their parts, in the order in which they came."""
 
 
 async def read_file() -> SentFile:
@@ -93,10 +106,34 @@ async def read_form() -> DocumentForm:
 
     Source: RFC 7578; decisions "document in the call".
     """
-    parts = _Parts({"options": face_limits().json})
+    parts = _Parts({_OPTIONS: face_limits().json})
     await read_parts(parts.take, _PARTS_AT_MOST)
-    file, options = parts.file(), parts.pick("options")
+    file, options = parts.file(), parts.pick(_OPTIONS)
     return DocumentForm(strict_json.parse_object(options), file, parts.file_name)
+
+
+async def read_documents(most: int) -> DocumentsForm:
+    """Read the present request's body: a part `options`, and files of other names.
+
+    Args:
+        most: files that there may be.
+
+    Returns:
+        The files' bytes, of any content, and the options, as of `read_form`.
+
+    Raises:
+        FieldMissingError: there are no options.
+        FieldInvalidError: a part is there twice, its name is too long, or the body
+            is not what its boundary says, or has more parts.
+        ApplianceError: those of `read_object`, `FIELD_UNKNOWN` of a part without a
+            name; with the part as their field `DOCUMENT_TOO_LARGE`, `DOCUMENT_EMPTY`.
+
+    Source: RFC 7578.
+    """
+    parts = _Documents()
+    await read_parts(parts.take, most + 1)
+    options, files = parts.options(), parts.files()
+    return DocumentsForm(strict_json.parse_object(options), files)
 
 
 async def read_parts(take: Callable[[Part], None], most: int) -> None:
@@ -197,16 +234,10 @@ class _Parts:
     def _begin(self, name: str | None) -> None:
         allowed = {_FILE, *self._limits}
         if name is None or name not in allowed:
-            # The decoder's types promise a name, but a part may have none.
-            shown = (name or "")[:64]
-            raise ApplianceError(
-                ErrorCode.FIELD_UNKNOWN,
-                params={"field": shown},
-                extras={"field": shown, "allowed": sorted(allowed)},
-            )
+            raise _unknown(name, allowed)
         is_file = name == _FILE
         if name in self._content or (is_file and self._document is not None):
-            raise FieldInvalidError(name)
+            raise FieldInvalidError(name, sentence=PART_REPEATED)
         self._name = name
         if is_file:
             self._document = ArrivingDocument(face_limits().document)
@@ -221,3 +252,81 @@ class _Parts:
         content.write(data)
         if content.tell() > self._limits[self._name]:
             raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
+
+
+class _Documents:
+    """The parts of a body of many documents as they come in: `options`, and files."""
+
+    def __init__(self) -> None:
+        self._limits = face_limits()
+        self._documents = ArrivingDocument(self._limits.document)
+        self._names: dict[str, str | None] = {}
+        self._options: io.BytesIO | None = None
+        self._name = ""
+
+    def take(self, part: Part) -> None:
+        """Take what came.
+
+        Raises:
+            FieldInvalidError: a part comes twice, or its name is too long.
+            ApplianceError: `FIELD_UNKNOWN`, `BODY_TOO_LARGE`, `OVERLOADED`; with the
+                part as their field `DOCUMENT_TOO_LARGE`, `DOCUMENT_EMPTY`.
+        """
+        if isinstance(part, Data):
+            self._add(part)
+        else:
+            self._begin(part)
+
+    def options(self) -> bytes:
+        """The JSON.
+
+        Raises:
+            FieldMissingError: it did not come.
+        """
+        if self._options is None:
+            raise FieldMissingError(_OPTIONS)
+        return self._options.getvalue()
+
+    def files(self) -> dict[str, SentFile]:
+        """What came besides, by the names of its parts, in order."""
+        named = zip(self._names.items(), self._documents.all(), strict=True)
+        return {name: SentFile(file_name, each) for (name, file_name), each in named}
+
+    def _begin(self, part: Field | File) -> None:
+        # The decoder's types promise a name, but a part may have none.
+        name: str | None = part.name
+        if not name:
+            raise _unknown(name, {_OPTIONS})
+        if len(name) > PART_LENGTH:
+            raise FieldInvalidError(name[:PART_LENGTH], f"1..{PART_LENGTH} characters")
+        self._name = name
+        if name in self._names or (name == _OPTIONS and self._options is not None):
+            raise FieldInvalidError(name, sentence=PART_REPEATED)
+        if name == _OPTIONS:
+            self._options = io.BytesIO()
+        else:
+            self._names[name] = part.filename if isinstance(part, File) else None
+
+    def _add(self, part: Data) -> None:
+        if self._name == _OPTIONS and self._options is not None:
+            self._options.write(part.data)
+            if self._options.tell() > self._limits.json:
+                raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
+            return
+        try:
+            self._documents.write(part.data)
+            if not part.more_data:
+                self._documents.end()
+        except ApplianceError as refusal:
+            refusal.extras["field"] = self._name
+            raise
+
+
+def _unknown(name: str | None, allowed: set[str]) -> ApplianceError:
+    """`FIELD_UNKNOWN` of a part."""
+    shown = (name or "")[:PART_LENGTH]
+    return ApplianceError(
+        ErrorCode.FIELD_UNKNOWN,
+        params={"field": shown},
+        extras={"field": shown, "allowed": sorted(allowed)},
+    )

@@ -44,6 +44,7 @@ _JSON_COPIES: Final = 4
 """How often a document in JSON is held while it is read: the body, its text, the
 member, and what that decodes to."""
 _MARK: Final = "__document__"
+_MANY: Final = "__documents__"
 _STRUCTURE: Final = (b",", b":", b"[", b"{", b"\\")
 """Characters by which JSON takes its time, whatever stands between them."""
 _STRUCTURE_MOST: Final = 50_000
@@ -60,11 +61,18 @@ class Limits:
     """Largest document in a multipart body, in bytes."""
     timeout_s: float
     """Longest that nothing of a body may come, in seconds."""
+    bodies: int = 0
+    """Bytes of all bodies that a process holds."""
 
     @property
     def multipart(self) -> int:
         """Largest multipart body, in bytes: a document, its options, its frame."""
         return self.document + 2 * self.json
+
+    @property
+    def documents(self) -> int:
+        """Largest multipart body of many: all that one integrator may hold."""
+        return max(self.multipart, self.bodies // GROUP_PART)
 
 
 class BoundedRequest(Request):
@@ -160,6 +168,16 @@ def brings_document(view: _View) -> _View:
     """
     setattr(view, _MARK, True)
     return view
+
+
+def brings_documents(view: _View) -> _View:
+    """Mark a view whose multipart body may have many of them.
+
+    Args:
+        view: the view; a route decorator goes above this mark.
+    """
+    setattr(view, _MANY, True)
+    return brings_document(view)
 
 
 def is_multipart() -> bool:
@@ -319,11 +337,14 @@ def taken() -> int:
 
 
 def multipart_limit() -> int:
-    """Most that the present view takes of a document and its options, in bytes."""
+    """Most that the present view takes of documents and their options, in bytes."""
     limits = face_limits()
     view = current_app.view_functions.get(request.endpoint or "")
-    large = request.method == "POST" and getattr(view, _MARK, False)
-    return limits.multipart if large else json_limit()
+    if request.method != "POST" or not getattr(view, _MARK, False):
+        return json_limit()
+    # JSON has one document or a few small ones, and is held several times.
+    has_many = getattr(view, _MANY, False) and is_multipart()
+    return limits.documents if has_many else limits.multipart
 
 
 def json_limit() -> int:

@@ -113,11 +113,15 @@ def test_a_batch_from_asking_to_cancelling(
         ended = json.loads(
             run_block("integration.md", "Ask for many at once", 3, shell.run)
         )
+        together = json.loads(
+            run_block("integration.md", "Documents in the call", 0, shell.run)
+        )
 
     numbers = [each["solicitudId"] for each in made["solicitudes"]]
     assert signed["status"] == "success"
     assert [each["solicitudId"] for each in signed["resultados"]] == numbers
     assert ended["estados"] == {"cancelada": 1}
+    assert together["total"] == 2
 
 
 def test_documents_from_uploading_to_deleting(

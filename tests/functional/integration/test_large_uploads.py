@@ -5,6 +5,7 @@ Source: docs/integration.md "Documents of a backend"; docs/limits.md.
 
 import contextlib
 import hashlib
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.support.appliance.appliance import Appliance
+from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import TestBackend, backend_of
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import until
@@ -22,6 +23,7 @@ from tests.support.processes.scratch import short_folder
 
 MB: Final = 1_000_000
 PATH: Final = "/api/integration/documents"
+BATCHES: Final = "/api/integration/batches"
 ROLES: Final = ("api", "embed", "admin", "signing", "chores", "metrics")
 """Those that stay; a job of the sandbox is a process of its own, and ends."""
 
@@ -157,3 +159,58 @@ def memory_files(process: psutil.Process) -> list[str]:
             if name.startswith("/memfd:document"):
                 found.append(name)
     return found
+
+
+@pytest.mark.alone
+def test_no_role_grows_by_the_documents_of_a_batch(backend: TestBackend) -> None:
+    """A hundred megabytes in four parts of one call: each by less than 20 MB."""
+    person = backend.appliance.new_person()
+    assert sent_together(backend, person, [pdfs.one_page("a")]).status_code == 201
+    documents = [pdfs.heavy(10 + n, 25 * MB) for n in range(4)]
+    with Watch(backend.appliance) as watch:
+        answer = sent_together(backend, person, documents)
+
+    assert answer.status_code == 201, answer.text
+    told = [each["documento"]["sha256"] for each in answer.json()["solicitudes"]]
+    assert told == [hashlib.sha256(pdf).hexdigest() for pdf in documents]
+    grown = watch.grown()
+    assert {name: size for name, size in grown.items() if size >= 20 * MB} == {}
+
+
+@pytest.mark.alone
+def test_batch_that_breaks_off_leaves_nothing(
+    backend: TestBackend, large: bytes
+) -> None:
+    """In its second part: no file, no row, no memory."""
+    appliance = backend.appliance
+    (api,) = appliance.children("api")
+    files, lots = stored(appliance), backend.client.get(BATCHES).json()
+    with contextlib.suppress(httpx.TransportError, ConnectionError):
+        backend.client.post(
+            BATCHES,
+            content=broken_off(pdfs.one_page(), large),
+            headers={"Content-Type": "multipart/form-data; boundary=x"},
+        )
+
+    until(lambda: memory_files(api) == [])
+    assert stored(appliance) == files
+    assert backend.client.get(BATCHES).json() == lots
+
+
+def sent_together(
+    backend: TestBackend, person: TestPerson, documents: list[bytes]
+) -> httpx.Response:
+    """A batch whose documents come with the call."""
+    told = {"firmante": {"cuil": person.cuil}, "documentos": [{}] * len(documents)}
+    parts = {f"d{n}": ("a.pdf", pdf) for n, pdf in enumerate(documents)}
+    options = {"options": json.dumps(told)}
+    return backend.client.post(BATCHES, files=parts, data=options)
+
+
+def broken_off(whole: bytes, large: bytes) -> Iterator[bytes]:
+    """A body of parts: one of them whole, the next one not."""
+    for name, pdf in (("a", whole), ("b", large)):
+        head = f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'
+        yield head.encode()
+        yield from in_pieces(pdf, until_byte=60 * MB)
+        yield b"\r\n"

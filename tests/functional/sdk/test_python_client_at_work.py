@@ -145,6 +145,24 @@ async def test_a_request_from_asking_to_the_signed_document(
     assert fits(state, models.SignerState)["puedeFirmar"] is True
 
 
+async def test_documents_that_come_with_a_batch(client: Any, tmp_path: Path) -> None:
+    """From files and bytes, each for who names it."""
+    signer = await do(client.test.signers.create(nombre="Ana Ruiz"))
+    path = tmp_path / "año.pdf"
+    path.write_bytes(PDF)
+    documents: list[models.BatchDocument] = [{"archivo": "b"}, {"archivo": "a"}]
+
+    made = await do(
+        client.batches.create(
+            {"cuil": signer["cuil"]}, documents, files={"a": path, "b": PDF}
+        )
+    )
+
+    fits(made, models.Batch)
+    names = [each["documento"]["nombre"] for each in made["solicitudes"]]
+    assert names == ["documento.pdf", "año.pdf"]
+
+
 async def test_a_batch_and_its_pages(client: Any) -> None:
     """What was uploaded is asked for many times, listed over pages, and taken back."""
     signer = await do(client.test.signers.create(nombre="Ana Ruiz"))

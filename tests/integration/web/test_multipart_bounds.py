@@ -9,7 +9,14 @@ from werkzeug.sansio.multipart import MultipartDecoder
 
 from appliance.domain.errors import ApplianceError
 from appliance.web import body, forms
-from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
+from appliance.web.body import (
+    BoundedRequest,
+    Budget,
+    Limits,
+    brings_document,
+    brings_documents,
+    read_documents,
+)
 from appliance.web.body.multipart_decoder import AROUND_BYTES, HEAD_BYTES
 from appliance.web.server.client_address import Proxies
 from appliance.web.server.exchange import Exchange
@@ -122,3 +129,48 @@ async def test_boundary_has_70_characters(app: Quart, size: int, answer: bytes) 
     content = head(200, 2).replace(b"--x", b"--" + boundary.encode())
 
     assert await sent(app, content, boundary) == answer
+
+
+def many(names: list[str], size: int = 4) -> bytes:
+    """A body of documents and their options."""
+    disposition = "--x\r\nContent-Disposition: form-data; name="
+    files = [f'{disposition}"{name}"\r\n\r\n{"y" * size}\r\n' for name in names]
+    return f'{"".join(files)}{disposition}"options"\r\n\r\n{{}}\r\n--x--'.encode()
+
+
+@pytest.mark.parametrize(
+    ("names", "size", "answer"),
+    [
+        (["a", "b", "c"], 4, b"a:4 b:4 c:4"),
+        (["a", "b", "c", "d"], 4, b"FIELD_INVALID"),
+        (["a", "b", "c"], 30_000, b"a:30000 b:30000 c:30000"),
+        (["a", "b", "c"], 70_000, b"BODY_TOO_LARGE"),
+        (["a"], 100_001, b"DOCUMENT_TOO_LARGE a"),
+        (["a", "a"], 4, b"FIELD_INVALID a"),
+        (["b", "options"], 4, b"FIELD_INVALID options"),
+    ],
+)
+async def test_so_many_documents_come_in_one_body(
+    names: list[str], size: int, answer: bytes
+) -> None:
+    """Each has its bounds, and all of them together."""
+    app = Quart("documents")
+    app.request_class = BoundedRequest
+    app.asgi_http_class = Exchange
+    limits = Limits(json=1_000, document=100_000, timeout_s=60, bodies=400_000)
+    app.extensions["rubrica.limits"] = limits
+    app.extensions["rubrica.budget"] = Budget(400_000, limits.multipart)
+    app.extensions["rubrica.proxies"] = Proxies((), "forwarded")
+
+    @app.post("/")
+    @brings_documents
+    async def take() -> str:
+        try:
+            form = await read_documents(3)
+        except ApplianceError as exc:
+            return f"{exc.code} {exc.extras.get('field', '')}".removesuffix(" (body)")
+        return " ".join(
+            f"{name}:{len(bytes(file.content))}" for name, file in form.files.items()
+        )
+
+    assert (await sent(app, many(names, size))).strip() == answer

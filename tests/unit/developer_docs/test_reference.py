@@ -148,3 +148,27 @@ def test_schema_lists_its_members() -> None:
 def test_type_is_written_as_a_reader_would(schema: dict[str, Any], told: str) -> None:
     """Links, words and limits; whatever stands in them is escaped."""
     assert str(type_of(schema)) == told
+
+
+def test_call_that_may_be_in_parts_is_shown_so_too() -> None:
+    """With what it must have, and one file of those whose names are their sender's."""
+    sent = {"type": "object", "required": ["nota"]}
+    file = {"type": "string", "contentMediaType": "application/pdf"}
+    parts = {"properties": {"options": sent}, "additionalProperties": file}
+    contents = {
+        "multipart/form-data": {"schema": parts},
+        "application/json": {"schema": sent},
+    }
+    login = DOCUMENT["paths"]["/auth/login"]
+    told = {**login["post"], "requestBody": {"content": contents}}
+    paths = {"/auth/login": {**login, "post": told}}
+
+    made = reference({**DOCUMENT, "paths": paths})
+
+    first, second = made.groups["auth"][0].line.split("\n\n")
+    assert first.endswith('-d \'{"nota": "…"}\'')
+    assert second == (
+        'curl -sS "https://api.example/auth/login" \\\n'
+        '  -F \'options={"nota": "…"};type=application/json\' \\\n'
+        "  -F 'documento1=@documento.pdf;type=application/pdf'"
+    )

@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.web.body import Budget, Held
+from appliance.web.body import Budget, Held, Limits
 
 SESSION = {"session a": 4, "integrator x": 2}
 
@@ -55,6 +55,19 @@ def test_one_body_always_fits_where_nothing_is_held() -> None:
 
     assert not refused(budget, SESSION, 800)
     assert refused(budget, SESSION, 801)
+
+
+def test_body_of_many_documents_is_an_integrators_share() -> None:
+    """It fits where its integrator holds nothing, and nothing larger would."""
+    limits = Limits(json=10, document=100, timeout_s=1, bodies=1000)
+    budget = Budget(1000, limits.multipart)
+    whose = {"integrator x": 2}
+
+    assert limits.documents == 500
+    assert not refused(budget, whose, limits.documents)
+    assert refused(budget, whose, limits.documents + 1)
+    small = Limits(json=10, document=100, timeout_s=1, bodies=50)
+    assert small.documents == small.multipart
 
 
 def test_a_body_grows_and_ends() -> None:

@@ -39,13 +39,25 @@ Source = bytes | Path | IO[bytes]
 """A document: its bytes, its file, or a file that is open and can be rewound."""
 
 
+def pdf_name(document: Source) -> str | None:
+    """What a document's own file is called, where that is a PDF's name.
+
+    Args:
+        document: whose.
+    """
+    if isinstance(document, Path) and document.suffix.lower() == ".pdf":
+        return document.name
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A document that is sent by multipart, from its file in pieces."""
+    """Documents that are sent by multipart, from their files in pieces."""
 
-    source: Source = field(repr=False)
+    parts: Mapping[str, Source] = field(repr=False)
+    """By the names of their parts."""
     options: Mapping[str, Any] | None = None
-    """What goes beside it, as JSON."""
+    """What goes beside them, as JSON."""
 
 
 class Call(Generic[T]):
@@ -55,7 +67,7 @@ class Call(Generic[T]):
         at: values of the places of its address, in order.
         query: parameters; those that are None are left out.
         body: JSON.
-        upload: a document, in place of the body.
+        upload: documents, in place of the body.
         idempotency_key: by which it can be repeated; None for a call that has none.
         save_to: where the answer is written to, in place of being read.
         member: of an answer that is an object: its list that is paged.

@@ -15,7 +15,7 @@ from typing import IO, Any, Final, TypeVar
 
 import httpx
 
-from rubrica_client.calls import Call, Route, Source
+from rubrica_client.calls import Call, Route, Source, pdf_name
 from rubrica_client.errors import (
     ApiError,
     ConnectionFailedError,
@@ -155,8 +155,10 @@ def _attempt(
     with ExitStack() as opened:
         sink = None
         if call.upload is not None:
-            content = _opened(call.upload.source, opened)
-            parts: dict[str, Any] = {"file": ("documento.pdf", content, _PDF)}
+            parts: dict[str, Any] = {
+                name: (_file_name(source), _opened(source, opened), _PDF)
+                for name, source in call.upload.parts.items()
+            }
             if call.upload.options is not None:
                 told = json.dumps(call.upload.options)
                 parts["options"] = (None, told, "application/json")
@@ -169,6 +171,12 @@ def _attempt(
     if outcome is None:
         raise TypeError("a conversation is sent what came of it")
     return outcome
+
+
+def _file_name(source: Source) -> str:
+    """What a document is called where nothing else says so."""
+    name = pdf_name(source)
+    return "documento.pdf" if name is None else name
 
 
 def _opened(source: Source, until: ExitStack) -> bytes | IO[bytes]:

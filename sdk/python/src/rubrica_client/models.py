@@ -37,6 +37,7 @@ class BatchDocument(TypedDict, total=False):
     """One document of a batch."""
 
     documentoId: str
+    archivo: str
     contenido: str
     nombre: str
     sello: Stamp

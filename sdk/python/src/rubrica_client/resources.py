@@ -20,6 +20,7 @@ from rubrica_client.calls import (
     Upload,
     listing,
     operation,
+    pdf_name,
 )
 
 _API: Final = "/api/integration"
@@ -68,10 +69,10 @@ class Requests(Resource[R]):
         if isinstance(document, Mapping):
             fields["documento"] = {**document, **_given(nombre=name)}
             return Call(body=fields, idempotency_key=key)
-        called = name or _name_of(document)
+        called = name or pdf_name(document)
         if called is not None:
             fields["documento"] = {"nombre": called}
-        return Call(upload=Upload(document, fields), idempotency_key=key)
+        return Call(upload=Upload({"file": document}, fields), idempotency_key=key)
 
     @listing("GET", _REQUESTS)
     def list(
@@ -160,6 +161,7 @@ class Batches(Resource[R]):
         documents: Sequence[models.BatchDocument],
         options: models.RequestOptions | None = None,
         *,
+        files: Mapping[str, Source] | None = None,
         idempotency_key: str | None = None,
     ) -> Call[models.Batch]:
         """Ask one person to sign up to 1,000 documents.
@@ -168,10 +170,15 @@ class Batches(Resource[R]):
             signer: who.
             documents: in the order in which they are signed.
             options: as of a request, the same for all.
+            files: those that come with the call, in pieces, by the names that
+                `archivo` of the documents has.
             idempotency_key: 1 to 128 visible ASCII characters.
         """
         body = {**(options or {}), "firmante": signer, "documentos": [*documents]}
-        return Call(body=body, idempotency_key=_key(idempotency_key))
+        key = _key(idempotency_key)
+        if files:
+            return Call(upload=Upload(files, body), idempotency_key=key)
+        return Call(body=body, idempotency_key=key)
 
     @listing("GET", _BATCHES)
     def list(self, *, referencia: str | None = None) -> Call[models.BatchListed]:
@@ -213,8 +220,8 @@ class Documents(Resource[R]):
             idempotency_key: 1 to 128 visible ASCII characters.
         """
         return Call(
-            query={"nombre": name or _name_of(document)},
-            upload=Upload(document),
+            query={"nombre": name or pdf_name(document)},
+            upload=Upload({"file": document}),
             idempotency_key=_key(idempotency_key),
         )
 
@@ -509,10 +516,3 @@ class Test(Resource[R]):
     def __init__(self, runner: R) -> None:
         super().__init__(runner)
         self.signers = TestSigners(runner)
-
-
-def _name_of(document: Source) -> str | None:
-    """What a document's own file is called, where that is a PDF's name."""
-    if isinstance(document, Path) and document.suffix.lower() == ".pdf":
-        return document.name
-    return None
