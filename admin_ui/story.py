@@ -102,6 +102,8 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.REQUEST_RETURNED: N_("Request pending again"),
     EventKind.REQUEST_SIGNED: N_("Request signed"),
     EventKind.REQUEST_FAILED: N_("Request failed"),
+    EventKind.REQUEST_COMPLETED: N_("Signed by all"),
+    EventKind.BATCH_ENDED: N_("Batch over"),
     EventKind.DOCUMENT_RAISED: N_("Signature level raised or renewed automatically"),
     EventKind.UPKEEP_FAILED: N_("Signature level not raised yet; it will be retried"),
     EventKind.LOGIN_PASSWORD_RIGHT: N_("Correct login password"),

@@ -52,11 +52,10 @@ class EventOutbox:
         async with self._store.read() as transaction:
             if not await PendingEventStore(transaction).any_pending():
                 return done
-        while True:
-            handed = await self._hand_on()
+        # Also what the takers recorded: events that follow from those.
+        while handed := await self._hand_on():
             done += handed
-            if handed < _AT_ONCE:
-                return done
+        return done
 
     async def _hand_on(self) -> int:
         """Hand on the oldest ones; how many there were."""

@@ -23,6 +23,8 @@ KINDS: Final[Mapping[EventKind, WebhookEvent]] = {
     )
     for kind, name in EVENT_NAMES.items()
 } | {
+    EventKind.REQUEST_COMPLETED: WebhookEvent.REQUEST_COMPLETED,
+    EventKind.BATCH_ENDED: WebhookEvent.BATCH_ENDED,
     EventKind.SESSION_OPENED: WebhookEvent.SESSION_OPENED,
     EventKind.SESSION_COMPLETED: WebhookEvent.SESSION_COMPLETED,
     EventKind.SESSION_EXPIRED: WebhookEvent.SESSION_EXPIRED,
@@ -60,7 +62,8 @@ def event_body(event: TellableEvent, process: ProcessName | None) -> str:
         process: of its request, if it is about one.
     """
     data: dict[str, object] = {}
-    if process is not None:
+    # A batch is not about the document that ended last, after whose event it is sent.
+    if process is not None and event.event is not EventKind.BATCH_ENDED:
         data = {
             "procesoId": process.id,
             "solicitudId": event.request,

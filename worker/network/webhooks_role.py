@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from appliance.bootstrap import Core
 from appliance.domain.ports import Sealer
 from appliance.integrators.event_outbox import EventOutbox, EventTaker
+from appliance.requests.endings import Endings
 from appliance.webhooks.delivery import WebhookDelivery
 from appliance.webhooks.fan_out import WebhookFanOut
 from worker.network.guarded_http import GuardedHttp
@@ -66,5 +67,5 @@ async def open_telling(
         yield Telling(
             delivery,
             WebhookSender(delivery, http, core.clock, settings),
-            EventOutbox(core.store, [WebhookFanOut(core.clock), *takers]),
+            EventOutbox(core.store, [Endings(), WebhookFanOut(core.clock), *takers]),
         )

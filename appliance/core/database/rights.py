@@ -242,7 +242,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
         _CHORES: "SELECT, UPDATE (state, reason, level, document)",
     },
-    "request_batch": {_API: "SELECT, INSERT", _ADMIN: "SELECT"},
+    "request_batch": {_API: "SELECT, INSERT", _ADMIN: "SELECT", _CHORES: "SELECT"},
     # Each role writes what it does; nobody changes it but to say that it was sent.
     "integrator_event": dict.fromkeys(Role, "INSERT")
     | {

@@ -29,6 +29,8 @@ TOLD: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.REQUEST_RETURNED: ("reason",),
     EventKind.REQUEST_FAILED: ("reason",),
     EventKind.REQUEST_SIGNED: ("sha256", "level"),
+    EventKind.REQUEST_COMPLETED: ("sha256", "level"),
+    EventKind.BATCH_ENDED: ("batch", "reference", "total", "states"),
     EventKind.DOCUMENT_RAISED: ("version", "sha256", "level"),
     EventKind.SESSION_OPENED: ("session",),
     EventKind.SESSION_COMPLETED: ("session",),

@@ -120,6 +120,11 @@ class EventKind(StrEnum):
     """From `en_proceso` back to `pendiente`; `detail.reason` says why."""
     REQUEST_SIGNED = "request.signed"
     REQUEST_FAILED = "request.failed"
+    REQUEST_COMPLETED = "request.completed"
+    """All who had to sign have signed: told to the integrator, and no row of the audit,
+    which has what it follows from."""
+    BATCH_ENDED = "batch.ended"
+    """None of its requests can be signed any more; likewise."""
     DOCUMENT_RAISED = "document.raised"
     """A later version of a signed document: the same, with more appended."""
     UPKEEP_FAILED = "document.upkeep_failed"

@@ -24,7 +24,8 @@ from appliance.domain.integrators.integrators import SESSION_S, SessionState
 from appliance.domain.integrators.webhooks import new_secret
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import EventKind
-from appliance.integrators.event_outbox import EventOutbox
+from appliance.integrators.event_outbox import EventOutbox, EventTaker
+from appliance.requests.endings import Endings
 from appliance.settings import WebhookSettings
 from appliance.webhooks.delivery import WebhookDelivery
 from appliance.webhooks.endpoint_secrets import FORMER, sealed_secret
@@ -167,8 +168,8 @@ class Webhooks:
 
     async def hand_on(self) -> int:
         """Make messages of it."""
-        fan_out = WebhookFanOut(self.core.clock)
-        return await EventOutbox(self.core.store, [fan_out]).run()
+        takers: list[EventTaker] = [Endings(), WebhookFanOut(self.core.clock)]
+        return await EventOutbox(self.core.store, takers).run()
 
     async def deliver(self) -> int:
         """Try whatever is due, one after another; how many tries."""
