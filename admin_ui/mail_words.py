@@ -10,6 +10,8 @@ KINDS: Final[dict[MailKind, str]] = {
     MailKind.REQUEST: N_("Request to sign"),
     MailKind.REMINDER: N_("Reminder"),
     MailKind.SIGNED: N_("Signed document"),
+    MailKind.CANCELLED: N_("Request cancelled"),
+    MailKind.EXPIRED: N_("Request expired"),
     MailKind.ENROLLED: N_("Enrolment completed"),
     MailKind.CODES_SET: N_("New sign-in codes"),
     MailKind.PASSWORD_CHANGED: N_("Signing password changed"),

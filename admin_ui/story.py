@@ -95,7 +95,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.REQUEST_TURN: N_("Signer's turn"),
     EventKind.REQUEST_VIEWED: N_("Document seen by the signer"),
     EventKind.REQUEST_CHANGED: N_("Request changed by its integrator"),
-    EventKind.REQUEST_REMINDED: N_("Signer reminded by its integrator"),
+    EventKind.REQUEST_REMINDED: N_("Signer reminded"),
     EventKind.REQUEST_REJECTED: N_("Request rejected by the signer"),
     EventKind.REQUEST_CANCELLED: N_("Request cancelled"),
     EventKind.REQUEST_EXPIRED: N_("Request expired"),

@@ -22,6 +22,7 @@ EVENTS: Final[dict[WebhookEvent, tuple[str, str]]] = {
     WebhookEvent.REQUEST_TURN: (_REQUESTS, N_("A signer's turn")),
     WebhookEvent.REQUEST_VIEWED: (_REQUESTS, N_("Seen by the signer")),
     WebhookEvent.REQUEST_CHANGED: (_REQUESTS, N_("Changed by the integrator")),
+    WebhookEvent.REQUEST_REMINDED: (_REQUESTS, N_("Signer reminded")),
     WebhookEvent.REQUEST_SIGNED: (_REQUESTS, N_("Signed")),
     WebhookEvent.REQUEST_REJECTED: (_REQUESTS, N_("Rejected")),
     WebhookEvent.REQUEST_CANCELLED: (_REQUESTS, N_("Cancelled")),

@@ -3,7 +3,8 @@
 Source: docs/integration.md "Remind".
 """
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
@@ -12,10 +13,11 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import REMINDED_TODAY, ApplianceError, ErrorCode
 from appliance.domain.ids import ProcessId
 from appliance.domain.integrators.integrators import IntegratorCaller
-from appliance.domain.mail.mails import MailKind, NewMail
+from appliance.domain.mail.mails import ASKS, DAYS, RECORDED, MailKind, NewMail
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.mail.mail_store import MailStore
+from appliance.mail.request_mail_store import RequestMail, RequestMailStore
 from appliance.people.person_store import PersonStore
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
@@ -106,13 +108,20 @@ class BackendReminders:
         reminded: list[RequestView] = []
         last = now
         for view in waiting:
-            before = await mails.last_reminder(view.id, now)
-            if before is not None and before > now - _EVERY:
-                last = min(last, before)
-                continue
-            await mails.add(
-                NewMail(view.person, MailKind.REMINDER, now, view.integrator, view.id)
+            before = [
+                mail
+                for mail in await RequestMailStore(transaction).to(
+                    view.person, view.created, ASKS
+                )
+                if mail.tells_of(view.id, view.batch)
+            ]
+            latest = max(
+                (at for mail in before if (at := _reminded(mail, now))), default=None
             )
+            if latest is not None and latest > now - _EVERY:
+                last = min(last, latest)
+                continue
+            await mails.add(_reminder(view, before, now))
             transaction.audit.add(
                 AuditEvent(
                     EventKind.REQUEST_REMINDED,
@@ -130,6 +139,36 @@ class BackendReminders:
                 sentence=REMINDED_TODAY,
             )
         return reminded
+
+
+def _reminded(mail: RequestMail, now: datetime) -> datetime | None:
+    """When a mail reminded somebody, or does; None: it does not, or later."""
+    is_asked_for = RECORDED in mail.detail
+    is_alive = mail.is_open or mail.handed_over is not None
+    if not is_alive or not (is_asked_for or mail.kind is MailKind.REMINDER):
+        return None
+    at = mail.made if is_asked_for else mail.due
+    return at if at <= now else None
+
+
+def _reminder(
+    view: RequestView, before: Sequence[RequestMail], now: datetime
+) -> NewMail:
+    """What somebody is written: who was never asked is asked, not reminded.
+
+    While the request's own mail waits to be sent, a reminder comes a day after it.
+    """
+    asks = [mail for mail in before if mail.kind is MailKind.REQUEST]
+    is_asked = any(mail.handed_over is not None for mail in asks)
+    waits = any(mail.is_open for mail in asks)
+    return NewMail(
+        view.person,
+        MailKind.REMINDER if is_asked or waits else MailKind.REQUEST,
+        now,
+        view.integrator,
+        view.id,
+        {RECORDED: True, **({} if is_asked or not waits else {DAYS: _EVERY.days})},
+    )
 
 
 async def _is_test(transaction: Transaction, view: RequestView) -> bool:

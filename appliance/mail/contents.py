@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import Enum
+from typing import Final
 
 from appliance.core.system.catalogues import DEFAULT, LANGUAGES
 from appliance.core.unit_of_work import Database, Transaction
@@ -13,7 +15,13 @@ from appliance.domain.documents import signed_name
 from appliance.domain.identity import Person
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.sign_urls import sign_link
-from appliance.domain.mail.mails import MailClaim, MailKind
+from appliance.domain.mail.mails import (
+    AFTER_REQUEST,
+    ASKS,
+    OVER,
+    MailClaim,
+    MailKind,
+)
 from appliance.domain.ports import BlobStore, Sealer
 from appliance.domain.requests.process import (
     NO_NOTE,
@@ -25,12 +33,25 @@ from appliance.domain.vocab import PersonState, RequestState
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.logo_store import INSTALLATION, LogoStore
 from appliance.mail.invitation_mail import LINK
+from appliance.mail.request_mail_store import RequestMailStore, batch_in, requests_in
+from appliance.people.console_user_store import EnrolmentStore
 from appliance.people.person_store import PersonStore
 from appliance.requests.process_store import ProcessStore
+from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings
 
-_ASKS = frozenset({MailKind.REQUEST, MailKind.REMINDER})
+_OVER_STATES: Final = frozenset({RequestState.CANCELLED, RequestState.EXPIRED})
+
+
+class Enrolment(Enum):
+    """Whether somebody can sign, or what they need first."""
+
+    DONE = 0
+    INVITED = 1
+    """They have a link by which they enrol."""
+    TO_BE_INVITED = 2
+    """It is over: they need another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +70,18 @@ class MailContent:
     """When what is told happened."""
     documents: tuple[str, ...] = ()
     """File names."""
+    requests: tuple[RequestId, ...] = ()
+    """What it tells of."""
+    unsigned: tuple[tuple[str, RequestState], ...] = ()
+    """Of a batch that is over: file names of what is not signed, and why."""
+    is_batch: bool = False
+    """Whether it tells of a batch that is over."""
+    is_alone: bool = False
+    """Whether nobody else had to sign."""
+    enrolment: Enrolment = Enrolment.DONE
+    """How far they are that are asked to sign."""
+    enrol_until: datetime | None = None
+    """Until when their invitation is good."""
     expires: datetime | None = None
     """Until when the first of them can be signed, or a link be used."""
     message: str = ""
@@ -109,6 +142,10 @@ class MailContents:
             content = await self._content(
                 transaction, claim, person, contact.email_sealed, requests
             )
+            if claim.kind in ASKS:
+                content = await self._with_enrolment(transaction, content, person)
+        if claim.kind is MailKind.SIGNED and batch_in(claim.detail) is not None:
+            return _of_batch(content, requests)
         if claim.kind is MailKind.SIGNED:
             return await self._with_document(content, requests[0], is_past=is_past)
         return content
@@ -125,15 +162,19 @@ class MailContents:
         """The requests that a mail is about; None where all of them are over."""
         if claim.request is None:
             return ()
-        others = claim.detail.get("also")
-        ids = [claim.request]
-        if isinstance(others, list):
-            ids += [RequestId(other) for other in others]
-        found = [await RequestStore(transaction).get(each) for each in ids]
-        views = [view for view in found if view is not None]
-        if claim.kind in _ASKS and not is_past:
+        ids = requests_in(claim.request, claim.detail)
+        if (batch := batch_in(claim.detail)) is not None:
+            ids = [
+                *await RequestBatchStore(transaction).requests_of(batch, claim.person)
+            ]
+        found = await RequestStore(transaction).named(ids)
+        views = [found[each] for each in ids if each in found]
+        if not is_past and claim.kind in ASKS | OVER:
+            is_told = self._waits if claim.kind in ASKS else _is_over
             mailing = await self._mails_signers(transaction, views)
-            views = [view for view in views if mailing and self._waits(view)]
+            views = [view for view in views if mailing and is_told(view)]
+        if not is_past and claim.kind in AFTER_REQUEST and views:
+            views = await _asked(transaction, claim, views)
         return views or None
 
     def _waits(self, view: RequestView) -> bool:
@@ -184,10 +225,27 @@ class MailContents:
             on_behalf=integrator is not None,
             at=claim.created,
             documents=tuple(view.document_name for view in requests),
+            requests=tuple(view.id for view in requests),
             expires=expires,
-            message=(note.message or "") if claim.kind in _ASKS else "",
+            message=(note.message or "") if claim.kind in ASKS else "",
             url=url,
             logo=await _logo(transaction, claim.integrator or INSTALLATION),
+        )
+
+    async def _with_enrolment(
+        self, transaction: Transaction, content: MailContent, person: Person
+    ) -> MailContent:
+        """The same with what somebody has to do first who cannot sign yet."""
+        if person.state is not PersonState.INVITED:
+            return content
+        until = await EnrolmentStore(transaction).open_until(
+            person.id, self._clock.now()
+        )
+        is_open = until is not None
+        return replace(
+            content,
+            enrolment=Enrolment.INVITED if is_open else Enrolment.TO_BE_INVITED,
+            enrol_until=until,
         )
 
     def _link(self, claim: MailClaim) -> str | None:
@@ -214,6 +272,7 @@ class MailContents:
         # What the last one made has all signatures, whatever was appended to an earlier
         # one's meanwhile.
         signed = next((each for each in reversed(versions) if each is not None), None)
+        is_alone = len(versions) == 1
         limit = self._settings.mail.attachment_bytes
         pdf = None
         if signed is not None and signed.size_bytes <= limit:
@@ -224,7 +283,48 @@ class MailContents:
             )
         is_there = pdf is not None
         names = (signed_name(view.document_name),) if is_there else content.documents
-        return replace(content, documents=names, pdf=pdf, expires=None)
+        return replace(
+            content,
+            documents=names,
+            pdf=pdf,
+            expires=None,
+            is_alone=is_alone,
+        )
+
+
+def _of_batch(content: MailContent, requests: Sequence[RequestView]) -> MailContent:
+    """The same of a batch that is over: what of it is signed, and what is not."""
+    signed = [view for view in requests if view.state is RequestState.SIGNED]
+    return replace(
+        content,
+        documents=tuple(view.document_name for view in signed),
+        unsigned=tuple(
+            (view.document_name, view.state)
+            for view in requests
+            if view.state is not RequestState.SIGNED
+        ),
+        is_batch=True,
+        expires=None,
+    )
+
+
+def _is_over(view: RequestView) -> bool:
+    return view.state in _OVER_STATES
+
+
+async def _asked(
+    transaction: Transaction, claim: MailClaim, views: Sequence[RequestView]
+) -> list[RequestView]:
+    """Those of some requests that a mail has asked for already."""
+    mails = await RequestMailStore(transaction).to(
+        claim.person, min(view.created for view in views), [MailKind.REQUEST]
+    )
+    asked = [mail for mail in mails if mail.handed_over is not None]
+    return [
+        view
+        for view in views
+        if any(mail.tells_of(view.id, view.batch) for mail in asked)
+    ]
 
 
 async def _logo(transaction: Transaction, scope: str) -> bytes | None:

@@ -27,7 +27,13 @@ from appliance.core.database.tables import (
     test_signer,
 )
 from appliance.core.leased_queue import LeasedQueue
-from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
+from appliance.domain.ids import (
+    IntegratorId,
+    PersonId,
+    ProcessId,
+    RequestBatchId,
+    RequestId,
+)
 from appliance.domain.mail.mails import (
     MailClaim,
     MailKind,
@@ -66,7 +72,9 @@ OWN: Final = ""
 
 
 _OWN: Final = signature_request.alias("own")
-_RECIPIENT: Final = (_OWN.c.integrator, _OWN.c.person, _OWN.c.id)
+_RECIPIENT: Final = tuple(
+    _OWN.c[name] for name in ("integrator", "person", "id", "batch", "created")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,10 @@ class Recipient:
     integrator: IntegratorId
     person: PersonId
     request: RequestId
+    batch: RequestBatchId | None
+    """What it was asked for with, where it is one of many."""
+    created: datetime
+    """When it was asked for."""
 
 
 class MailStore(LeasedQueue):
@@ -195,29 +207,22 @@ class MailStore(LeasedQueue):
         ]
 
     async def forget(self, before: datetime) -> int:
-        """Delete what ended before a time; how many there were."""
+        """Delete what ended before a time; how many there were.
+
+        That somebody was asked is known as long as they may sign: what follows depends
+        on it.
+        """
+        waits = exists().where(
+            mail_message.c.kind == MailKind.REQUEST.value,
+            signature_request.c.id == mail_message.c.request,
+            signature_request.c.state.in_(
+                [RequestState.PENDING.value, RequestState.IN_PROGRESS.value]
+            ),
+        )
         result = await self._connection.execute(
-            delete(mail_message).where(mail_message.c.ended < before)
+            delete(mail_message).where(mail_message.c.ended < before, ~waits)
         )
         return result.rowcount
-
-    async def last_reminder(self, request: RequestId, at: datetime) -> datetime | None:
-        """When somebody was, or is being, reminded of a request at last.
-
-        Args:
-            request: of the signer.
-            at: the present time; what is due later does not count.
-        """
-        found = await self._connection.execute(
-            select(func.max(mail_message.c.due, type_=mail_message.c.due.type)).where(
-                mail_message.c.request == request,
-                mail_message.c.kind == MailKind.REMINDER.value,
-                mail_message.c.state.in_((_PENDING, MailState.SENT.value)),
-                mail_message.c.due <= at,
-            )
-        )
-        last: datetime | None = found.scalar_one()
-        return last
 
     async def of_process(self, process: ProcessId) -> list[MailView]:
         """Mails about the requests of a process, oldest first."""
@@ -277,12 +282,39 @@ class MailStore(LeasedQueue):
             only_tests=only_tests,
         )
 
+    async def asked_by_mail(self, requests: Collection[RequestId]) -> set[RequestId]:
+        """Of some requests those that a mail asks for by its own number."""
+        rows = await self._connection.execute(
+            select(mail_message.c.request).where(
+                mail_message.c.request.in_(requests),
+                mail_message.c.kind == MailKind.REQUEST.value,
+            )
+        )
+        return {RequestId(request) for request in rows.scalars()}
+
+    async def recipients(
+        self, requests: Collection[RequestId], *, only_tests: bool = False
+    ) -> list[Recipient]:
+        """Whom some requests are for that no frame brought.
+
+        Args:
+            requests: which.
+            only_tests: of test signers alone.
+        """
+        return await self._recipients(
+            select(*_RECIPIENT).where(
+                _OWN.c.id.in_(requests), _OWN.c.origin != FRAME_ORIGIN
+            ),
+            only_tests=only_tests,
+        )
+
     async def finished(
         self, requests: Collection[RequestId], *, only_tests: bool = False
     ) -> list[Recipient]:
         """All signers of the processes of some requests, where all have signed.
 
-        Those who are being told already are left out.
+        Those who are being told already are left out, and batches: they are told of
+        as a whole.
 
         Args:
             requests: which.
@@ -300,7 +332,9 @@ class MailStore(LeasedQueue):
             mail_message.c.kind == MailKind.SIGNED.value,
         )
         return await self._recipients(
-            select(*_RECIPIENT).where(_OWN.c.process.in_(theirs), ~unsigned, ~told),
+            select(*_RECIPIENT).where(
+                _OWN.c.process.in_(theirs), _OWN.c.batch.is_(None), ~unsigned, ~told
+            ),
             only_tests=only_tests,
         )
 
@@ -312,7 +346,11 @@ class MailStore(LeasedQueue):
         rows = await self._connection.execute(query.order_by(_OWN.c.id))
         return [
             Recipient(
-                IntegratorId(row.integrator), PersonId(row.person), RequestId(row.id)
+                IntegratorId(row.integrator),
+                PersonId(row.person),
+                RequestId(row.id),
+                None if row.batch is None else RequestBatchId(row.batch),
+                row.created,
             )
             for row in rows
         ]
@@ -390,6 +428,10 @@ class MailStore(LeasedQueue):
             "tries": claim.tries + 1,
         }
         return await self._fenced(claim, values)
+
+    async def postpone(self, claim: MailClaim, due: datetime) -> bool:
+        """End a claim whose mail was not tried: it comes later; False as `end`."""
+        return await self._fenced(claim, {"due": due, "lease_until": None})
 
     async def standing(self, at: datetime) -> tuple[int, datetime | None]:
         """How many mails are due, and since when the first of them."""

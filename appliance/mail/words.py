@@ -1,6 +1,6 @@
 """The words of each mail, in the recipient's language, without any layout."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -9,7 +9,8 @@ from appliance.core.system.catalogues import translate
 from appliance.domain.mail.mails import MailKind
 from appliance.domain.text.civil_time import with_zone
 from appliance.domain.text.sentences import Sentence
-from appliance.mail.contents import MailContent
+from appliance.domain.vocab import RequestState
+from appliance.mail.contents import Enrolment, MailContent
 
 CATALOGUE: Final = "mail"
 _LISTED: Final = 10
@@ -130,14 +131,37 @@ def _asking(say: Say, content: MailContent, subject: str) -> _Parts:
     )
     return (
         subject,
-        (before,),
+        (before, *_first_of_all(say, content)),
         tuple(facts),
         None if content.url is None else (say("See and sign"), content.url),
         () if content.url is not None else (where,),
     )
 
 
+def _first_of_all(say: Say, content: MailContent) -> tuple[str, ...]:
+    """What somebody has to do before they can sign; nothing, where they can."""
+    if content.enrolment is Enrolment.TO_BE_INVITED:
+        return (
+            say(
+                "Before you can sign you have to enrol, and your invitation is good no "
+                "more: ask {sender} for another one."
+            ).format(sender=content.sender),
+        )
+    if content.enrolment is Enrolment.DONE or content.enrol_until is None:
+        return ()
+    until = with_zone(content.enrol_until, content.lang)
+    return (
+        say(
+            "Before you can sign you have to enrol: open the link of your invitation, "
+            "which is good until {until}. If you do not have it, ask {sender} for "
+            "another one."
+        ).format(until=until, sender=content.sender),
+    )
+
+
 def _signed(say: Say, content: MailContent) -> _Parts:
+    if content.is_batch:
+        return _signed_batch(say, content)
     told = (
         say(
             "The signed document comes with this mail. Keep the file: its signatures "
@@ -151,19 +175,91 @@ def _signed(say: Say, content: MailContent) -> _Parts:
     )
     return (
         say("Signed: {document}").format(document=content.documents[0]),
-        (say("All who had to sign have signed."), told),
+        (
+            say("You have signed, and nobody else has to.")
+            if content.is_alone
+            else say("All who had to sign have signed."),
+            told,
+        ),
         (*_documents(say, content), (say("Asked by"), content.sender)),
         None,
         (),
     )
 
 
-def _documents(say: Say, content: MailContent) -> list[tuple[str, str]]:
-    label: str = say("Document")
-    listed: list[tuple[str, str]] = [
-        (label, name) for name in content.documents[:_LISTED]
+def _signed_batch(say: Say, content: MailContent) -> _Parts:
+    """How a batch ended: how many are signed, which are not, and where they are."""
+    name = content.documents[0] if content.documents else ""
+    signed, total = len(content.documents), len(content.documents + content.unsigned)
+    counts = {"count": signed, "total": total, "sender": content.sender}
+    subject = (
+        say("Signed: {count} of {total} documents").format(**counts)
+        if content.unsigned
+        else say("Signed: {count} documents").format(**counts)
+        if total > 1
+        else say("Signed: {document}").format(document=name)
+    )
+    told = (
+        say(
+            "{sender} asked you to sign {total} documents together. Signed: {count}. "
+            "The others can be signed no more."
+        ).format(**counts)
+        if content.unsigned
+        else say("All that {sender} asked you to sign together is signed.").format(
+            **counts
+        )
+    )
+    unsigned = [
+        say("{document} ({reason})").format(document=name, reason=say(_WHY[state]))
+        for name, state in content.unsigned
     ]
-    if more := len(content.documents) - len(listed):
+    where = say("You find the signed documents where you sign with {sender}.").format(
+        sender=content.sender
+    )
+    return (
+        subject,
+        (told,),
+        (
+            *_listed(say, say("Not signed"), unsigned),
+            *_listed(say, say("Signed"), content.documents),
+            (say("Asked by"), content.sender),
+        ),
+        None if content.url is None else (say("See the documents"), content.url),
+        () if content.url is not None else (where,),
+    )
+
+
+def _over(
+    one: str, several: str, told_one: str, told_several: str
+) -> Callable[[Say, MailContent], _Parts]:
+    """What somebody was asked to sign, and cannot any more."""
+
+    def parts(say: Say, content: MailContent) -> _Parts:
+        is_one = len(content.documents) == 1
+        given = {
+            "document": content.documents[0],
+            "count": len(content.documents),
+            "sender": content.sender,
+        }
+        return (
+            say(one if is_one else several).format(**given),
+            (say(told_one if is_one else told_several).format(**given),),
+            (*_documents(say, content), (say("Asked by"), content.sender)),
+            None,
+            (),
+        )
+
+    return parts
+
+
+def _documents(say: Say, content: MailContent) -> list[tuple[str, str]]:
+    return _listed(say, say("Document"), content.documents)
+
+
+def _listed(say: Say, label: str, names: Sequence[str]) -> list[tuple[str, str]]:
+    """The first of some names, and how many more there are."""
+    listed = [(label, name) for name in names[:_LISTED]]
+    if more := len(names) - len(listed):
         listed.append(("", say("and {count} more").format(count=more)))
     return listed
 
@@ -206,11 +302,36 @@ _NOT_YOU: Final = N_(
     "If it was not you, tell those who run {installation} now, and revoke your "
     "certificate."
 )
+_WHY: Final[dict[RequestState, str]] = {
+    RequestState.REJECTED: N_("you rejected it"),
+    RequestState.CANCELLED: N_("cancelled"),
+    RequestState.EXPIRED: N_("expired"),
+    RequestState.FAILED: N_("it could not be signed"),
+}
+"""Why a document of a batch that is over is not signed."""
 _PARTS: Final[dict[MailKind, Callable[[Say, MailContent], _Parts]]] = {
     MailKind.INVITATION: _invitation,
     MailKind.REQUEST: _request,
     MailKind.REMINDER: _reminder,
     MailKind.SIGNED: _signed,
+    MailKind.CANCELLED: _over(
+        N_("You need not sign {document} any more"),
+        N_("You need not sign {count} documents any more"),
+        N_("The request was cancelled before you signed. There is nothing to do."),
+        N_("The requests were cancelled before you signed. There is nothing to do."),
+    ),
+    MailKind.EXPIRED: _over(
+        N_("The time to sign {document} is over"),
+        N_("The time to sign {count} documents is over"),
+        N_(
+            "It can be signed no more. If your signature is still needed, {sender} has "
+            "to ask you for it again."
+        ),
+        N_(
+            "They can be signed no more. If your signature is still needed, {sender} "
+            "has to ask you for it again."
+        ),
+    ),
     MailKind.ENROLLED: _notice(
         N_("You are enrolled"),
         N_(

@@ -1,16 +1,31 @@
 """What a worker writes of the mails that it sends."""
 
-from datetime import timedelta
+from collections.abc import Collection
+from datetime import datetime, timedelta
 from typing import Final
 
 from appliance.core.unit_of_work import Database
+from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.mail.mails import MailClaim, MailState
+from appliance.domain.ids import RequestId
+from appliance.domain.mail.mails import (
+    AFTER_REQUEST,
+    DAYS,
+    RECORDED,
+    MailClaim,
+    MailKind,
+    MailState,
+)
+from appliance.domain.vocab import EventKind
 from appliance.mail.mail_store import MailStore
+from appliance.mail.request_mail_store import RequestMailStore, batch_in, requests_in
+from appliance.requests.request_store import RequestStore
 
 _LEASE: Final = timedelta(minutes=2)
 _HOUR: Final = timedelta(hours=1)
 _FIRST_REST: Final = timedelta(minutes=1)
+_AFTER_IT: Final = timedelta(seconds=10)
+"""How long after the try of the mail before it one is looked at again."""
 _LONGEST_REST: Final = timedelta(hours=4)
 _DOUBLINGS: Final = 9
 TRIES: Final = 24
@@ -37,6 +52,10 @@ class MailWork:
         # With its end, for another slot of this host may begin as it does.
         self._worker = f"{worker}/"
         self._per_hour = per_hour
+
+    def now(self) -> datetime:
+        """The time."""
+        return self._clock.now()
 
     async def claim_next(self) -> MailClaim | None:
         """Take a mail that is due, of the integrator that had the fewest of late.
@@ -70,12 +89,77 @@ class MailWork:
         async with self._store.write() as transaction:
             return await MailStore(transaction).renew(claim, self._clock.now() + _LEASE)
 
-    async def end(self, claim: MailClaim, state: MailState, answer: str = "") -> bool:
-        """Say what became of a mail for good; False when another claim came since."""
+    async def may_go_from(self, claim: MailClaim) -> datetime | None:
+        """From when on a mail may be sent, or is to be looked at again.
+
+        One that follows a request's mail waits until that was handed over, and a
+        reminder for its days after it.
+
+        Returns:
+            None where the mail before it will not be sent, nor is this one to be.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        now = self._clock.now()
+        if claim.kind not in AFTER_REQUEST or claim.request is None:
+            return now
+        async with self._store.read() as transaction:
+            view = await RequestStore(transaction).get(claim.request)
+            if view is None:
+                return None
+            mails = await RequestMailStore(transaction).to(
+                claim.person, view.created, [MailKind.REQUEST]
+            )
+        about = requests_in(claim.request, claim.detail)
+        batch = batch_in(claim.detail) or view.batch
+        before = [
+            mail for mail in mails if any(mail.tells_of(one, batch) for one in about)
+        ]
+        if waits := [mail.due for mail in before if mail.is_open]:
+            return max(now, *waits) + _AFTER_IT
+        handed_over = [at for mail in before if (at := mail.handed_over) is not None]
+        if not handed_over:
+            return None
+        days = claim.detail.get(DAYS, 0)
+        return max(handed_over) + timedelta(days=days if isinstance(days, int) else 0)
+
+    async def end(
+        self,
+        claim: MailClaim,
+        state: MailState,
+        answer: str = "",
+        told: Collection[RequestId] = (),
+    ) -> bool:
+        """Say what became of a mail for good; False when another claim came since.
+
+        Args:
+            claim: the mail.
+            state: what.
+            answer: of the server.
+            told: the requests that it told of.
+        """
         async with self._store.write() as transaction:
-            return await MailStore(transaction).end(
+            is_ours = await MailStore(transaction).end(
                 claim, state, answer, self._clock.now()
             )
+            is_recorded = claim.detail.get(RECORDED) is not None
+            if is_ours and claim.kind is MailKind.REMINDER and not is_recorded:
+                for request in told:
+                    transaction.audit.add(
+                        AuditEvent(
+                            EventKind.REQUEST_REMINDED,
+                            "system",
+                            integrator=claim.integrator,
+                            request=request,
+                        )
+                    )
+            return is_ours
+
+    async def wait(self, claim: MailClaim, until: datetime) -> bool:
+        """Have a mail looked at later that is too early; False as `end`."""
+        async with self._store.write() as transaction:
+            return await MailStore(transaction).postpone(claim, until)
 
     async def failed(self, claim: MailClaim, answer: str) -> bool:
         """Have a mail tried again, each time after a longer rest, or give it up."""

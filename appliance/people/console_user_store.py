@@ -230,6 +230,18 @@ class EnrolmentStore(Store):
             row.id, PersonId(row.person), row.totp_sealed, row.until, row.used
         )
 
+    async def open_until(self, person: PersonId, at: datetime) -> datetime | None:
+        """Until when a person has a link that is good; None: they have none."""
+        found = await self._connection.execute(
+            select(func.max(enrolment.c.until, type_=enrolment.c.until.type)).where(
+                enrolment.c.person == person,
+                enrolment.c.used.is_(None),
+                enrolment.c.until > at,
+            )
+        )
+        until: datetime | None = found.scalar_one()
+        return until
+
     async def end_of_person(self, person: PersonId, at: datetime) -> int:
         """End the unused links of a person; how many."""
         result = await self._connection.execute(

@@ -132,8 +132,12 @@ def test_chores_that_die_after_an_answer_ask_again(
     request = backend.read(process)["firmantes"][0]["solicitudId"]
     sign(told, somebody, request)
 
-    until(lambda: "solicitud.firmada" in receiver.told_of(process), PATIENCE_S)
-    assert receiver.told_of(process) == ["solicitud.creada", "solicitud.firmada"]
+    until(lambda: "solicitud.completada" in receiver.told_of(process), PATIENCE_S)
+    assert receiver.told_of(process) == [
+        "solicitud.creada",
+        "solicitud.firmada",
+        "solicitud.completada",
+    ]
     ids = [key for key, _ in receiver.got]
     assert ids[0] == ids[1]
 

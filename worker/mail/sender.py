@@ -5,6 +5,7 @@ is sent again with the Message-ID that it had.
 """
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -13,6 +14,7 @@ from typing import Final
 import structlog
 
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import RequestId
 from appliance.domain.mail.mails import MailClaim, MailState
 from appliance.mail.contents import MailContents
 from appliance.mail.message import mail_message
@@ -89,7 +91,10 @@ class MailSender:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         try:
-            content = await self.contents.of(claim)
+            due = await self.work.may_go_from(claim)
+            if due is not None and due > self.work.now():
+                return partial(self.work.wait, claim, due)
+            content = None if due is None else await self.contents.of(claim)
             if content is None:
                 await self._end(claim, MailState.WITHDRAWN)
                 return None
@@ -104,10 +109,12 @@ class MailSender:
         delivery = await self.server.send(message)
         if delivery.taken is Taken.LATER:
             return self._later(claim, delivery.answer)
-        await self._taken(claim, delivery)
+        await self._taken(claim, delivery, content.requests)
         return None
 
-    async def _taken(self, claim: MailClaim, delivery: Delivery) -> None:
+    async def _taken(
+        self, claim: MailClaim, delivery: Delivery, told: Collection[RequestId]
+    ) -> None:
         """Write that a mail was sent, or refused.
 
         Raises:
@@ -122,16 +129,22 @@ class MailSender:
             await self._end(claim, MailState.REFUSED, delivery.answer)
             return
         _log.info("mail.sent", kind=claim.kind.value)
-        await self._end(claim, MailState.SENT, delivery.answer)
+        await self._end(claim, MailState.SENT, delivery.answer, told)
 
-    async def _end(self, claim: MailClaim, state: MailState, answer: str = "") -> None:
+    async def _end(
+        self,
+        claim: MailClaim,
+        state: MailState,
+        answer: str = "",
+        told: Collection[RequestId] = (),
+    ) -> None:
         """End a claim.
 
         Raises:
             FencedOffError: another worker has claimed since.
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        if not await self.work.end(claim, state, answer):
+        if not await self.work.end(claim, state, answer, told):
             raise FencedOffError
 
     def _later(self, claim: MailClaim, answer: str) -> GiveBack:

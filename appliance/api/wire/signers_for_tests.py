@@ -35,6 +35,8 @@ MAIL_KINDS: Final = {
     MailKind.REQUEST: "solicitud",
     MailKind.REMINDER: "recordatorio",
     MailKind.SIGNED: "firmado",
+    MailKind.CANCELLED: "cancelada",
+    MailKind.EXPIRED: "vencida",
     MailKind.ENROLLED: "alta",
     MailKind.CODES_SET: "codigos_nuevos",
     MailKind.PASSWORD_CHANGED: "clave_cambiada",

@@ -84,6 +84,8 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "enrolment": {
         _API: "SELECT, INSERT, UPDATE (used, until)",
         _ADMIN: "SELECT, INSERT, UPDATE (until)",
+        # Whether somebody who is asked to sign has a link to enrol by.
+        _CHORES: "SELECT (person, used, until)",
     },
     "person_vouch": {
         _API: "SELECT, INSERT",

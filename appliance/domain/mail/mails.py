@@ -22,7 +22,12 @@ class MailKind(StrEnum):
     """A document waits for their signature."""
     REMINDER = "reminder"
     SIGNED = "signed"
-    """All have signed; with the document, where it is small enough."""
+    """All have signed; with the document, where it is small enough. Of a batch: how
+    many documents are signed, and which are not."""
+    CANCELLED = "cancelled"
+    """What they were asked to sign need not be signed any more."""
+    EXPIRED = "expired"
+    """The time in which they were asked to sign is over."""
     ENROLLED = "enrolled"
     CODES_SET = "codes_set"
     """New codes for sign-in."""
@@ -64,6 +69,18 @@ NOTICES: Final[Mapping[EventKind, MailKind]] = {
     EventKind.REVOCATION_FOUND: MailKind.REVOKED,
 }
 """What of the audit is told to whom it happened, whoever did it."""
+
+
+ASKS: Final = frozenset({MailKind.REQUEST, MailKind.REMINDER})
+"""Mails that wait for a signature; over once nothing waits."""
+OVER: Final = frozenset({MailKind.CANCELLED, MailKind.EXPIRED})
+"""That what was asked for is over without a signature."""
+AFTER_REQUEST: Final = OVER | {MailKind.REMINDER}
+"""Mails that make no sense to who was not asked: they wait for the request's mail."""
+DAYS: Final = "days"
+"""Of `detail` of a reminder: how many after the request's mail was handed over."""
+RECORDED: Final = "recorded"
+"""Of `detail` of a reminder: that whoever asked for it left the audit's row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ TOLD: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.REQUEST_TURN: ("documentSha256", "predecessor"),
     EventKind.REQUEST_VIEWED: ("documentSha256",),
     EventKind.REQUEST_CHANGED: ("fields",),
+    EventKind.REQUEST_REMINDED: (),
     EventKind.REQUEST_REJECTED: (),
     EventKind.REQUEST_CANCELLED: ("predecessor", "reason"),
     EventKind.REQUEST_EXPIRED: ("predecessor",),

@@ -10,6 +10,7 @@ EVENT_NAMES: Final[Mapping[EventKind, str]] = {
     EventKind.REQUEST_TURN: "turno",
     EventKind.REQUEST_VIEWED: "vista",
     EventKind.REQUEST_CHANGED: "modificada",
+    EventKind.REQUEST_REMINDED: "recordada",
     EventKind.REQUEST_REJECTED: "rechazada",
     EventKind.REQUEST_CANCELLED: "cancelada",
     EventKind.REQUEST_EXPIRED: "vencida",

@@ -112,7 +112,8 @@ class EventKind(StrEnum):
     REQUEST_CHANGED = "request.changed"
     """Its integrator said something else of it; `detail.fields` names what."""
     REQUEST_REMINDED = "request.reminded"
-    """Its integrator's backend had the signer written to again."""
+    """The signer is written to again: its integrator's backend asked for it, or it is
+    the day for it."""
     REQUEST_REJECTED = "request.rejected"
     REQUEST_CANCELLED = "request.cancelled"
     REQUEST_EXPIRED = "request.expired"

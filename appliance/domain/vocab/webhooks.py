@@ -11,6 +11,8 @@ class WebhookEvent(StrEnum):
     """Those before have signed: it is this signer's turn."""
     REQUEST_VIEWED = "solicitud.vista"
     REQUEST_CHANGED = "solicitud.modificada"
+    REQUEST_REMINDED = "solicitud.recordada"
+    """Its signer was written to again."""
     REQUEST_SIGNED = "solicitud.firmada"
     REQUEST_REJECTED = "solicitud.rechazada"
     REQUEST_CANCELLED = "solicitud.cancelada"

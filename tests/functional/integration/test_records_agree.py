@@ -273,7 +273,13 @@ def _assert_mailed(
     assert told == Counter(
         [(request, "request") for request in asked]
         + [(request, "signed") for request in done]
+        + [(row.request, "cancelled") for row in rows if _ends_asked(row, asked)]
     )
+
+
+def _ends_asked(row: Any, asked: set[int]) -> bool:
+    """Whether it takes back what somebody was asked to sign."""
+    return row.event == "request.cancelled" and row.request in asked
 
 
 def _received(came: "Queue[Received]") -> dict[str, Any]:

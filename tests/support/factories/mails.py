@@ -16,13 +16,14 @@ from appliance.domain.mail.mails import MailClaim, MailKind, NewMail
 from appliance.domain.ports import BlobStore
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import VouchedBy
-from appliance.integrators.event_outbox import EventOutbox
+from appliance.integrators.event_outbox import EventOutbox, EventTaker
 from appliance.mail.contents import MailContents
 from appliance.mail.fan_out import MailFanOut
 from appliance.mail.mail_store import MailStore
 from appliance.mail.smtp import MailServer
 from appliance.mail.work import MailWork
 from appliance.people.signer_for_tests_store import SignerForTestsStore
+from appliance.requests.endings import Endings
 from appliance.settings import MailSettings, Settings
 from tests.support.factories.core import CoreFixture
 from tests.support.services.mail_server import TestMailServer
@@ -100,8 +101,8 @@ class MailDesk:
 
     async def hand_on(self) -> None:
         """What the events of requests come to, once."""
-        taker = MailFanOut(self.core.clock)
-        await EventOutbox(self.core.store, [taker]).run()
+        takers: list[EventTaker] = [Endings(), MailFanOut(self.core.clock)]
+        await EventOutbox(self.core.store, takers).run()
 
     async def send_all(self) -> int:
         """Send what is due now, one after the other; how many were tried."""
