@@ -41,6 +41,7 @@ from appliance.requests.intake import Intake
 from appliance.settings import Settings
 from appliance.signing.requests import Requests
 from appliance.webhooks.delivery_log import DeliveryLog
+from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoints import WebhookEndpoints
 
 
@@ -135,7 +136,7 @@ async def open_admin(
             credentials=Credentials(store, clock, trust, revocations),
             revocation_pins=RevocationPins(store, clock, passwords),
             integrators=Integrators(store, lookup, clock, settings.environment),
-            webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
+            webhooks=WebhookEndpoints(store, sealer, clock, AddressRules.of(settings)),
             deliveries=DeliveryLog(store, clock),
             console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
             failed_tries=FailedTries(store, lookup, sealer, clock),

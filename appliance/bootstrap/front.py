@@ -82,6 +82,7 @@ from appliance.signing.sign import Signing
 from appliance.signing.sign_batch import BatchSigning
 from appliance.signing.signature_lookup import Verification
 from appliance.webhooks.delivery_log import DeliveryLog
+from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoints import WebhookEndpoints
 
 
@@ -288,7 +289,7 @@ async def open_front(
             backend_diagnosis=BackendDiagnosis(
                 store, clock, has_mail=settings.mail.is_on
             ),
-            webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
+            webhooks=WebhookEndpoints(store, sealer, clock, AddressRules.of(settings)),
             deliveries=DeliveryLog(store, clock),
             backend_requests=BackendRequests(store, core.documents, clock),
             backend_reminders=BackendReminders(store, clock, is_on=settings.mail.is_on),

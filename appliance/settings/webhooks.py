@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
+from appliance.domain.text.public_addresses import Network
 from appliance.settings.section import Section
 
 
@@ -32,6 +33,13 @@ class WebhookSettings(Section):
     """Days for which every try at an endpoint has failed when it is disabled."""
     kept_days: int = Field(default=30, ge=1, le=3650)
     """Days for which it is kept what was sent and answered."""
+
+    @property
+    def networks(self) -> tuple[Network, ...] | None:
+        """Networks that may be told beside public addresses; None: the proxy knows."""
+        if self.proxy is not None:
+            return None
+        return tuple(map(ipaddress.ip_network, self.allowed_networks))
 
     @field_validator("allowed_networks")
     @classmethod

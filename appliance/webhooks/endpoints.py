@@ -7,7 +7,7 @@ exist.
 Source: docs/webhooks.md.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -31,7 +31,7 @@ from appliance.domain.vocab import (
 )
 from appliance.integrators.api_keys import words
 from appliance.webhooks.bodies import body
-from appliance.webhooks.endpoint_address import check_address, host_of
+from appliance.webhooks.endpoint_address import AddressRules, check_address, host_of
 from appliance.webhooks.endpoint_secrets import FORMER, opened_secret, sealed_secret
 from appliance.webhooks.endpoint_store import EndpointStore
 from appliance.webhooks.fan_out_store import FanOutStore
@@ -70,7 +70,7 @@ class WebhookEndpoints:
         store: the record.
         sealer: seals secrets.
         clock: the time.
-        schemes: that addresses may have.
+        addresses: which ones are taken.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class WebhookEndpoints:
         store: Database,
         sealer: Sealer,
         clock: Clock,
-        schemes: Collection[str],
+        addresses: AddressRules,
     ) -> None:
         self._store = store
         self._sealer = sealer
         self._clock = clock
-        self._schemes = schemes
+        self._addresses = addresses
 
     async def list(self, whose: IntegratorId) -> list[WebhookEndpoint]:
         """An integrator's endpoints, oldest first."""
@@ -125,7 +125,7 @@ class WebhookEndpoints:
             FieldInvalidError: `url` or `label`.
             ApplianceError: `WEBHOOKS_TOO_MANY`.
         """
-        url = check_address(url, self._schemes)
+        url = check_address(url, self._addresses)
         new = WebhookEndpoint(
             id=new_id(),
             integrator=whose,
@@ -191,7 +191,7 @@ class WebhookEndpoints:
         """
         after = before
         if change.url is not None:
-            url = check_address(change.url, self._schemes)
+            url = check_address(change.url, self._addresses)
             after = replace(after, url=url)
         if change.label is not None:
             after = replace(after, label=words(change.label, "label", LABEL_CHARS))

@@ -7,7 +7,7 @@
 Public ones, and those of the networks that the settings allow. A name is resolved once
 and what was found is what is connected to, so that no later answer counts.
 
-Source: RFC 6890, and IANA's registries of special-purpose addresses.
+Source: `appliance.domain.text.public_addresses`.
 """
 
 import asyncio
@@ -20,15 +20,8 @@ from typing import Any, Final
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
-"""All that is public of IPv6. Source: RFC 4291, 2.4 with IANA's assignments."""
-_REFUSED: Final = tuple(
-    # By 6to4 an IPv4 address within it is reached; the other is the protocols' own.
-    map(ipaddress.ip_network, ("2002::/16", "192.0.0.0/24"))
-)
-"""Public by what Python 3.11 says of them."""
+from appliance.domain.text.public_addresses import Network, may_connect
+
 _THREADS: Final = 32
 """Names that are resolved at once. One that is given up keeps its thread until the
 system's resolver gives up as well."""
@@ -94,7 +87,7 @@ class AddressGuard(AbstractResolver):
     """
 
     def __init__(
-        self, allowed: Sequence[_Network], inner: AbstractResolver | None = None
+        self, allowed: Sequence[Network], inner: AbstractResolver | None = None
     ) -> None:
         self._allowed = allowed
         self._inner = inner or NameResolver()
@@ -125,20 +118,9 @@ class AddressGuard(AbstractResolver):
             address = ipaddress.ip_address(host.partition("%")[0])
         except ValueError:
             return
-        if not self._may(address):
+        if not may_connect(address, self._allowed):
             msg = f"{address} is not public"
             raise RefusedAddressError(msg)
-
-    def _may(self, address: _Address) -> bool:
-        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-            address = address.ipv4_mapped
-        if any(address in network for network in self._allowed):
-            return True
-        if address.version == _UNICAST.version and address not in _UNICAST:
-            # Among them those that lead to an IPv4 address: 64:ff9b::/96 and ::/96.
-            return False
-        is_refused = any(address in network for network in _REFUSED)
-        return address.is_global and not address.is_multicast and not is_refused
 
     async def close(self) -> None:
         """Release what it holds."""

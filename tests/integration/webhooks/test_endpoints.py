@@ -8,6 +8,8 @@ from appliance.core.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import new_id
 from appliance.domain.vocab import MessageState, WebhookDisabled, WebhookEvent
+from appliance.settings import WebhookSettings
+from appliance.webhooks.endpoint_address import AddressRules, check_address
 from appliance.webhooks.endpoints import ENDPOINTS_AT_MOST, OVERLAP, EndpointChange
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.webhook_administration import (
@@ -79,11 +81,54 @@ async def test_address_that_no_webhook_has(sqlite_core: CoreFixture, url: str) -
 
 async def test_http_where_the_settings_allow_it(sqlite_core: CoreFixture) -> None:
     """For development, and for networks that are one's own."""
-    admin = WebhookAdministration.of(sqlite_core, ("http", "https"))
+    admin = WebhookAdministration.of(sqlite_core, ("http", "https"), ["127.0.0.0/8"])
 
     made = await admin.made(await sqlite_core.integrator(), "http://127.0.0.1:3000/x")
 
     assert made.endpoint.url == "http://127.0.0.1:3000/x"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1", "10.1.2.3", "192.168.0.7", "169.254.169.254", "100.64.0.1",
+        "0.1.2.3", "127.1", "2130706433", "0177.0.0.1", "0x7f.1", "127.0.0.1.",
+        "[::1]", "[fe80::1]", "[fd00::1]", "[::ffff:10.0.0.1]", "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]", "localhost", "LOCALHOST", "app.localhost", "localhost.",
+    ],
+)  # fmt: skip
+async def test_private_address_is_refused_as_it_is_given(
+    sqlite_core: CoreFixture, host: str
+) -> None:
+    """In whatever form, at making and at a change; a name is looked at when called."""
+    admin = WebhookAdministration.of(sqlite_core)
+    whose = await sqlite_core.integrator()
+    url = f"https://{host}:8443/rubrica"
+
+    with pytest.raises(FieldInvalidError) as caught:
+        await admin.made(whose, url)
+    assert caught.value.field == "url"
+    assert "private" in str(caught.value.extras["allowed"])
+    made = (await admin.made(whose, "https://interno.example/")).endpoint.id
+    with pytest.raises(FieldInvalidError):
+        await admin.endpoints.change(OPERATOR, whose, made, EndpointChange(url=url))
+    for public in ("https://1.1.1.1/", "https://[2606:4700:4700::1111]/"):
+        await admin.endpoints.change(OPERATOR, whose, made, EndpointChange(url=public))
+
+
+def test_private_addresses_that_the_settings_allow() -> None:
+    """Their own networks; with a proxy all, for it says where it goes."""
+    own = AddressRules(
+        ("https",), WebhookSettings(allowed_networks=("10.1.0.0/16",)).networks
+    )
+    proxied = AddressRules(
+        ("https",), WebhookSettings(proxy="http://proxy:3128").networks
+    )
+
+    assert check_address("https://10.1.2.3/", own) == "https://10.1.2.3/"
+    with pytest.raises(FieldInvalidError):
+        check_address("https://10.2.2.3/", own)
+    assert check_address("https://localhost/", proxied) == "https://localhost/"
 
 
 async def test_integrator_has_so_many_and_no_more(

@@ -64,6 +64,7 @@ from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
 from appliance.webhooks.delivery_log import DeliveryLog
+from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoints import WebhookEndpoints
 from tests.support.factories.cached_hashes import CachedHashes
 from tests.support.factories.core import core_settings
@@ -279,7 +280,7 @@ async def open_api_services(
             settings.environment,
         ),
         mails_for_tests=MailsForTests(store, documents, sealer, clock, settings),
-        webhooks=WebhookEndpoints(store, sealer, clock, settings.webhook_schemes),
+        webhooks=WebhookEndpoints(store, sealer, clock, AddressRules.of(settings)),
         deliveries=DeliveryLog(store, clock),
         backend_requests=BackendRequests(store, documents, clock),
         backend_orders=BackendOrders(store, intake, uploads, presets, lookup, clock),

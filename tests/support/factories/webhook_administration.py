@@ -5,8 +5,9 @@ made = await admin.made(whose)
 message = await admin.sent(made.endpoint.id, MessageState.GIVEN_UP)
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import Self
 
 from sqlalchemy import insert, select
@@ -19,6 +20,7 @@ from appliance.domain.integrators.webhooks import WebhookMessage
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import MessageState, WebhookEvent
 from appliance.webhooks.delivery_log import DeliveryLog
+from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoint_secrets import FORMER, PRESENT, opened_secret
 from appliance.webhooks.endpoints import NewWebhookSecret, WebhookEndpoints
 from appliance.webhooks.fan_out_store import FanOutStore
@@ -40,14 +42,24 @@ class WebhookAdministration:
     log: DeliveryLog
 
     @classmethod
-    def of(cls, core: CoreFixture, schemes: Collection[str] = ("https",)) -> Self:
+    def of(
+        cls,
+        core: CoreFixture,
+        schemes: Collection[str] = ("https",),
+        networks: Sequence[str] = (),
+    ) -> Self:
         """Over a record."""
         sealer = SecretBox(KeyRing.of(b"d" * 32))
         return cls(
             core.store,
             core.clock,
             sealer,
-            WebhookEndpoints(core.store, sealer, core.clock, schemes),
+            WebhookEndpoints(
+                core.store,
+                sealer,
+                core.clock,
+                AddressRules(schemes, [ip_network(each) for each in networks]),
+            ),
             DeliveryLog(core.store, core.clock),
         )
 
