@@ -35,7 +35,7 @@ PATH_PARAMETERS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """By their names in addresses."""
 
-_LINE: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$"
+_LINE: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]*$"
 _MOMENT: Final = {"type": "string", "format": "date-time"}
 
 

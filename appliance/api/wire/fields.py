@@ -16,6 +16,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from typing import Any, ClassVar, Final, Self
@@ -82,18 +83,24 @@ _MOMENT: Final = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 """Source: RFC 3339, 5.6, and a time without seconds."""
-_TURNING: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
-"""Characters that show what follows in another order than it is written."""
+MOMENTS: Final = (
+    "2026-12-31T23:59:59Z",
+    "YYYY-MM-DDThh:mm:ss\N{PLUS-MINUS SIGN}hh:mm",
+    "YYYY-MM-DDThh:mm:ssZ",
+)
+"""How a time is written: an example, and both forms of its zone."""
+_LIKE: Final = 0.5
+"""How much of two names is the same where one was meant for the other."""
 _TOGETHER: Final = "together"
 """Type of the error where one of two fields is missing."""
 _HEX_COLOR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
 _SEEN: Final = ("L", "N", "P", "S")
 """First letters of the general categories of what leaves a mark (UAX #44, 5.7.1)."""
-_LINE: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$"
+_LINE: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]*$"
 _LINE_WITH_TEXT: Final = (
-    "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*"
-    "[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]"
-    "[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$"
+    "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]*"
+    "[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]"
+    "[^\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]*$"
 )
 _LINES_WITH_TEXT: Final = (
     "^[^\\u0000-\\u0009\\u000b-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]*"
@@ -174,7 +181,7 @@ class Body(BaseModel):
                 raise ApplianceError(
                     ErrorCode.FIELD_UNKNOWN,
                     params={"field": shown},
-                    extras={"field": shown, "allowed": [*(cls.KNOWN or rules)]},
+                    extras={"field": shown, "allowed": cls._names_like(name)},
                 )
         try:
             return cls.model_validate(body)
@@ -184,6 +191,13 @@ class Body(BaseModel):
         name = str(fault["loc"][0])
         told = _told(fault, name, rules[name], body, under)
         raise told
+
+    @classmethod
+    def _names_like(cls, unknown: str) -> list[str]:
+        """Names of its fields; first the one that an unknown name was meant for."""
+        names = [*(cls.KNOWN or _rules(cls))]
+        meant = get_close_matches(unknown[:64], names, 1, _LIKE)
+        return [*meant, *(name for name in names if name not in meant)]
 
     def __repr__(self) -> str:
         """Show nothing of what was sent: a password may be among it."""
@@ -288,7 +302,8 @@ def wholes(low: int, high: int, most: int) -> Rule:
 def an_object(model: type[Body]) -> Rule:
     """An object, whose members are read by themselves: as `model`."""
     schema = core_schema.dict_schema(strict=True)
-    return Rule(schema, "object", ("an object",), model=model)
+    names = f"{{{', '.join(model.KNOWN or _rules(model))}}}"
+    return Rule(schema, "object", ("an object", names), model=model)
 
 
 def objects(most: int, model: type[Body]) -> Rule:
@@ -355,7 +370,7 @@ def moment() -> Rule:
             raise ValueError
         return at.astimezone(UTC)
 
-    return _string(read, "2026-12-31T23:59:59Z", format="date-time")
+    return _string(read, *MOMENTS, format="date-time")
 
 
 def word(kind: type[StrEnum]) -> Rule:
@@ -432,7 +447,7 @@ def shown_lines(most: int) -> Rule:
         kept = (nfc(value, most) or "").replace("\r\n", "\n").strip()
         if not 1 <= len(kept) <= most:
             raise ValueError
-        if not is_line(kept.replace("\n", "")) or _TURNING.search(kept):
+        if not is_line(kept.replace("\n", "")):
             raise PydanticCustomError("control", "control characters")
         if not any(unicodedata.category(one).startswith(_SEEN) for one in kept):
             raise PydanticCustomError("unseen", "nothing to see")

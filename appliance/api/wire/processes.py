@@ -12,6 +12,7 @@ from quart import request
 
 from appliance.api.wire import answers, backend_answers, query, representations
 from appliance.api.wire.fields import (
+    MOMENTS,
     Body,
     an_object,
     moment,
@@ -313,7 +314,7 @@ def asked_instant(name: str) -> datetime | None:
     try:
         return _Moment.read({"at": written}).at
     except FieldInvalidError as exc:
-        raise query.QueryInvalidError(name, "2026-12-31T23:59:59Z") from exc
+        raise query.QueryInvalidError(name, *MOMENTS) from exc
 
 
 def element(details: ProcessDetails) -> backend_answers.RequestListed:

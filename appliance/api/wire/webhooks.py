@@ -15,6 +15,7 @@ from quart import request
 
 from appliance.api.wire import backend_answers, processes, query, representations
 from appliance.api.wire.fields import (
+    MOMENTS,
     Body,
     Rule,
     boolean,
@@ -201,7 +202,7 @@ def replayed_ones(body: Mapping[str, object]) -> DeliveryFilter:
         return DeliveryFilter(state=MessageState.GIVEN_UP)
     for name, given in (("desde", read.since), ("hasta", read.until)):
         if given is None:
-            raise FieldMissingError(name, ("2026-12-31T23:59:59Z",), "string")
+            raise FieldMissingError(name, MOMENTS, "string")
     if read.since and read.until and read.until <= read.since:
         raise FieldInvalidError("hasta", "a time after desde", "string")
     return DeliveryFilter(since=read.since, until=read.until)

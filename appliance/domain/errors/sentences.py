@@ -344,7 +344,8 @@ PART_OF_NONE: Final = "The part {field} is of none of the documents."
 CHAIN_IN_USE: Final = "The credential signs with that certificate already."
 """Of `ALREADY_EXISTS`, where a chain comes that is the credential's already."""
 CONTROL_CHARACTERS: Final = (
-    "The field {field} must have neither control characters nor line breaks."
+    "The field {field} must have no control characters, changes of direction or line "
+    "breaks."
 )
 NOTHING_TO_SEE: Final = "Nothing in the field {field} would be seen."
 """Of `FIELD_INVALID`, where a text is as long as it may be."""

@@ -5,17 +5,20 @@ import unicodedata
 _DECOMPOSED = 4
 """Characters of a typed text for each that is left: a base letter and its marks."""
 _BREAKS = frozenset({"Cc", "Zl", "Zp"})
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""What shows the text after it in another order than it is written (UAX #9, 2)."""
 
 
 def is_line(text: str) -> bool:
-    """Whether a text has neither line breaks nor other control characters.
+    """Whether a text has no line breaks, other controls, or changes of direction.
 
     Args:
         text: as typed, of a bounded length.
     """
     # What is printable has none; that is told without a look at each character here.
     return text.isprintable() or all(
-        unicodedata.category(char) not in _BREAKS for char in text
+        unicodedata.category(char) not in _BREAKS and char not in _TURNING
+        for char in text
     )
 
 
