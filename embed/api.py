@@ -17,6 +17,7 @@ from quart import Blueprint, Response, request
 from appliance.domain.documents import signed_name
 from appliance.domain.embedding import EmbedSessionState, EmbedSessionView, SignOrder
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.embedding.batch import PAGE
 from appliance.web import i18n, request_log
 from appliance.web.auth import bearer, public
 from appliance.web.body import (
@@ -32,7 +33,9 @@ from embed.core import core, frame_session
 
 blueprint = Blueprint("api", __name__, url_prefix="/embed/api")
 
-LATE: Final = frozenset({"api.state", "api.completed", "api.download", "api.renew"})
+LATE: Final = frozenset(
+    {"api.state", "api.batch", "api.completed", "api.download", "api.renew"}
+)
 """Routes for which a session's time may be over: what was begun is told, and a new
 token may take over."""
 _TOKEN_AT_MOST: Final = 256
@@ -160,7 +163,10 @@ async def requests() -> Response:
 async def choose() -> Response:
     """`POST choose`: sign one of those."""
     wanted = wire.request_id(await read_object())
-    return _session(await core().framing.choose(frame_session(), wanted))
+    session = frame_session()
+    if session.batch is not None:
+        return _session(await core().batches.open(session, wanted))
+    return _session(await core().framing.choose(session, wanted))
 
 
 @blueprint.post("/seen")
@@ -191,16 +197,53 @@ async def sign() -> Response:
     return _session(await core().signing.sign(frame_session(), order))
 
 
+@blueprint.get("/batch")
+async def batch() -> Response:
+    """`GET batch?after=`: documents of the session's batch, a page of them."""
+    after = wire.request_number(request.args.get("after", "0"))
+    found = await core().batches.documents(frame_session(), after)
+    lang = i18n.requested()
+    listed = [wire.batch_document(each, lang) for each in found]
+    return json_response({"list": listed, "more": len(found) == PAGE})
+
+
+@blueprint.post("/sign-batch")
+async def sign_batch() -> Response:
+    """`POST sign-batch`: the signing password for all that waits; 202, it goes on."""
+    password = wire.text(await read_object(), "password", _PASSWORD_AT_MOST)
+    begun = await core().batches.sign(frame_session(), password)
+    refused = wire.refused(begun.refused, i18n.requested())
+    return _session(begun.view, refused=refused)
+
+
+@blueprint.post("/finish")
+async def finish() -> Response:
+    """`POST finish`: leave a batch at what is signed of it."""
+    return _session(await core().batches.finish(frame_session()))
+
+
 @blueprint.get("/completed")
 async def completed() -> Response:
-    """`GET completed`: what the host is told, with a fresh download address."""
-    return json_response(await core().signing.completed(frame_session()))
+    """`GET completed`: what the host is told, with a fresh download address.
+
+    In a session for a batch `?request=` says of which document.
+    """
+    session = frame_session()
+    if session.batch is not None:
+        number = wire.request_number(request.args.get("request", ""))
+        return json_response(await core().batches.completed(session, number))
+    return json_response(await core().signing.completed(session))
 
 
 @blueprint.get("/download")
 async def download() -> Response:
-    """`GET download`: the signed PDF."""
-    view, pdf = await core().signing.signed(frame_session())
+    """`GET download`: the signed PDF; of a batch the one of `?request=`."""
+    session = frame_session()
+    if session.batch is not None:
+        number = wire.request_number(request.args.get("request", ""))
+        view, pdf = await core().batches.signed(session, number)
+    else:
+        view, pdf = await core().signing.signed(session)
     return file_response(pdf, PDF, signed_name(view.file_name))
 
 
@@ -214,9 +257,12 @@ async def cancel() -> Response:
 
 @blueprint.post("/reject")
 async def reject() -> Response:
-    """`POST reject`: the signer refuses to sign, for good."""
+    """`POST reject`: the signer refuses to sign, for good; of a batch one document."""
     reason = wire.optional_text(await read_object(), "reason", _REASON_AT_MOST)
-    await core().signing.reject(frame_session(), reason)
+    session = frame_session()
+    if session.batch is not None:
+        return _session(await core().batches.reject(session, reason))
+    await core().signing.reject(session, reason)
     return json_response({})
 
 
@@ -236,11 +282,11 @@ def _one_upload(session: str) -> Iterator[None]:
         _uploading.discard(session)
 
 
-def _session(view: EmbedSessionView) -> Response:
+def _session(view: EmbedSessionView, **more: object) -> Response:
     _note(view)
     going_on = view.state is EmbedSessionState.SIGNING
     status = HTTPStatus.ACCEPTED if going_on else HTTPStatus.OK
-    return json_response(_told(view), status)
+    return json_response({**_told(view), **more}, status)
 
 
 def _told(view: EmbedSessionView) -> dict[str, object]:
@@ -250,5 +296,7 @@ def _told(view: EmbedSessionView) -> dict[str, object]:
 def _note(view: EmbedSessionView) -> None:
     """Name session and request in the log's event."""
     request_log.note(session=view.session.public_id)
+    if view.session.batch is not None:
+        request_log.note(lote=view.session.batch)
     if view.session.request is not None:
         request_log.note(solicitudId=view.session.request)

@@ -39,6 +39,7 @@ def create_embed(front: ServiceRegistry, assets: Assets | None = None) -> Quart:
         sessions=front.sessions,
         framing=front.framing,
         signing=front.frame_signing,
+        batches=front.frame_batches,
         health=front.health,
         logos=front.logos,
         assets=assets or load_assets(),

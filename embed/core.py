@@ -7,6 +7,7 @@ from quart import current_app, g
 
 from appliance.domain.clock import Clock
 from appliance.domain.integrators.integrators import EmbedSession
+from appliance.embedding.batch import EmbedSessionBatches
 from appliance.embedding.ceremony import Ceremony
 from appliance.embedding.session import Sessions
 from appliance.embedding.signing import EmbedSessionSigning
@@ -29,6 +30,7 @@ class EmbedCore:
     sessions: Sessions
     framing: Ceremony
     signing: EmbedSessionSigning
+    batches: EmbedSessionBatches
     health: SharedHealth
     logos: Logos
     assets: Assets

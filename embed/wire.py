@@ -14,7 +14,7 @@ from appliance.documents.docmdp_policy import new_field, obstacle
 from appliance.domain.appearance.geometry import as_seen, size_as_seen
 from appliance.domain.appearance.presets import Corner
 from appliance.domain.canonical_json import canonical_json
-from appliance.domain.documents import NAME_LENGTH, EmptyField
+from appliance.domain.documents import NAME_LENGTH, EmptyField, signed_name
 from appliance.domain.embedding import (
     Claim,
     EmbedSessionDocument,
@@ -34,6 +34,8 @@ from appliance.domain.identity import format_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.request import RequestView
+from appliance.domain.requests.request_batch import BatchDocument
+from appliance.domain.vocab import RequestState
 from appliance.web import i18n, problems
 from appliance.web.document_warnings import FINDINGS
 from embed.fields import described, first_fault
@@ -44,6 +46,18 @@ _EMAIL: Final = tuple(field for field in USER_FIELDS if field.name == "email")
 _HEADER_AT_MOST: Final = 2048
 _PAGE_AT_MOST: Final = 5000
 _REFERENCE: Final = re.compile(r"p-[0-9]{1,10}-[0-9]{1,10}", re.ASCII)
+_NUMBER: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+_BATCH_STATES: Final = {
+    RequestState.WAITING: "pending",
+    RequestState.PENDING: "pending",
+    RequestState.IN_PROGRESS: "signing",
+    RequestState.SIGNED: "signed",
+    RequestState.FAILED: "failed",
+    RequestState.REJECTED: "rejected",
+    RequestState.CANCELLED: "cancelled",
+    RequestState.EXPIRED: "expired",
+}
+"""How a document of a batch stands."""
 _FARTHEST_PT: Final = 14_400_000
 """More than any page is wide: 200 in, and the largest UserUnit that is in use."""
 
@@ -190,6 +204,17 @@ def request_id(body: Mapping[str, object]) -> RequestId:
     return RequestId(value)
 
 
+def request_number(text: str) -> RequestId:
+    """The number of a request, of an address; 0 stands before all.
+
+    Raises:
+        FieldInvalidError: `request`.
+    """
+    if not _NUMBER.fullmatch(text) or int(text) > MAX_REQUEST_ID:
+        raise FieldInvalidError("request")
+    return RequestId(int(text))
+
+
 def file_name() -> str:
     """The name of the document in the body, of a header in percent-encoding.
 
@@ -222,14 +247,65 @@ def snapshot(view: EmbedSessionView, lang: str) -> dict[str, object]:
         "secondsLeft": view.seconds_left,
         "proven": session.otp_at is not None,
         "hostDocument": session.host_document,
-        "forRequest": session.wanted is not None,
+        "forRequest": session.is_for_something,
+        "batch": _batch(view),
         "idemKey": session.idem_key,
         "document": _document(view, lang),
         "signer": _signer(view),
         "reason": _reason(view, lang),
-        "completed": view.completed,
+        "completed": None if session.batch else view.completed,
         "signed": _signed(view),
     }
+
+
+def _batch(view: EmbedSessionView) -> dict[str, object] | None:
+    """How the session's batch stands, once its signer is proven."""
+    standing = view.batch
+    if standing is None:
+        return None
+    return {
+        "id": view.session.batch,
+        "total": standing.total,
+        "seen": standing.seen,
+        "unread": standing.unread,
+        "pending": standing.pending,
+        "signing": standing.signing,
+        "signed": standing.signed,
+    }
+
+
+def batch_document(document: BatchDocument, lang: str) -> dict[str, object]:
+    """One document of the session's batch.
+
+    Args:
+        document: as it stands.
+        lang: of the reason.
+    """
+    is_code = document.reason in ErrorCode.__members__
+    return {
+        "id": document.request,
+        "name": document.name,
+        "pages": document.pages,
+        "state": _BATCH_STATES[document.state],
+        "seen": document.is_seen,
+        "reason": _why(ErrorCode(document.reason), lang) if is_code else None,
+        "fileName": signed_name(document.name),
+    }
+
+
+def refused(
+    found: Mapping[RequestId, ApplianceError], lang: str
+) -> list[dict[str, object]]:
+    """What of a batch is not signed, and why.
+
+    Args:
+        found: by request.
+        lang: of the sentences.
+    """
+    return [
+        {"id": request, "reason": _told_as(error, lang)}
+        for request, error in found.items()
+    ]
 
 
 def _instant(at: datetime) -> str:
@@ -322,12 +398,17 @@ def _signer(view: EmbedSessionView) -> dict[str, object] | None:
 
 
 def _reason(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
-    if view.reason is None:
-        return None
-    error = ApplianceError(view.reason)
+    return None if view.reason is None else _why(view.reason, lang)
+
+
+def _why(code: ErrorCode, lang: str) -> dict[str, object]:
+    return _told_as(ApplianceError(code), lang)
+
+
+def _told_as(error: ApplianceError, lang: str) -> dict[str, object]:
     return {
-        "code": view.reason.value,
-        "category": problems.ANSWERS[view.reason].category.value,
+        "code": error.code.value,
+        "category": problems.ANSWERS[error.code].category.value,
         "message": error.told(i18n.translate(lang, error.sentence)),
     }
 

@@ -26,6 +26,7 @@ from appliance.domain.ports import (
     LookupIndex,
     Sealer,
 )
+from appliance.embedding.batch import EmbedSessionBatches
 from appliance.embedding.ceremony import Ceremony
 from appliance.embedding.identification import EmbedSessionIdentity
 from appliance.embedding.request import EmbedSessionRequests
@@ -142,6 +143,7 @@ class ServiceRegistry:
     password_change: PasswordChange
     framing: Ceremony
     frame_signing: EmbedSessionSigning
+    frame_batches: EmbedSessionBatches
     verification: Verification
     logos: Logos
 
@@ -232,6 +234,17 @@ async def open_front(
             settings.installation,
             pins,
             trial=settings.trial,
+        )
+        frame_signing = EmbedSessionSigning(
+            store,
+            clock,
+            views,
+            signing,
+            requests,
+            links,
+            settings.web.base_url,
+            stamping,
+            core.inspector,
         )
         front = ServiceRegistry(
             settings=settings,
@@ -352,16 +365,9 @@ async def open_front(
                 views=views,
                 settings=settings.documents,
             ),
-            frame_signing=EmbedSessionSigning(
-                store,
-                clock,
-                views,
-                signing,
-                requests,
-                links,
-                settings.web.base_url,
-                stamping,
-                core.inspector,
+            frame_signing=frame_signing,
+            frame_batches=EmbedSessionBatches(
+                store, frame_signing, signing, requests, progress
             ),
             verification=Verification(store),
             logos=Logos(store, core.inspector, clock),

@@ -257,6 +257,16 @@ class DocumentStore(Store):
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else _signed_view(row)
 
+    async def first_signed(self, request: RequestId) -> SignedDocumentView | None:
+        """The first version of it: as it was when the signature was made."""
+        query = (
+            _SIGNED.where(signed_document.c.request == request)
+            .order_by(signed_document.c.version)
+            .limit(1)
+        )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _signed_view(row)
+
     async def stamped_between(
         self, since: datetime, until: datetime, after: tuple[int, int], limit: int
     ) -> list[SignedDocumentView]:

@@ -1,6 +1,7 @@
 """What the signing frame shows and takes: claims, places, and where a session is."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -8,11 +9,12 @@ from enum import StrEnum
 from appliance.domain.appearance.presets import Corner
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import Inspection
-from appliance.domain.errors import ErrorCode, FieldInvalidError
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import parse_cuil
-from appliance.domain.ids import IntegratorId
+from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.preset import SignaturePreset, effective
+from appliance.domain.requests.request_batch import BatchStanding
 from appliance.domain.signing_command import GivenParameters, SignParameters
 
 _DNI = re.compile(r"[0-9]{7,8}", re.ASCII)
@@ -141,6 +143,8 @@ class EmbedSessionView:
     completed: dict[str, object] | None
     """What the host is told of the signature, without the document's bytes."""
     signed: EmbedSessionSigned | None = None
+    batch: BatchStanding | None = None
+    """How the batch stands, in a session for one whose signer is proven."""
     withdrawn: bool = False
     """It is cancelled, and nobody left it here: the integrator withdrew the request,
     or its time ran out."""
@@ -182,6 +186,15 @@ class SignOrder:
     seen: str
     """SHA-256 of the document that was on the screen, hex."""
     password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBegun:
+    """A batch whose signing has begun."""
+
+    view: EmbedSessionView
+    refused: Mapping[RequestId, ApplianceError]
+    """What of it is not signed, and why."""
 
 
 @dataclass(frozen=True, slots=True)

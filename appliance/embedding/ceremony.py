@@ -91,7 +91,7 @@ class Ceremony:
         Raises:
             ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`;
                 `INIT_INVALID` for a token of another integrator than the page's, or
-                a document where the session was opened for a request;
+                a document where the session was opened for a request or a batch;
                 `SESSION_IN_USE` for new content after the signer was proven.
         """
         await self._check_page(order)
@@ -102,7 +102,7 @@ class Ceremony:
             session = await self._progress.init_in(
                 transaction, opened.session, order.nonce, order.idem_key, order.sha256
             )
-            if order.brings_document and session.wanted is not None:
+            if order.brings_document and session.is_for_something:
                 _refuse_init("document")
             if order.brings_document and not session.host_document:
                 await SessionStore(transaction).by_host(session.id, self._clock.now())
@@ -160,8 +160,11 @@ class Ceremony:
             raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
         if before.successor == new.id:
             return
-        # A token for another request must not go on with this one's document.
-        if new.wanted not in {None, before.wanted}:
+        # A token for something else must not go on with this one's document.
+        if new.wanted not in {None, before.wanted} or new.batch not in {
+            None,
+            before.batch,
+        }:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         now = self._clock.now()
         if not await SessionStore(transaction).carry_over(before, new.id, now):
@@ -223,7 +226,7 @@ class Ceremony:
                 `SESSION_DOCUMENTS`, `DOCUMENT_QUOTA`, `OVERLOADED`,
                 `SANDBOX_UNAVAILABLE`, `STORAGE_FULL`, `SESSION_TOKEN_EXPIRED`.
         """
-        if session.request is not None or session.wanted is not None:
+        if session.request is not None or session.is_for_something:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         most = self._settings.per_session
         await self._progress.count_document(session, most, by_host=by_host)
@@ -277,7 +280,7 @@ class Ceremony:
         view = await self._requests.get(session.person, session.request)
         if view.sha256 != sha256:
             raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
-        await self._requests.note_seen(view)
+        await self._requests.note_seen(view, keep=session.batch is not None)
 
     async def page_picture(self, session: EmbedSession, page: int) -> bytes:
         """One page of the document as a PNG, for browsers that cannot draw it.
@@ -327,7 +330,7 @@ class Ceremony:
             await self._frame_requests.give_wanted(session, session.wanted)
         elif session.document is not None:
             await self._frame_requests.give(session)
-        else:
+        elif session.batch is None:
             await self._frame_requests.take_up(session)
         return await self._views.view(session)
 

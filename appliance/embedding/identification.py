@@ -27,6 +27,7 @@ from appliance.identity.login import email_indexes
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
 from appliance.people.signer_for_tests_store import seen_by
+from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 
 _CLAIM: Final = "frame-claim"
@@ -195,7 +196,12 @@ async def _may_sign(
     transaction: Transaction, session: EmbedSession, person: Person | None
 ) -> bool:
     """Whether a session is for anybody, or for that person."""
-    if session.wanted is None or person is None:
+    if person is None:
+        return True
+    if session.batch is not None:
+        batches = RequestBatchStore(transaction)
+        return (await batches.standing(session.batch, person.id)).total > 0
+    if session.wanted is None:
         return True
     wanted = await RequestStore(transaction).get(session.wanted)
     return wanted is not None and wanted.person == person.id

@@ -17,7 +17,7 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DomainInvalidError, ErrorCode
-from appliance.domain.ids import IntegratorId, RequestId, new_id
+from appliance.domain.ids import IntegratorId, RequestBatchId, RequestId, new_id
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import (
     SESSION_S,
@@ -125,15 +125,15 @@ class Sessions:
     async def open_for(
         self,
         asking: IntegratorCaller,
-        wanted: RequestId | None,
+        wanted: RequestId | RequestBatchId | None,
         fault: SessionFault | None = None,
     ) -> NewSession:
-        """Open a session in which one request is signed and no other.
+        """Open a session in which one request or one batch is signed and no other.
 
         Args:
             asking: whose backend, by a key that may.
-            wanted: a request of that integrator, which its signer alone sees; None:
-                any, as with `open`.
+            wanted: a request or a batch of that integrator, which its signer alone
+                sees; None: any, as with `open`.
             fault: what is to go wrong in it.
 
         Returns:
@@ -154,14 +154,14 @@ class Sessions:
     async def _open(
         self,
         row: KeyRow,
-        wanted: RequestId | None = None,
+        wanted: RequestId | RequestBatchId | None = None,
         fault: SessionFault | None = None,
     ) -> NewSession:
         """Record a session of a good key.
 
         Args:
             row: the key.
-            wanted: the request that it is for.
+            wanted: the request or the batch that it is for.
             fault: what is to go wrong in it.
 
         Raises:
@@ -169,6 +169,8 @@ class Sessions:
                 `INTEGRATOR_DISABLED`.
         """
         token = secrets.token_urlsafe(_TOKEN_BYTES)
+        batch = wanted if isinstance(wanted, str) else None
+        request = None if isinstance(wanted, str) else wanted
         async with self._store.write() as transaction:
             now = self._clock.now()
             again = await IntegratorStore(transaction).key(row.key.id, lock=True)
@@ -189,7 +191,8 @@ class Sessions:
                 issued=now,
                 # Of a token that is to be over, the caller is told as of any other.
                 until=now if fault is SessionFault.EXPIRED else until,
-                wanted=wanted,
+                wanted=request,
+                batch=batch,
                 fault=fault,
             )
             await SessionStore(transaction).add(new)
@@ -198,10 +201,11 @@ class Sessions:
                     EventKind.SESSION_OPENED,
                     f"integrator:{row.integrator.id}",
                     integrator=row.integrator.id,
-                    request=wanted,
+                    request=request,
                     detail={
                         "session": new.public_id,
                         "key": row.key.id,
+                        **({} if batch is None else {"batch": batch}),
                         **({} if fault is None else {"fault": fault.value}),
                     },
                 )

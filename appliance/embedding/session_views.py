@@ -2,6 +2,7 @@
 
 import math
 from typing import Final
+from uuid import UUID, uuid5
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
@@ -24,11 +25,14 @@ from appliance.domain.ids import new_id
 from appliance.domain.integrators.integrators import EmbedSession, SessionState
 from appliance.domain.requests.new_request import FRAME_ORIGIN
 from appliance.domain.requests.request import RequestView, SignedDocumentView
+from appliance.domain.requests.request_batch import BatchStanding
 from appliance.domain.vocab import EventKind, RequestState, VouchedBy
+from appliance.embedding.session_steps import audit
 from appliance.integrators.session_store import SessionStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.requests.process_store import ProcessStore
+from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.activations.activation_store import ActivationStore
 
@@ -78,13 +82,18 @@ class EmbedSessionViews:
             )
             document = await _document(transaction, now, request)
             signer = await _signer(transaction, now, trial=self._trial)
+            standing = await _standing(transaction, now)
             signed = (
                 None
-                if request is None
+                if request is None or now.batch is not None
                 else await DocumentStore(transaction).signed(request.id)
             )
             told = None if signed is None else await self._signed(transaction, signed)
         state = _state(now, request)
+        if standing is not None:
+            state = _state_of_batch(now, standing)
+            if state is EmbedSessionState.SIGNED and now.completed is None:
+                now = await self.complete_batch(now, standing)
         completed = now.completed
         if (
             state is EmbedSessionState.SIGNED
@@ -95,12 +104,13 @@ class EmbedSessionViews:
         return EmbedSessionView(
             session=now,
             state=state,
+            batch=standing,
             seconds_left=max(
                 math.floor((now.until - self._clock.now()).total_seconds()), 0
             ),
             document=document,
             signer=signer,
-            reason=_reason(request),
+            reason=None if now.batch else _reason(request),
             completed=completed,
             signed=told,
             withdrawn=(
@@ -129,28 +139,68 @@ class EmbedSessionViews:
         """Store what is told of a signature: the first to ask decides for all."""
         async with self._store.write() as transaction:
             # Keeps two sessions of one request from telling two events.
-            await RequestStore(transaction).get(signed.request, lock=True)
+            request = await RequestStore(transaction).get(signed.request, lock=True)
             told = await SessionStore(transaction).completed_of(signed.request)
-            payload = _payload(session, signed, told)
+            event_id = str(told["eventId"]) if told else event_id_of(request)
+            payload = signature_told(session, signed, event_id)
             if await SessionStore(transaction).complete(session.id, payload):
                 transaction.audit.add(_told(session, signed, payload))
                 return payload
             stored = await SessionStore(transaction).get(session.id)
         return payload if stored is None else stored.completed or payload
 
+    async def complete_batch(
+        self, session: EmbedSession, standing: BatchStanding
+    ) -> EmbedSession:
+        """Store that a session's batch came to its end, once.
 
-def _payload(
-    session: EmbedSession,
-    signed: SignedDocumentView,
-    told: dict[str, object] | None,
+        Args:
+            session: for that batch.
+            standing: how the batch stands.
+
+        Returns:
+            The session after it.
+        """
+        async with self._store.write() as transaction:
+            payload: dict[str, object] = {
+                "eventId": new_id(),
+                "total": standing.total,
+                "signed": standing.signed,
+            }
+            if await SessionStore(transaction).complete(session.id, payload):
+                detail = {"batch": session.batch, "eventId": payload["eventId"]}
+                audit(transaction, EventKind.SESSION_COMPLETED, session, detail)
+            return await SessionStore(transaction).get(session.id) or session
+
+
+def event_id_of(request: RequestView | None) -> str:
+    """The name of the event that tells of a signature for the first time.
+
+    Of a request of a batch every session gives it the same one.
+
+    Args:
+        request: that is signed.
+    """
+    if request is None or request.batch is None:
+        return new_id()
+    return str(uuid5(UUID(request.batch), str(request.id)))
+
+
+def signature_told(
+    session: EmbedSession, signed: SignedDocumentView, event_id: str
 ) -> dict[str, object]:
     """The completed event, without what changes from one telling to the next.
+
+    Args:
+        session: that tells it.
+        signed: the document.
+        event_id: of the event.
 
     Source: spec "Signature-completed payload"; decisions "delivery".
     """
     limit = session.integrator.delivery_limit_bytes
     mode = "binary" if signed.size_bytes <= limit else "url"
-    payload: dict[str, object] = {"eventId": told["eventId"] if told else new_id()}
+    payload: dict[str, object] = {"eventId": event_id}
     if session.idem_key is not None:
         payload["idemKey"] = session.idem_key
     return {
@@ -184,6 +234,25 @@ def _state(session: EmbedSession, request: RequestView | None) -> EmbedSessionSt
     return EmbedSessionState.OPEN if request is None else _STATES[request.state]
 
 
+def _state_of_batch(
+    session: EmbedSession, standing: BatchStanding
+) -> EmbedSessionState:
+    """Where a session for a batch stands: it is signed once nothing of it waits."""
+    if standing.signing:
+        return EmbedSessionState.SIGNING
+    if session.completed is not None:
+        return EmbedSessionState.SIGNED
+    if session.state is SessionState.CANCELLED:
+        return EmbedSessionState.CANCELLED
+    if standing.pending:
+        return EmbedSessionState.AUTHORISED
+    ended = (RequestState.SIGNED, RequestState.FAILED, RequestState.REJECTED)
+    for state in ended:
+        if standing.states.get(state):
+            return _STATES[state]
+    return EmbedSessionState.CANCELLED
+
+
 def _left(request: RequestView | None) -> EmbedSessionState:
     """What became of a session that somebody left."""
     if request is None:
@@ -200,6 +269,15 @@ def _reason(request: RequestView | None) -> ErrorCode | None:
     if request is None or request.reason not in ErrorCode.__members__:
         return None
     return ErrorCode(request.reason)
+
+
+async def _standing(
+    transaction: Transaction, session: EmbedSession
+) -> BatchStanding | None:
+    """How the batch of a session stands; nothing before its signer is proven."""
+    if session.batch is None or session.person is None or session.otp_at is None:
+        return None
+    return await RequestBatchStore(transaction).standing(session.batch, session.person)
 
 
 async def _document(

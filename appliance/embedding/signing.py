@@ -8,7 +8,7 @@ Source: decisions "Iframe", "delivery"; design §3.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Final, Never
@@ -57,12 +57,14 @@ from appliance.domain.requests.request import (
     Signer,
     refuse_unsigned,
 )
+from appliance.domain.requests.request_batch import BatchStanding
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_views import EmbedSessionViews
 from appliance.integrators.session_store import SessionStore
 from appliance.keys.signing_password import normalize
 from appliance.people.person_store import PersonStore
+from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.requests import Requests, reject_in
 from appliance.signing.sign import Signing
@@ -73,7 +75,8 @@ FACTORS: Final = ("otp",)
 SLOW_S: Final = 10.0
 """What a slow TSA adds to a signature, where a session is to try one."""
 _TRIED: Final = "test mode"
-_REASON: Final = "Rechazo de prueba"
+TRIED_REASON: Final = "Rechazo de prueba"
+"""What a signer writes who rejects as a session is to try it."""
 _BARRED: Final = frozenset({ErrorCode.SIGN_LOCKED, ErrorCode.CERTIFICATE_NOT_USABLE})
 """What a signer is told who cannot sign, whatever the password."""
 
@@ -173,6 +176,8 @@ class EmbedSessionSigning:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         if session.request is None or session.person is None or not view.document:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        if session.batch is not None:
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
         placed, _ = await self._placed(view, order.place)
         try:
             secret = normalize(order.password)
@@ -180,24 +185,36 @@ class EmbedSessionSigning:
             # No password is so short or long; nothing was tried, nothing counts.
             raise ApplianceError(ErrorCode.SIGN_PASSWORD_WRONG) from exc
         if session.fault is not None:
-            await self._go_wrong(session)
+            await self.go_wrong(session)
         command = SignCommand(
             request=session.request,
             given=GivenParameters.all_of(placed.params),
             password=secret,
             if_match=order.seen,
         )
+        async with self.telling_why_barred(session):
+            await self._signing.sign(command, signer_of(session))
+        return await self._views.view(session)
+
+    @contextlib.asynccontextmanager
+    async def telling_why_barred(self, session: EmbedSession) -> AsyncIterator[None]:
+        """Have a refusal that no password mends say since when, as after the code.
+
+        Args:
+            session: of the proven signer.
+
+        Raises:
+            ApplianceError: of a signer who cannot sign any more, as `check_signer`.
+        """
         try:
-            await self._signing.sign(command, _signer_of(session))
+            yield
         except ApplianceError as exc:
-            if exc.code in _BARRED:
-                # Since when, too, as after the code: no password mends it.
+            if exc.code in _BARRED and session.person is not None:
                 async with self._store.read() as transaction:
                     await check_signer(transaction, session.person, self._clock)
             raise
-        return await self._views.view(session)
 
-    async def _go_wrong(self, session: EmbedSession) -> None:
+    async def go_wrong(self, session: EmbedSession) -> None:
         """Have happen what a session was opened to try.
 
         Raises:
@@ -209,7 +226,7 @@ class EmbedSessionSigning:
         if session.fault is SessionFault.SLOW:
             await asyncio.sleep(SLOW_S)
         elif session.fault is SessionFault.REJECTION:
-            await self.reject(session, _REASON)
+            await self.reject(session, TRIED_REASON)
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
 
     async def view(
@@ -246,12 +263,35 @@ class EmbedSessionSigning:
             raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
         if view.completed is None:
             await self._refuse_unsigned(request)
-        clave = await self._links.mint(request, f"person:{view.session.person}")
-        sha256 = _object(view.completed["document"])["sha256"]
+        return await self.handed_over(view.session, request, view.completed)
+
+    async def handed_over(
+        self, session: EmbedSession, request: RequestId, told: Mapping[str, object]
+    ) -> dict[str, object]:
+        """What is told of a signature, with a fresh address of its document.
+
+        Args:
+            session: that tells it.
+            request: that is signed.
+            told: without the address.
+        """
+        clave = await self._links.mint(request, f"person:{session.person}")
+        sha256 = _object(told["document"])["sha256"]
         query = urlencode({"clave": clave, "sha256": sha256})
         url = f"{self._base_url}/solicitudes/{request}/documento?{query}"
-        delivery = {**_object(view.completed["delivery"]), "url": url}
-        return {**view.completed, "delivery": delivery}
+        delivery = {**_object(told["delivery"]), "url": url}
+        return {**told, "delivery": delivery}
+
+    async def complete_batch(
+        self, session: EmbedSession, standing: BatchStanding
+    ) -> None:
+        """Store that a session's batch is left at what is signed.
+
+        Args:
+            session: for that batch.
+            standing: how the batch stands.
+        """
+        await self._views.complete_batch(session, standing)
 
     async def _refuse_unsigned(self, request: RequestId) -> Never:
         """Say why a session's request has no signed document.
@@ -296,6 +336,7 @@ class EmbedSessionSigning:
             now = await self._over(transaction, session)
             left = {"session": now.public_id, "bySigner": by_signer}
             self._note(transaction, EventKind.SESSION_CANCELLED, now, now.request, left)
+            await _refuse_in_work(transaction, now)
             if now.request is None:
                 return
             view = await RequestStore(transaction).get(now.request, lock=True)
@@ -322,7 +363,7 @@ class EmbedSessionSigning:
             # The request's own row says what was done with it; nobody left a session.
             ended = {"session": now.public_id}
             self._note(transaction, EventKind.SESSION_ENDED, now, None, ended)
-            await reject_in(transaction, _signer_of(now), now.request, reason)
+            await reject_in(transaction, signer_of(now), now.request, reason)
 
     async def _over(
         self, transaction: Transaction, session: EmbedSession
@@ -359,8 +400,27 @@ class EmbedSessionSigning:
         )
 
 
-def _signer_of(session: EmbedSession) -> Signer:
+async def _refuse_in_work(transaction: Transaction, session: EmbedSession) -> None:
+    """Demand that nothing of a session's batch is being signed.
+
+    Raises:
+        ApplianceError: `STATE`.
+    """
+    if session.batch is None or session.person is None:
+        return
+    standing = await RequestBatchStore(transaction).standing(
+        session.batch, session.person
+    )
+    if standing.signing:
+        word = RequestState.IN_PROGRESS.value
+        raise ApplianceError(ErrorCode.STATE, params={"estado": word})
+
+
+def signer_of(session: EmbedSession) -> Signer:
     """The proven signer of a session, as signing knows them.
+
+    Args:
+        session: after the code was right.
 
     Raises:
         ApplianceError: `SESSION_IN_USE`: nobody is.

@@ -12,6 +12,7 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, RequestBatchId, RequestId
 from appliance.domain.integrators.integrators import IntegratorCaller
+from appliance.domain.requests.request import SHOWN
 from appliance.domain.requests.request_batch import (
     BatchDetails,
     BatchMember,
@@ -55,6 +56,23 @@ class BackendBatches:
         async with self._store.read() as transaction:
             batch = await _batch_of(transaction, whose, wanted)
             return (await _details(transaction, [batch]))[0]
+
+    async def to_sign(
+        self, whose: IntegratorId, wanted: RequestBatchId
+    ) -> RequestBatchId:
+        """The batch that a session is to be opened for.
+
+        Raises:
+            ApplianceError: `LOTE_NOT_FOUND`; `STATE` where all of it is over without a
+                signature.
+        """
+        async with self._store.read() as transaction:
+            await _batch_of(transaction, whose, wanted)
+            states = (await RequestBatchStore(transaction).states([wanted]))[wanted]
+        if not states.keys() & SHOWN:
+            over = min(state.value for state in states)
+            raise ApplianceError(ErrorCode.STATE, params={"estado": over})
+        return wanted
 
     async def members(
         self,

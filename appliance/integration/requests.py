@@ -5,8 +5,6 @@ What belongs to another integrator is as absent as what does not exist.
 Source: docs/integration.md.
 """
 
-from typing import Final
-
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
@@ -28,6 +26,7 @@ from appliance.domain.requests.process import (
     in_signing_order,
 )
 from appliance.domain.requests.request import (
+    SHOWN,
     UNFINISHED,
     RequestView,
     SignedDocumentView,
@@ -42,11 +41,6 @@ from appliance.requests.history_store import HistoryStore
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.requests import cancel_in
-
-_SHOWN: Final = frozenset(
-    {RequestState.PENDING, RequestState.IN_PROGRESS, RequestState.SIGNED}
-)
-"""States of a request that a session may be opened for: its outcome can be told too."""
 
 
 class BackendRequests:
@@ -188,7 +182,7 @@ class BackendRequests:
                 if found is None or found.integrator != whose:
                     raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
                 view = found
-        if view.state not in _SHOWN:
+        if view.state not in SHOWN:
             raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
         return view.id
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Row,
+    and_,
     delete,
     exists,
     insert,
@@ -19,7 +20,13 @@ from sqlalchemy import (
 
 from appliance.core.database.tables import embed_session, integrator, signature_request
 from appliance.core.unit_of_work import Store
-from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId
+from appliance.domain.ids import (
+    DocumentId,
+    IntegratorId,
+    PersonId,
+    RequestBatchId,
+    RequestId,
+)
 from appliance.domain.integrators.integrators import (
     EmbedSession,
     NewSessionRow,
@@ -43,6 +50,8 @@ class ExpiredSession:
     integrator: IntegratorId
     request: RequestId | None
     """What it had come to, or was opened for."""
+    batch: RequestBatchId | None = None
+    """What it was opened for in place of a request."""
 
 
 class SessionStore(Store):
@@ -61,6 +70,7 @@ class SessionStore(Store):
                 issued=new.issued,
                 until=new.until,
                 wanted=new.wanted,
+                batch=new.batch,
                 fault=new.fault,
             )
         )
@@ -162,7 +172,7 @@ class SessionStore(Store):
         """Bind the request to be signed, after a right code.
 
         Once; but one that was picked from the list, and that nothing was done with,
-        may be put back for another.
+        may be put back for another, and one of a batch is read after the other.
         """
         picked = select(signature_request.c.id).where(
             signature_request.c.origin != FRAME_ORIGIN,
@@ -176,6 +186,7 @@ class SessionStore(Store):
                 _C.request.is_(None),
                 _C.request == request,
                 _C.request.in_(picked),
+                _C.batch.is_not(None),
             ),
             request=request,
         )
@@ -184,7 +195,7 @@ class SessionStore(Store):
         """Store what is told of the signature, once; also after the time."""
         return await self._set(
             session,
-            _C.request.is_not(None),
+            or_(_C.request.is_not(None), _C.batch.is_not(None)),
             _C.completed.is_(None),
             completed=payload,
             state=SessionState.COMPLETED.value,
@@ -208,10 +219,10 @@ class SessionStore(Store):
         return None if found is None else await self.get(found)
 
     async def completed_of(self, request: RequestId) -> dict[str, object] | None:
-        """What was told of a request's signature, by whichever session."""
+        """What was told of a request's signature, by whichever session for it."""
         query = (
             select(_C.completed)
-            .where(_C.request == request, _C.completed.is_not(None))
+            .where(_C.request == request, _C.completed.is_not(None), _C.batch.is_(None))
             .order_by(_C.issued)
             .limit(1)
         )
@@ -240,6 +251,7 @@ class SessionStore(Store):
             host_document=old.host_document,
             request=old.request,
             wanted=old.wanted,
+            batch=old.batch,
             codes=select(_OLD.c.codes).where(_OLD.c.id == old.id).scalar_subquery(),
         )
         if taken:
@@ -304,7 +316,6 @@ class SessionStore(Store):
         One that went on with a new token is not over, nor one whose signature is being
         made: that is told when it is.
         """
-        busy = [RequestState.IN_PROGRESS.value, RequestState.SIGNED.value]
         found = (
             select(_C.id)
             .where(
@@ -312,12 +323,7 @@ class SessionStore(Store):
                 _C.expiry_told.is_(None),
                 _C.state == SessionState.OPEN.value,
                 _C.successor.is_(None),
-                not_(
-                    exists().where(
-                        signature_request.c.id == _C.request,
-                        signature_request.c.state.in_(busy),
-                    )
-                ),
+                or_(and_(_C.batch.is_(None), not_(_is_busy())), _is_batch_unfinished()),
             )
             .order_by(_C.until)
             .limit(limit)
@@ -327,11 +333,14 @@ class SessionStore(Store):
             update(embed_session)
             .where(_C.id.in_(found))
             .values(expiry_told=True)
-            .returning(_C.public_id, _C.integrator, _C.request, _C.wanted)
+            .returning(_C.public_id, _C.integrator, _C.request, _C.wanted, _C.batch)
         )
         return [
             ExpiredSession(
-                row.public_id, IntegratorId(row.integrator), row.request or row.wanted
+                row.public_id,
+                IntegratorId(row.integrator),
+                None if row.batch else row.request or row.wanted,
+                row.batch and RequestBatchId(row.batch),
             )
             for row in rows
         ]
@@ -342,6 +351,24 @@ class SessionStore(Store):
             delete(embed_session).where(_C.until < before)
         )
         return result.rowcount
+
+
+def _is_busy() -> ColumnElement[bool]:
+    """Whether what a session is about is being signed, or is signed."""
+    busy = [RequestState.IN_PROGRESS.value, RequestState.SIGNED.value]
+    return exists().where(
+        signature_request.c.id == _C.request, signature_request.c.state.in_(busy)
+    )
+
+
+def _is_batch_unfinished() -> ColumnElement[bool]:
+    """Whether some of a session's batch waits, and none of it is being signed."""
+    of_batch = signature_request.c.batch == _C.batch
+    state = signature_request.c.state
+    return and_(
+        exists().where(of_batch, state == RequestState.PENDING.value),
+        not_(exists().where(of_batch, state == RequestState.IN_PROGRESS.value)),
+    )
 
 
 def _open(at: datetime) -> tuple[ColumnElement[bool], ...]:
@@ -368,5 +395,6 @@ def _session(row: Row[Any]) -> EmbedSession:
         host_document=row.host_document,
         successor=row.successor,
         wanted=row.wanted and RequestId(row.wanted),
+        batch=row.batch and RequestBatchId(row.batch),
         fault=row.fault and SessionFault(row.fault),
     )

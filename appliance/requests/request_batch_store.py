@@ -15,6 +15,7 @@ from appliance.core.database.tables import (
     signing_process,
 )
 from appliance.core.unit_of_work import Store
+from appliance.domain.documents import inspection_from_json
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     IntegratorId,
@@ -23,7 +24,12 @@ from appliance.domain.ids import (
     RequestBatchId,
     RequestId,
 )
-from appliance.domain.requests.request_batch import BatchMember, RequestBatch
+from appliance.domain.requests.request_batch import (
+    BatchDocument,
+    BatchMember,
+    BatchStanding,
+    RequestBatch,
+)
 from appliance.domain.vocab import RequestState
 from appliance.requests.process_store import note_of
 from appliance.requests.request_store import note_columns
@@ -168,6 +174,59 @@ class RequestBatchStore(Store):
             .order_by(_R.id)
         )
         return {RequestId(row.id): RequestState(row.state) for row in rows}
+
+    async def standing(self, batch: RequestBatchId, signer: PersonId) -> BatchStanding:
+        """How a person's requests in it stand."""
+        is_unseen = _R.seen.is_(None).label("unseen")
+        rows = await self._connection.execute(
+            select(_R.state, is_unseen, func.count().label("many"))
+            .where(_R.batch == batch, _R.person == signer)
+            .group_by(_R.state, is_unseen)
+        )
+        states: Counter[RequestState] = Counter()
+        seen = unread = 0
+        for row in rows:
+            state = RequestState(row.state)
+            states[state] += row.many
+            if not row.unseen:
+                seen += row.many
+            elif state is RequestState.PENDING:
+                unread += row.many
+        return BatchStanding(states, seen, unread)
+
+    async def documents(
+        self,
+        batch: RequestBatchId,
+        signer: PersonId,
+        after: RequestId,
+        limit: int,
+    ) -> list[BatchDocument]:
+        """What a person has in it, in order.
+
+        Args:
+            batch: which.
+            signer: the person.
+            after: the request of the last one of the page before; 0: from the first.
+            limit: how many.
+        """
+        rows = await self._connection.execute(
+            select(_R.id, _R.name, _R.state, _R.reason, _R.seen, document.c.inspection)
+            .join(document, document.c.id == _R.document)
+            .where(_R.batch == batch, _R.person == signer, _R.id > after)
+            .order_by(_R.id)
+            .limit(limit)
+        )
+        return [
+            BatchDocument(
+                RequestId(row.id),
+                row.name,
+                len(inspection_from_json(row.inspection).pages),
+                RequestState(row.state),
+                row.reason,
+                row.seen is not None,
+            )
+            for row in rows
+        ]
 
     async def _those(self, query: Select[Any]) -> list[RequestBatch]:
         return [

@@ -450,6 +450,16 @@ class RequestStore(Store):
             .values(expires=until)
         )
 
+    async def saw(self, request: RequestId, at: datetime) -> None:
+        """Note that its signer has read it, the first time that they did."""
+        await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request, signature_request.c.seen.is_(None)
+            )
+            .values(seen=at)
+        )
+
     async def give_until(self, process: ProcessId, until: datetime | None) -> None:
         """Say until when the unfinished requests of a process can be signed."""
         await self._connection.execute(

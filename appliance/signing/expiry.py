@@ -210,7 +210,10 @@ class ExpiryJob:
                         "system",
                         integrator=session.integrator,
                         request=session.request,
-                        detail={"session": session.public_id},
+                        detail={
+                            "session": session.public_id,
+                            **({"batch": session.batch} if session.batch else {}),
+                        },
                     )
                 )
         return len(over)

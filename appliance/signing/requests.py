@@ -117,13 +117,17 @@ class Requests:
         await self.note_seen(view)
         return view, pdf
 
-    async def note_seen(self, view: RequestView) -> None:
+    async def note_seen(self, view: RequestView, *, keep: bool = False) -> None:
         """Record that the signer was shown the document.
 
         Args:
             view: their request.
+            keep: have the request itself tell it ever after, too.
         """
         async with self._store.write() as transaction:
+            if keep:
+                now = self._clock.now()
+                await RequestStore(transaction).saw(view.id, now)
             transaction.audit.add(
                 AuditEvent(
                     EventKind.REQUEST_VIEWED,

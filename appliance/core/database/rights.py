@@ -239,7 +239,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _API: "SELECT, INSERT, "
         "UPDATE (state, reason, level, activation, params_sha256, expires, preset)",
         _EMBED: "SELECT, INSERT, "
-        "UPDATE (state, reason, level, activation, params_sha256, expires)",
+        "UPDATE (state, reason, level, activation, params_sha256, expires, seen)",
         _ADMIN: "SELECT, INSERT, UPDATE (state, reason, level, expires)",
         _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
         _CHORES: "SELECT, UPDATE (state, reason, level, document)",
@@ -323,7 +323,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _API: "SELECT, INSERT",
         _EMBED: "SELECT, UPDATE (bearer_index, state, nonce, idem_key, init_sha256, "
         "person, otp_at, document, document_name, request, completed, documents, "
-        "wanted, host_document, successor, codes)",
+        "wanted, batch, host_document, successor, codes)",
         _ADMIN: "SELECT, UPDATE (state)",
         _CHORES: "SELECT, UPDATE (document, expiry_told), DELETE",
     },

@@ -14,7 +14,14 @@ from enum import StrEnum
 from typing import Final
 
 from appliance.domain.appearance.details import Logo
-from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId, TaskId
+from appliance.domain.ids import (
+    DocumentId,
+    IntegratorId,
+    PersonId,
+    RequestBatchId,
+    RequestId,
+    TaskId,
+)
 from appliance.domain.integrators.api_keys import FIRST_SCOPES, ApiKeyScope
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.vocab import (
@@ -246,8 +253,16 @@ class EmbedSession:
     wanted: RequestId | None = None
     """The request that its integrator's backend opened it for: its signer is that
     of the request, and no document comes."""
+    batch: RequestBatchId | None = None
+    """The batch that it was opened for in place of one request: `request` is the one of
+    it that is read now."""
     fault: SessionFault | None = None
     """What goes wrong in it, as its integrator's backend wants."""
+
+    @property
+    def is_for_something(self) -> bool:
+        """Whether its integrator's backend said what is signed in it."""
+        return self.wanted is not None or self.batch is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,5 +403,7 @@ class NewSessionRow:
     issued: datetime
     until: datetime
     wanted: RequestId | None = None
+    """See `EmbedSession`."""
+    batch: RequestBatchId | None = None
     """See `EmbedSession`."""
     fault: SessionFault | None = None

@@ -36,6 +36,11 @@ LEGAL_MOVES: Final[dict[RequestState, frozenset[RequestState]]] = {
 UNFINISHED: Final = frozenset({state for state, then in LEGAL_MOVES.items() if then})
 """States that a request leaves again."""
 
+SHOWN: Final = frozenset(
+    {RequestState.PENDING, RequestState.IN_PROGRESS, RequestState.SIGNED}
+)
+"""States of a request that a session may be opened for: its outcome can be told too."""
+
 WAITS_FOR_A_PERSON_S: Final = 60
 """When to ask again for a document that nobody has begun to sign."""
 

@@ -47,6 +47,54 @@ class BatchMember:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchStanding:
+    """How a batch stands for its signer, in numbers."""
+
+    states: Mapping[RequestState, int]
+    """How many of its requests are in each state that there is one in."""
+    seen: int
+    """How many the signer has read."""
+    unread: int
+    """How many wait for the signature, and were not read yet."""
+
+    @property
+    def total(self) -> int:
+        """All of its requests."""
+        return sum(self.states.values())
+
+    @property
+    def signed(self) -> int:
+        """Those that are signed."""
+        return self.states.get(RequestState.SIGNED, 0)
+
+    @property
+    def signing(self) -> int:
+        """Those whose signature is being made."""
+        return self.states.get(RequestState.IN_PROGRESS, 0)
+
+    @property
+    def pending(self) -> int:
+        """Those that can still be signed."""
+        waiting = self.states.get(RequestState.WAITING, 0)
+        return waiting + self.states.get(RequestState.PENDING, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDocument:
+    """One document of a batch, as its signer is shown the list."""
+
+    request: RequestId
+    name: str
+    """File name of the document."""
+    pages: int
+    state: RequestState
+    reason: str
+    """Error code of the last failure, or empty."""
+    is_seen: bool
+    """Whether the signer has read it."""
+
+
+@dataclass(frozen=True, slots=True)
 class BatchDetails:
     """A batch, and how it stands."""
 

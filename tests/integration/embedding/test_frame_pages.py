@@ -352,6 +352,7 @@ async def test_page_is_under_embed_in_both_environments(
             sessions=services.services.sessions,
             framing=services.framing,
             frame_signing=services.signing,
+            frame_batches=services.batches,
             health=None,
             logos=Logos(
                 services.services.store, PlayedSandbox(), services.services.clock

@@ -91,6 +91,7 @@ async def open_frame(folder: Path, assets: Assets) -> AsyncIterator[Frame]:
             sessions=services.services.sessions,
             framing=services.framing,
             frame_signing=services.signing,
+            frame_batches=services.batches,
             health=None,
             logos=Logos(
                 services.services.store, PlayedSandbox(), services.services.clock

@@ -29,6 +29,7 @@ from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import PersonState, RequestState, VouchedBy
+from appliance.embedding.batch import EmbedSessionBatches
 from appliance.embedding.ceremony import Ceremony
 from appliance.embedding.identification import EmbedSessionIdentity
 from appliance.embedding.request import EmbedSessionRequests
@@ -80,6 +81,7 @@ class FrameServices:
     services: IntegratorServices
     framing: Ceremony
     signing: EmbedSessionSigning
+    batches: EmbedSessionBatches
     key: str
     documents: LocalBlobStore
 
@@ -234,6 +236,17 @@ async def open_frame_services(
             settings.signing,
             Shielded(),
         )
+        alone = EmbedSessionSigning(
+            store,
+            clock,
+            views,
+            signing,
+            requests,
+            DownloadLinks(store, services.lookup, clock, 900),
+            "https://firma.example",
+            stamping,
+            inspector,
+        )
         await services.integrators.create("operator", CODE, "ACME S.A.")
         made = await services.integrators.create_key("operator", CODE, "backend")
         yield FrameServices(
@@ -262,17 +275,8 @@ async def open_frame_services(
                 views=views,
                 settings=settings.documents,
             ),
-            EmbedSessionSigning(
-                store,
-                clock,
-                views,
-                signing,
-                requests,
-                DownloadLinks(store, services.lookup, clock, 900),
-                "https://firma.example",
-                stamping,
-                inspector,
-            ),
+            alone,
+            EmbedSessionBatches(store, alone, signing, requests, services.progress),
             made.secret,
             documents,
         )

@@ -91,6 +91,8 @@ signature_request = Table(
     Column("named_by", String(8)),
     # The batch that it was asked for with; the order there is that of the numbers.
     Column("batch", Id),
+    # When its signer had read it in a session for its batch.
+    Column("seen", Instant),
     # Those of a process with the same one sign in any order; empty: in that of `seq`.
     Column("turn", Integer),
     UniqueConstraint("process", "seq"),

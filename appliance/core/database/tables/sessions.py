@@ -49,6 +49,8 @@ embed_session = Table(
     # The request that it was opened for: the signer picks none, and brings no
     # document. No foreign key, which SQLite cannot add to a table that is there.
     Column("wanted", Serial),
+    # The batch that it was opened for: all of it is signed, and nothing else.
+    Column("batch", Id),
     # What is to go wrong in it, for tests.
     Column("fault", String(16)),
     # True once its integrator was told that its time is over.

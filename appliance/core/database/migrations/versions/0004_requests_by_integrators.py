@@ -34,6 +34,7 @@ _COLUMNS = {
     ),
     "embed_session": (
         ("wanted", _SERIAL),
+        ("batch", sa.String(36)),
         ("fault", sa.String(16)),
         ("expiry_told", sa.Boolean),
     ),
@@ -42,6 +43,7 @@ _COLUMNS = {
         ("named_by", sa.String(8)),
         ("batch", sa.String(36)),
         ("turn", sa.Integer),
+        ("seen", _INSTANT),
     ),
     "integrator": (
         ("mails_signers", sa.Boolean),

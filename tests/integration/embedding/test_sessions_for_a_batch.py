@@ -1,0 +1,342 @@
+"""Sessions that a backend opened for a batch, on both databases."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from appliance.core.database.tables import audit_event
+from appliance.domain.embedding import EmbedSessionState
+from appliance.domain.errors import ErrorCode
+from appliance.domain.ids import RequestBatchId, RequestId, new_id
+from appliance.domain.integrators.integrators import EmbedSession, IntegratorCaller
+from appliance.domain.requests.new_request import NewRequest
+from appliance.domain.vocab import EventKind, RequestState
+from appliance.integrators.session_store import SessionStore
+from appliance.requests.request_store import RequestStore
+from tests.support.faces.frame_services import (
+    ADDRESS,
+    CODE,
+    FrameServices,
+    Someone,
+    open_frame_services,
+    refused,
+)
+
+PDF = b"%PDF one"
+
+
+@pytest.fixture
+async def frame_services(tmp_path: Path, each_url: str) -> AsyncIterator[FrameServices]:
+    """The frame's services on a fresh database."""
+    async with open_frame_services(tmp_path, each_url) as made:
+        yield made
+
+
+@pytest.fixture
+async def someone(frame_services: FrameServices) -> Someone:
+    """Somebody who signs."""
+    return await frame_services.add_person()
+
+
+async def asked(
+    frame_services: FrameServices, someone: Someone, count: int = 3
+) -> tuple[RequestBatchId, list[RequestId]]:
+    """A batch of the integrator for somebody, and its requests."""
+    opened = await frame_services.open()
+    taken = await frame_services.framing.take_document(
+        opened.view.session, "a.pdf", PDF
+    )
+    document = taken.session.document
+    assert document is not None
+    batch = RequestBatchId(new_id())
+    async with frame_services.services.store.write() as transaction:
+        made = [
+            await RequestStore(transaction).add(
+                NewRequest(
+                    person=someone.id,
+                    integrator=taken.session.integrator.id,
+                    document=document,
+                    name=f"{number}.pdf",
+                    origin="integrador",
+                    created=frame_services.services.clock.now(),
+                    expires=None,
+                    batch=batch,
+                )
+            )
+            for number in range(count)
+        ]
+    return batch, made
+
+
+async def token_for(
+    frame_services: FrameServices, wanted: RequestId | RequestBatchId | None
+) -> str:
+    """A token that the backend got for a batch, a request, or for any."""
+    services = frame_services.services
+    integrator = await services.integrators.get(CODE)
+    (key, *_) = await services.integrators.keys(CODE)
+    asking = IntegratorCaller(integrator, key.id)
+    return (await services.sessions.open_for(asking, wanted)).token
+
+
+async def proven(
+    frame_services: FrameServices, someone: Someone, batch: RequestBatchId
+) -> EmbedSession:
+    """A session for a batch whose signer has given a right code."""
+    token = await token_for(frame_services, batch)
+    return await frame_services.proven(someone, None, token=token)
+
+
+async def read(
+    frame_services: FrameServices, session: EmbedSession, *requests: RequestId
+) -> EmbedSession:
+    """Open documents of the batch, and go on from each."""
+    for request in requests:
+        view = await frame_services.batches.open(session, request)
+        session = view.session
+        assert view.document is not None
+        await frame_services.framing.saw(session, view.document.sha256)
+    return session
+
+
+async def events(frame_services: FrameServices, kind: EventKind) -> int:
+    """How often something stands in the audit."""
+    async with frame_services.services.store.read() as transaction:
+        found = await transaction.connection.execute(
+            select(audit_event.c.n).where(audit_event.c.event == kind.value)
+        )
+        return len(found.all())
+
+
+async def test_each_document_is_read_before_any_is_signed(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """What was read is kept for a later session; each reading is in the audit."""
+    batch, requests = await asked(frame_services, someone)
+    session = await proven(frame_services, someone, batch)
+    view = await frame_services.signing.view(session)
+    assert view.state is EmbedSessionState.AUTHORISED
+    assert view.document is None
+    assert view.batch is not None
+    assert (view.batch.total, view.batch.seen, view.batch.unread) == (3, 0, 3)
+
+    await read(frame_services, session, *requests[:2])
+
+    await refused(
+        frame_services.batches.sign(session, "a password"), ErrorCode.DOCUMENT_CHANGED
+    )
+    later = await proven(frame_services, someone, batch)
+    listed = await frame_services.batches.documents(later, RequestId(0))
+    assert [each.is_seen for each in listed] == [True, True, False]
+    assert [(each.name, each.pages) for each in listed] == [
+        ("0.pdf", 3),
+        ("1.pdf", 3),
+        ("2.pdf", 3),
+    ]
+    assert await events(frame_services, EventKind.REQUEST_VIEWED) == 2
+    rest = await frame_services.batches.documents(later, requests[1])
+    assert [each.request for each in rest] == requests[2:]
+
+
+async def test_nobody_else_sees_it(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """Neither another person, nor a session for another batch, nor before the code."""
+    other = await frame_services.add_person("20055361682")
+    batch, requests = await asked(frame_services, someone)
+    own, _ = await asked(frame_services, other)
+    opened = await frame_services.open(await token_for(frame_services, batch))
+    session = opened.view.session
+
+    await refused(
+        frame_services.framing.identify(session, frame_services.claim(other), ADDRESS),
+        ErrorCode.IDENTITY_MISMATCH,
+    )
+    assert opened.view.batch is None
+    await refused(
+        frame_services.batches.documents(session, RequestId(0)),
+        ErrorCode.SESSION_IN_USE,
+    )
+    theirs = await proven(frame_services, other, own)
+    for work in (
+        frame_services.batches.open(theirs, requests[0]),
+        frame_services.batches.completed(theirs, requests[0]),
+    ):
+        await refused(work, ErrorCode.SOLICITUD_NOT_FOUND)
+    anything = await frame_services.proven(other, None, content="another one")
+    await refused(
+        frame_services.batches.documents(anything, RequestId(0)),
+        ErrorCode.SESSION_IN_USE,
+    )
+
+
+async def test_no_document_comes_with_it(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """Neither the host's nor the signer's; and none is signed by itself."""
+    batch, requests = await asked(frame_services, someone)
+    session = await proven(frame_services, someone, batch)
+
+    await refused(
+        frame_services.framing.take_document(session, "b.pdf", PDF),
+        ErrorCode.SESSION_IN_USE,
+    )
+    session = await read(frame_services, session, requests[0])
+    await refused(frame_services.batches.finish(session), ErrorCode.SESSION_IN_USE)
+
+
+async def test_renewal_goes_on_with_the_same_batch(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """By a token for it or for any; one for another batch is refused."""
+    other, _ = await asked(frame_services, someone)
+    batch, _ = await asked(frame_services, someone)
+    opened = await frame_services.open(await token_for(frame_services, batch))
+    bearer = opened.bearer
+
+    await refused(
+        frame_services.framing.renew(bearer, await token_for(frame_services, other)),
+        ErrorCode.SESSION_IN_USE,
+    )
+    for token in (
+        await token_for(frame_services, batch),
+        await frame_services.token(),
+    ):
+        renewed = await frame_services.framing.renew(bearer, token)
+        bearer = renewed.bearer
+        assert (await frame_services.again(renewed.view.session)).batch == batch
+
+
+async def test_end_is_told_once_for_all_and_once_for_each(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """One was withdrawn and one failed; whoever asks again is told the same."""
+    batch, requests = await asked(frame_services, someone)
+    session = await proven(frame_services, someone, batch)
+    session = await read(frame_services, session, *requests)
+    async with frame_services.services.store.write() as transaction:
+        await RequestStore(transaction).move(
+            requests[0], RequestState.PENDING, RequestState.CANCELLED
+        )
+    await frame_services.move(requests[1], RequestState.IN_PROGRESS)
+    assert (
+        await frame_services.signing.view(session)
+    ).state is EmbedSessionState.SIGNING
+    async with frame_services.services.store.write() as transaction:
+        await RequestStore(transaction).move(
+            requests[1],
+            RequestState.IN_PROGRESS,
+            RequestState.FAILED,
+            "SIGNING_FAILED",
+        )
+    await frame_services.move(requests[2], RequestState.SIGNED)
+
+    view = await frame_services.signing.view(session)
+    await frame_services.signing.view(session)
+
+    assert view.state is EmbedSessionState.SIGNED
+    assert view.batch is not None
+    assert (view.batch.total, view.batch.signed, view.batch.pending) == (3, 1, 0)
+    assert await events(frame_services, EventKind.SESSION_COMPLETED) == 1
+    told = await frame_services.batches.completed(session, requests[2])
+    later = await proven(frame_services, someone, batch)
+    again = await frame_services.batches.completed(later, requests[2])
+    assert told["signedDocId"] == str(requests[2])
+    assert told["eventId"] == again["eventId"]
+    alone = await frame_services.proven(
+        someone, None, token=await token_for(frame_services, requests[2])
+    )
+    once_more = await frame_services.signing.completed(alone)
+    assert once_more["eventId"] == told["eventId"]
+    await refused(
+        frame_services.batches.completed(session, requests[1]),
+        ErrorCode.NOT_SIGNED_YET,
+    )
+
+
+async def test_signer_may_leave_it_at_what_is_signed(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """What was given back goes on waiting, and the session is done."""
+    batch, requests = await asked(frame_services, someone, 2)
+    session = await proven(frame_services, someone, batch)
+    session = await read(frame_services, session, *requests)
+    await frame_services.move(requests[0], RequestState.SIGNED)
+    assert (
+        await frame_services.signing.view(session)
+    ).state is EmbedSessionState.AUTHORISED
+
+    view = await frame_services.batches.finish(session)
+
+    assert view.state is EmbedSessionState.SIGNED
+    assert view.batch is not None
+    assert (view.batch.signed, view.batch.pending) == (1, 1)
+    assert await events(frame_services, EventKind.SESSION_COMPLETED) == 1
+
+
+async def test_one_is_rejected_and_the_others_wait(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """Once all are, the session is rejected."""
+    batch, requests = await asked(frame_services, someone, 2)
+    session = await proven(frame_services, someone, batch)
+    session = await read(frame_services, session, requests[0])
+
+    view = await frame_services.batches.reject(session, "No es mío")
+
+    assert view.state is EmbedSessionState.AUTHORISED
+    await refused(
+        frame_services.batches.open(session, requests[0]),
+        ErrorCode.SOLICITUD_NOT_FOUND,
+    )
+    session = await read(frame_services, session, requests[1])
+    view = await frame_services.batches.reject(session, "")
+    assert view.state is EmbedSessionState.REJECTED
+
+
+async def test_leaving_waits_for_what_is_being_signed(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """And is an end like any other before."""
+    batch, requests = await asked(frame_services, someone, 2)
+    session = await proven(frame_services, someone, batch)
+    session = await read(frame_services, session, requests[1])
+    await frame_services.move(requests[0], RequestState.IN_PROGRESS)
+    await refused(
+        frame_services.signing.cancel(session, by_signer=True), ErrorCode.STATE
+    )
+    async with frame_services.services.store.write() as transaction:
+        await RequestStore(transaction).move(
+            requests[0], RequestState.IN_PROGRESS, RequestState.PENDING
+        )
+
+    await frame_services.signing.cancel(session, by_signer=True)
+
+    view = await frame_services.signing.view(session)
+    assert view.state is EmbedSessionState.CANCELLED
+    await refused(
+        frame_services.batches.sign(session, "a password"), ErrorCode.SESSION_IN_USE
+    )
+
+
+async def test_time_is_over_only_of_what_still_waits(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """Not of one that is signed, nor while some of it is being signed."""
+    services = frame_services.services
+    done, (only,) = await asked(frame_services, someone, 1)
+    working, (in_work, _) = await asked(frame_services, someone, 2)
+    waiting, _ = await asked(frame_services, someone, 2)
+    for batch in (done, working, waiting):
+        await frame_services.open(await token_for(frame_services, batch))
+    await frame_services.move(only, RequestState.SIGNED)
+    await frame_services.move(in_work, RequestState.IN_PROGRESS)
+    services.clock.forward(timedelta(hours=1).total_seconds())
+
+    async with services.store.write() as transaction:
+        over = await SessionStore(transaction).expire(services.clock.now(), 100)
+
+    assert [each.batch for each in over if each.batch] == [waiting]
