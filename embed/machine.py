@@ -146,14 +146,14 @@ TABLE: Final = (
         _S.SIGNED,
         "the result is stored",
         ("init",),
-        ("signature.completed",),
+        ("signature.completed", "batch.completed"),
         (_S.CONNECTED,),
     ),
     StateRow(
         _S.FAILED,
         "the server says that this document cannot be signed",
         ("init",),
-        ("error",),
+        ("error", "batch.completed"),
         (_S.CONNECTED,),
     ),
     StateRow(

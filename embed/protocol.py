@@ -228,6 +228,18 @@ MESSAGES: Final = (
         contract=False,
     ),
     Message(
+        "batch.completed",
+        _HOST,
+        "A batch is done: each signed document was told of before.",
+        (
+            Field("loteId", _S, "The batch.", required=True),
+            Field("total", _I, "Its documents.", required=True),
+            Field("firmados", _I, "Those that are signed.", required=True),
+            Field("fallidos", _I, "Those that are not.", required=True),
+        ),
+        contract=False,
+    ),
+    Message(
         "signer.unknown",
         _HOST,
         "The signer's data match nobody who may sign; no more is told.",

@@ -248,6 +248,7 @@ def snapshot(view: EmbedSessionView, lang: str) -> dict[str, object]:
         "proven": session.otp_at is not None,
         "hostDocument": session.host_document,
         "forRequest": session.is_for_something,
+        "forBatch": session.batch is not None,
         "batch": _batch(view),
         "idemKey": session.idem_key,
         "document": _document(view, lang),

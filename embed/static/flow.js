@@ -3,11 +3,11 @@
 
 import { call } from "./api.js";
 import { sha256 } from "./base64.js";
+import { Batch } from "./batch.js";
 import { byId, fill } from "./dom.js";
 import { failureOf, ownFailure } from "./failure.js";
 import { t } from "./i18n.js";
 import { alert, announce } from "./screen.js";
-import { Signature } from "./signature.js";
 import { LOOK_AGAIN_MS, SESSION_OVER, pause } from "./stage.js";
 import * as steps from "./steps.js";
 import { toolbar } from "./viewer.js";
@@ -15,7 +15,7 @@ import { toolbar } from "./viewer.js";
 const CODE = /^\d{6}$/;
 const UPLOADS = 4; // tries while an earlier one is still under way
 
-export class Flow extends Signature {
+export class Flow extends Batch {
   /** Who the host says that the signer is. */
   claim = {};
   #own = false;
@@ -25,7 +25,7 @@ export class Flow extends Signature {
   #typed = false;
   /** Fingerprint of the document that was read to its step's end. */
   #read = null;
-  #painted = Promise.resolve();
+  _painted = Promise.resolve();
   /** Fingerprint of the document that was picked from the list. */
   #picked = null;
   #turn = 0;
@@ -74,13 +74,14 @@ export class Flow extends Signature {
 
   async #resumeNow(session) {
     this.session = session;
+    if (session.batch) return this.batch();
     if (session.state === "signed") {
       this.finish();
       return this._told;
     }
     if (this._isOver()) return undefined;
     if (session.state === "failed") return this.fail(this.recorded(session));
-    if (session.document && !this.#shown()) await this.#reopen();
+    if (session.document && !this.#shown()) await this._reopen();
     if (session.state === "signing") return this.reconcile();
     if (session.state === "authorised") return this.authorised();
     return session.document ? this.read() : this.pick();
@@ -96,7 +97,7 @@ export class Flow extends Signature {
   pick() {
     this._machine.move("connected");
     if (this.#isHosts) return this.#awaited();
-    // Opened for one request: it shows once it is certain that its signer is here.
+    // Opened for one request or a batch: it shows once it is certain who is here.
     if (this.session?.forRequest) return this.identified(() => this.#wanted());
     this.step(() =>
       steps.pick({
@@ -223,7 +224,7 @@ export class Flow extends Signature {
     return same ? bytes : await this.persist(() => call("document", { raw: true }));
   }
 
-  async #reopen() {
+  async _reopen() {
     this._machine.move("loading");
     this.step(() => steps.loading());
     await this.#open(await this.persist(() => call("document", { raw: true })));
@@ -235,7 +236,7 @@ export class Flow extends Signature {
     if ((await sha256(bytes)) !== shown.sha256) throw ownFailure("DOCUMENT_CHANGED");
     delete byId("viewer").dataset.sha256;
     const { painted } = await this._viewer.open(bytes, shown.pages);
-    this.#painted = painted;
+    this._painted = painted;
     byId("viewer").dataset.sha256 = shown.sha256;
     this.#tools();
     painted.then(() => {
@@ -288,7 +289,7 @@ export class Flow extends Signature {
 
   /** On from the document, once it was on the screen. */
   async #leaveReading() {
-    await this.#painted;
+    await this._painted;
     this.#read = this.session.document.sha256;
     return this.session.state === "authorised" ? this.guarded(() => this.authorised()) : this.identified();
   }
@@ -312,7 +313,7 @@ export class Flow extends Signature {
     this.session = await this.persist(() => call("state"));
     if (this.session.state !== "authorised") return this.#proven();
     if (picked) this.#picked = this.session.document.sha256;
-    await this.#reopen();
+    await this._reopen();
     this.read();
     alert(() => t("Somebody else has signed the document in the meantime. Read it again and go on."));
     return undefined;
@@ -411,6 +412,7 @@ export class Flow extends Signature {
   }
 
   #proven(next) {
+    if (this.session.batch) return this.batch();
     // The key of this order may have come to its end in an earlier session.
     if (this.session.state === "signed") return this.finish();
     if (this.session.state === "signing") return this.reconcile();
@@ -423,9 +425,10 @@ export class Flow extends Signature {
     return this.authorised();
   }
 
-  /** The request that the session was opened for. */
+  /** What the session was opened for. */
   async #wanted() {
-    await this.#reopen();
+    if (this.session.batch) return this.batch();
+    await this._reopen();
     return this.authorised();
   }
 
@@ -443,7 +446,7 @@ export class Flow extends Signature {
         }
         if (this._isOver()) return undefined;
         this.#picked = this.session.document.sha256;
-        await this.#reopen();
+        await this._reopen();
         return this.#proven();
       });
     this.step(() => steps.requests({ list, choose, back: () => this.#back(), cancel: () => this.leave() }));

@@ -70,6 +70,11 @@ export function pageCount(count) {
   return count === 1 ? t("1 page") : t("{count} pages", { count });
 }
 
+/** @param {number} count of documents, said with their word. */
+export function documentCount(count) {
+  return count === 1 ? t("1 document") : t("{count} documents", { count });
+}
+
 /** @param {number} bytes */
 export function size(bytes) {
   const format = (value, digits) =>

@@ -120,6 +120,15 @@
  */
 
 /**
+ * A batch is done: each signed document was told of before.
+ * @typedef {object} BatchCompletedPayload
+ * @property {string} loteId
+ * @property {number} total
+ * @property {number} firmados
+ * @property {number} fallidos
+ */
+
+/**
  * The signer's data match nobody who may sign; no more is told.
  * @typedef {object} SignerUnknownPayload
  */
@@ -487,6 +496,31 @@ export const MESSAGES = {
       }
     ]
   },
+  "batch.completed": {
+    "direction": "toHost",
+    "fields": [
+      {
+        "name": "loteId",
+        "kind": "string",
+        "required": true
+      },
+      {
+        "name": "total",
+        "kind": "integer",
+        "required": true
+      },
+      {
+        "name": "firmados",
+        "kind": "integer",
+        "required": true
+      },
+      {
+        "name": "fallidos",
+        "kind": "integer",
+        "required": true
+      }
+    ]
+  },
   "signer.unknown": {
     "direction": "toHost",
     "fields": []
@@ -655,7 +689,8 @@ export const STATES = {
       "init"
     ],
     "emits": [
-      "signature.completed"
+      "signature.completed",
+      "batch.completed"
     ],
     "leads": [
       "connected"
@@ -666,7 +701,8 @@ export const STATES = {
       "init"
     ],
     "emits": [
-      "error"
+      "error",
+      "batch.completed"
     ],
     "leads": [
       "connected"

@@ -23,11 +23,11 @@ const textOf = (say) => (typeof say === "function" ? say() : say);
  * @param {Array<{label: string, act: () => unknown, kind?: string}>} [step.secondary]
  *   ways out: in their corner, the same in every step; `danger` is for good.
  * @param {string} [step.focus] id of the input that is typed into at once.
- * @param {{again?: boolean, whoFirst?: boolean}} [how] again: the same step in another
+ * @param {{again?: boolean, whoFirst?: boolean, isPlaced?: boolean}} [how] again: the same step in another
  *   language; what was typed and said stays, and so does the focus. whoFirst: the
  *   signer says who they are before they read.
  */
-export function show(step, { again = false, whoFirst = false } = {}) {
+export function show(step, { again = false, whoFirst = false, isPlaced = true } = {}) {
   const restore = again ? typed() : () => {};
   const told = again ? said.alert : null;
   document.body.dataset.step = step.name;
@@ -38,7 +38,7 @@ export function show(step, { again = false, whoFirst = false } = {}) {
   clearAlert();
   byId("title").textContent = step.title;
   fill(byId("body"), ...step.body);
-  const line = progress(step.name, whoFirst);
+  const line = progress(step.name, whoFirst, isPlaced);
   fill(byId("progress"), ...line);
   byId("progress").hidden = line.length === 0;
   bar(step);
@@ -69,10 +69,11 @@ function typed() {
   };
 }
 
-function progress(name, whoFirst) {
+function progress(name, whoFirst, isPlaced) {
   const labels = { read: t("Read"), identify: t("Who you are"), code: t("Code"), place: t("Place"), password: t("Sign") };
-  const steps = whoFirst ? WHO_FIRST : STEPS;
-  const at = steps.indexOf(whoFirst && name === "requests" ? "read" : name);
+  const steps = (whoFirst ? WHO_FIRST : STEPS).filter((step) => isPlaced || step !== "place");
+  const isList = name === "requests" || name === "documents";
+  const at = steps.indexOf(whoFirst && isList ? "read" : name);
   if (at < 0) return [];
   return steps.map((step, index) =>
     h(

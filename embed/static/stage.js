@@ -100,7 +100,7 @@ export class Stage {
 
   /** Show a step; `make` is called again when the language changes. */
   step(make) {
-    this._redraw = (how) => show(make(), { ...how, whoFirst: this._whoFirst });
+    this._redraw = (how) => show(make(), { ...how, whoFirst: this._whoFirst, isPlaced: !this.session?.forBatch });
     this._redraw();
   }
 
@@ -219,13 +219,18 @@ export class Stage {
   async leave() {
     const leaving = {
       title: t("Leave without signing?"),
-      text: t("Nothing is signed and nothing is rejected, but what you did here is lost: you would start again."),
+      text: this._leaving,
       yes: t("Leave"),
       no: t("Stay"),
     };
     if ((this._begun || isTyped()) && !(await ask(leaving))) return;
     if (this.session === null) this.ended("signer");
     else await this.cancel("signer");
+  }
+
+  /** What becomes of all this where the signer leaves. */
+  get _leaving() {
+    return t("Nothing is signed and nothing is rejected, but what you did here is lost: you would start again.");
   }
 
   /** Whether the signer has done something that would have to be done again. */
@@ -248,8 +253,7 @@ export class Stage {
       };
       if (!(await ask(refusing))) return;
       await this.guarded(async () => {
-        await call("reject", { body: { reason } });
-        this.rejected(reason);
+        await this._wasRejected(await call("reject", { body: { reason } }), reason);
       });
     };
     const keep = (reason) => {
@@ -257,6 +261,11 @@ export class Stage {
     };
     const cancel = () => this.leave();
     this.step(() => steps.reject({ integrator, name, reason: this._reason, keep, go, back, cancel }));
+  }
+
+  /** The server took the refusal. */
+  _wasRejected(_session, reason) {
+    this.rejected(reason);
   }
 
   /** The signer refused to sign. */

@@ -96,11 +96,13 @@ export function loading() {
   };
 }
 
-function spinner() {
+/** Something is under way. */
+export function spinner() {
   return h("div", { class: "spinner", "aria-hidden": "true" });
 }
 
-function warnings(session) {
+/** What is to be known of the document before it is signed. */
+export function warnings(session) {
   const { findings, signatures } = session.document;
   const told = [...findings];
   if (signatures > 0) {
@@ -116,7 +118,7 @@ function warnings(session) {
 }
 
 /** What whoever asks for the signature wrote to the signer. */
-function message({ integrator, document }) {
+export function message({ integrator, document }) {
   if (!document.message) return null;
   return h(
     "div",
@@ -223,7 +225,7 @@ function details({ integrator, pages, expires }) {
     h("span", { class: "nowrap" }, index ? ` · ${text}` : text));
 }
 
-const LEGAL = {
+export const LEGAL = {
   demo: () => t("This is a trial: the signature has no legal validity."),
   electronic: () => t("By signing you make an electronic signature (Law 25,506, article 5)."),
 };
@@ -254,7 +256,8 @@ export function password({ session, chosen, go, back, reject, cancel }) {
   };
 }
 
-function passwordField({ cuil }) {
+/** Where the signing password is typed. */
+export function passwordField({ cuil }) {
   const field = input("password", t("Signing password"), {
     type: "password",
     autocomplete: "current-password",

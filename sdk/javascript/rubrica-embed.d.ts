@@ -56,6 +56,15 @@ export interface Completed {
   };
 }
 
+/** How a batch ended. */
+export interface BatchCompleted {
+  loteId: string;
+  total: number;
+  firmados: number;
+  /** Those that are not signed, for whatever reason. */
+  fallidos: number;
+}
+
 /** What the frame says is wrong, and what the element finds by itself. */
 export interface SignerError {
   /**
@@ -91,6 +100,8 @@ export interface SvcSignerEvents {
   loaded: CustomEvent<{ fileName: string; sha256: string; pages: number; size: number }>;
   /** `svc.signature.completed` */
   completed: CustomEvent<Completed>;
+  /** `svc.batch.completed`: a batch is done, each signed document told by `completed`. */
+  batchcompleted: CustomEvent<BatchCompleted>;
   /** `svc.rejected`: refused for good. */
   rejected: CustomEvent<{ idemKey?: string; reason?: string }>;
   /** `svc.cancelled`: left without a signature. */

@@ -12,6 +12,7 @@ const PROPERTIES = ["token", "fetchToken", "userData", "file", "idemKey"];
 const EVENTS = {
   "handshake.ack": "connected",
   "signature.completed": "completed",
+  "batch.completed": "batchcompleted",
   "signer.unknown": "unknown",
   "session.expiring": "expiring",
   "document.loaded": "loaded",

@@ -1,0 +1,341 @@
+// A session for a batch: its documents are read one by one, and one password signs all
+// that wait. The record says how each stands: what is kept here is what is shown.
+
+import { call } from "./api.js";
+import { encodeBase64 } from "./base64.js";
+import * as batch from "./batch_steps.js";
+import { byId, fill } from "./dom.js";
+import { Unreachable } from "./failure.js";
+import { t } from "./i18n.js";
+import { alert, announce, notice } from "./screen.js";
+import { Signature } from "./signature.js";
+import { LOOK_AGAIN_MS, SESSION_OVER, pause } from "./stage.js";
+import { loading } from "./steps.js";
+
+const LOOK_MS = 500;
+const CALM_MS = 15_000;
+/** What ends a document for others, while it is read or signed here. */
+const MOVED_ON = new Set(["SOLICITUD_NOT_FOUND", "DOCUMENT_CHANGED", "SESSION_IN_USE", "STATE"]);
+
+export class Batch extends Signature {
+  /** Every document of the batch, in its order. */
+  #list = [];
+  /** Why documents were not signed by the last password, by their id. */
+  #reasons = new Map();
+  /** Documents that the host was told of, by this page. */
+  #told = new Set();
+
+  get _isBatch() {
+    return this.session?.forBatch === true;
+  }
+
+  get #counts() {
+    return { ...this.session.batch, ...this.#read() };
+  }
+
+  /** What was read is counted here: the server is not asked for each. */
+  #read() {
+    const pending = this.#list.filter(({ state }) => state === "pending");
+    return {
+      pending: pending.length,
+      unread: pending.filter(({ seen }) => !seen).length,
+      seen: this.#list.filter(({ seen }) => seen).length,
+    };
+  }
+
+  /** Go on wherever the batch of the proven signer stands. */
+  async batch() {
+    this._whoFirst = true;
+    const { state } = this.session;
+    if (this._isOver()) return undefined;
+    if (state === "signing") return this.#follow({ checking: false });
+    await this.#load();
+    if (state === "signed" || state === "failed") return this.#finished();
+    // Some are signed already, and nothing was begun here: told now, or not at all.
+    return this.#documents();
+  }
+
+  /** Read the list of documents anew. */
+  async #load() {
+    const all = [];
+    for (let more = true; more; ) {
+      const after = all.at(-1)?.id ?? 0;
+      const page = await this.persist(() => call(`batch?after=${after}`));
+      all.push(...page.list);
+      ({ more } = page);
+    }
+    this.#list = all;
+  }
+
+  /** The list of documents, or on to the password. */
+  #documents() {
+    this.#closeDocument();
+    this._machine.move("authorising");
+    this.step(() =>
+      batch.documents({
+        list: this.#list,
+        counts: this.#counts,
+        integrator: this._boot.integrator,
+        open: (item) => this.guarded(() => this.#open(item)),
+        go: () => this.guarded(() => this.#goOn()),
+        cancel: () => this.leave(),
+      }),
+    );
+  }
+
+  #closeDocument() {
+    this._viewer.close();
+    delete byId("viewer").dataset.sha256;
+    fill(byId("tools"));
+  }
+
+  /** To the next one that was not read, beginning after one; or to the password. */
+  #goOn(from = -1) {
+    const order = [...this.#list.slice(from + 1), ...this.#list.slice(0, from + 1)];
+    const next = order.find(({ state, seen }) => state === "pending" && !seen);
+    if (next) return this.#open(next);
+    if (this.#read().pending === 0) return this.#reload();
+    return this.#password();
+  }
+
+  /** Others have changed something: show how it stands. */
+  async #reload(say) {
+    this.session = await this.persist(() => call("state"));
+    await this.batch();
+    if (say && this.session.state === "authorised") alert(say);
+  }
+
+  // -- one of them is read ----------------------------------------------------------
+
+  async #open(item) {
+    this._machine.move("loading");
+    this.step(() => loading());
+    try {
+      this.session = await this.persist(() => call("choose", { body: { request: item.id } }));
+    } catch (error) {
+      if (!MOVED_ON.has(error.code)) throw error;
+      return this.#reload(() => t("{name} can no longer be signed.", { name: item.name }));
+    }
+    await this._reopen();
+    this._machine.move("reviewing");
+    this.#reading(item);
+    return undefined;
+  }
+
+  #reading(item) {
+    const at = this.#list.indexOf(item);
+    const before = this.#list.slice(0, at).findLast(({ state }) => state === "pending");
+    const others = () => this.#list.some((each) => each !== item && each.state === "pending" && !each.seen);
+    this.step(() =>
+      batch.reading({
+        session: this.session,
+        at,
+        counts: this.#counts,
+        isLast: !others(),
+        previous: before && (() => this.guarded(() => this.#open(before))),
+        list: () => this.#documents(),
+        go: () => this.guarded(() => this.#leaveReading(item, at)),
+        reject: () => this.reject(() => this.guarded(() => this.#open(item))),
+        cancel: () => this.leave(),
+      }),
+    );
+    const { total } = this.session.batch;
+    announce(() => t("Document {number} of {total} is on the screen.", { number: at + 1, total }));
+  }
+
+  /** On from a document, once it was on the screen. */
+  async #leaveReading(item, at) {
+    await this._painted;
+    if (!item.seen) {
+      const { sha256 } = this.session.document;
+      await this.persist(() => call("seen", { body: { sha256 } }));
+      item.seen = true;
+    }
+    return this.#goOn(at);
+  }
+
+  /** One of them was rejected: the others go on waiting. */
+  async _wasRejected(session, reason) {
+    if (!this._isBatch) return super._wasRejected(session, reason);
+    const { name } = this.session.document;
+    this._reason = "";
+    this.session = session;
+    await this.batch();
+    if (session.state === "authorised") alert(() => t("You rejected {name}. The others are still waiting for you.", { name }));
+    return undefined;
+  }
+
+  get _leaving() {
+    if (!this._isBatch) return super._leaving;
+    return t("What you have not signed goes on waiting for you, and what you read stays read.");
+  }
+
+  // -- the password, and what comes of it ---------------------------------------------
+
+  #password() {
+    this.#closeDocument();
+    this._machine.move("authorising");
+    this.step(() =>
+      batch.password({
+        session: this.session,
+        list: this.#list,
+        counts: this.#counts,
+        back: () => this.#documents(),
+        cancel: () => this.leave(),
+        go: (form) => this.#sign(form.get("password")),
+      }),
+    );
+  }
+
+  async #sign(password) {
+    if (!password) return alert(() => t("Type your signing password."), "password");
+    this._machine.move("submitting");
+    this.#progress({ checking: false });
+    try {
+      const { refused, ...session } = await call("sign-batch", { body: { password } });
+      this.session = session;
+      this.#reasons = new Map(refused.map(({ id, reason }) => [id, reason]));
+    } catch (error) {
+      if (error instanceof Unreachable) return this.#follow({ checking: true });
+      return this.#refused(error);
+    }
+    return this.#follow({ checking: false, isBegun: true });
+  }
+
+  async #refused(error) {
+    this._machine.move("authorising");
+    if (MOVED_ON.has(error.code)) {
+      return this.#reload(() => t("Something has changed in the meantime. Look at the list and go on."));
+    }
+    this.#password();
+    return this.tell(error, { field: "password" });
+  }
+
+  #progress({ checking }) {
+    const counts = () => this.session.batch;
+    this.step(() => batch.signing({ counts: counts(), checking }));
+  }
+
+  /** Ask until nothing of it is being signed any more. */
+  async #follow({ checking, isBegun = false }) {
+    this._through("authorising");
+    if (this._machine.is("authorising")) this._machine.move("submitting");
+    this._machine.move("reconciling");
+    this.#progress({ checking });
+    const begun = Date.now();
+    // A call that never arrived, or is still on its way: seen twice, it is so.
+    for (let idle = isBegun ? 1 : 0; this._machine.is("reconciling"); ) {
+      try {
+        this.session = await call("state");
+        this.#count();
+      } catch (error) {
+        if (SESSION_OVER.has(error.code)) return this.block(error);
+      }
+      idle = this.session.state === "signing" ? 1 : idle + 1;
+      if (idle > 1) return this.#settled();
+      await pause(Date.now() - begun < CALM_MS ? LOOK_MS : LOOK_AGAIN_MS);
+    }
+    return undefined;
+  }
+
+  /** Show how many are signed by now, without drawing the step anew. */
+  #count() {
+    const shown = document.getElementById("sign-count");
+    if (!shown || shown.value === this.session.batch.signed) return;
+    shown.value = this.session.batch.signed;
+    byId("sign-count-label").textContent = batch.signedCount(this.session.batch);
+  }
+
+  /** Nothing is being signed any more: how each one ended. */
+  async #settled() {
+    const { state } = this.session;
+    await this.#load();
+    if (state === "signed" || state === "failed") return this.#finished();
+    this._machine.move("authorising");
+    if (this._isOver()) return undefined;
+    if (this.#reasons.size === 0 && this.session.batch.signed === 0 && !this.#list.some(({ reason }) => reason)) {
+      this.#password();
+      return alert(() => t("It was not signed. Try again."), "password");
+    }
+    this.step(() =>
+      batch.partial({
+        list: this.#list,
+        counts: this.#counts,
+        reasons: this.#reasons,
+        save: (item) => this.#save(item),
+        again: () => this.#password(),
+        finish: () => this.guarded(() => this.#leaveIt()),
+        cancel: () => this.leave(),
+      }),
+    );
+    announce(() => batch.signedCount(this.session.batch));
+    this._told = this.guarded(() => this.#handOver());
+    return undefined;
+  }
+
+  /** Leave it at what is signed. */
+  async #leaveIt() {
+    this.session = await this.persist(() => call("finish", { body: {} }));
+    return this.#finished();
+  }
+
+  #save(item) {
+    return this.save(`download?request=${item.id}`, item.fileName);
+  }
+
+  /** It is over: show it, and tell the host. */
+  #finished() {
+    this._machine.move(this.session.state === "failed" ? "failed" : "signed");
+    notice(null);
+    this.#closeDocument();
+    this.step(() =>
+      batch.done({
+        session: this.session,
+        list: this.#list,
+        counts: this.#counts,
+        reasons: this.#reasons,
+        told: this.#told.size,
+        save: (item) => this.#save(item),
+      }),
+    );
+    announce(() => batch.signedCount(this.session.batch));
+    // Not waited for by what the signer does next: they can be saved meanwhile.
+    this._told = this.guarded(() => this.#tellAll());
+  }
+
+  /** Tell the host of all of it again: always the same events. */
+  async replay() {
+    if (!this._isBatch) return super.replay();
+    this.#told.clear();
+    return this.#tellAll();
+  }
+
+  async #tellAll() {
+    await this.#handOver();
+    const { id: loteId, total, signed: firmados } = this.session.batch;
+    this._host.post("batch.completed", { loteId, total, firmados, fallidos: total - firmados });
+  }
+
+  /** Tell the host of each signature that it was not told of yet. */
+  async #handOver() {
+    for (const item of this.#list) {
+      if (item.state !== "signed" || this.#told.has(item.id)) continue;
+      const { delivery, ...event } = await this.persist(() => call(`completed?request=${item.id}`));
+      if (delivery.mode === "binary") {
+        const bytes = await this.persist(() => call(`download?request=${item.id}`, { raw: true }));
+        delivery.fileBase64 = await encodeBase64(bytes);
+      }
+      this._host.post("signature.completed", { ...event, delivery });
+      this.#told.add(item.id);
+      this.#sayTold();
+    }
+  }
+
+  #sayTold() {
+    const shown = document.getElementById("outcome");
+    if (!shown) return;
+    const say = () => batch.outcome(this.session, this.session.batch, this.#told.size);
+    shown.textContent = say();
+    if (this.#told.size === this.session.batch.signed) announce(say);
+  }
+}
