@@ -1,4 +1,4 @@
-"""Sessions of the iframe that a backend opens for one request."""
+"""Sessions of the iframe that a backend opens for one request, or for a batch."""
 
 from http import HTTPStatus
 from typing import Final
@@ -10,6 +10,7 @@ from appliance.api.integration import rates
 from appliance.api.integration.caller import caller
 from appliance.api.wire import processes, representations
 from appliance.api.wire.backend_answers import SessionOpened
+from appliance.domain.ids import IntegratorId, ProcessId, RequestBatchId, RequestId
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import Environment
 from appliance.web import body, request_log
@@ -24,7 +25,7 @@ PATH: Final = "/api/integration/sessions"
 @blueprint.post(PATH)
 @public
 async def open_session() -> Response:
-    """`POST /api/integration/sessions`: a token for one request, or for any."""
+    """`POST /api/integration/sessions`: a token for a request, a batch, or any."""
     asking = await caller(ApiKeyScope.SESSIONS_WRITE)
     await rates.count(core().quotas.session(asking.key))
     given = await body.read_object()
@@ -32,18 +33,29 @@ async def open_session() -> Response:
     if core().settings.environment is Environment.PREPROD:
         fault = processes.session_fault(given)
         given = {name: given[name] for name in given if name != "falla"}
-    asked = processes.session_for(given)
-    wanted = (
-        None
-        if asked is None
-        else await core().backend_requests.to_sign(asking.integrator.id, asked)
-    )
+    wanted = await _wanted(asking.integrator.id, processes.session_for(given))
     opened = await core().sessions.open_for(asking, wanted, fault)
     request_log.note(session=opened.public_id)
     answer: SessionOpened = {
         "tokenSession": opened.token,
         "validUntil": representations.instant(opened.valid_until),
         "sesionId": opened.public_id,
-        "solicitudId": wanted,
+        "solicitudId": None if isinstance(wanted, str) else wanted,
+        "loteId": wanted if isinstance(wanted, str) else None,
     }
     return json_response(answer, HTTPStatus.CREATED)
+
+
+async def _wanted(
+    whose: IntegratorId, asked: ProcessId | RequestId | processes.WholeBatch | None
+) -> RequestId | RequestBatchId | None:
+    """What a session is opened for, if there is that and it can be.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`, `LOTE_NOT_FOUND`, `STATE`.
+    """
+    if asked is None:
+        return None
+    if isinstance(asked, processes.WholeBatch):
+        return await core().backend_batches.to_sign(whose, asked.id)
+    return await core().backend_requests.to_sign(whose, asked)

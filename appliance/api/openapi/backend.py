@@ -272,10 +272,10 @@ OTHERS: Final = (
     backend_operation(
         "openSession",
         "POST /sessions",
-        "Open a session of the iframe for one signature request",
+        "Open a session of the iframe for a signature request, or for a batch",
         ApiKeyScope.SESSIONS_WRITE,
         Told(_CREATED, backend_answers.SessionOpened),
-        {*_REQUEST_GONE, E.STATE},
+        {*_REQUEST_GONE, *_LOTE_GONE, E.STATE},
         body=in_json(processes.SessionWanted),
     ),
     backend_operation(

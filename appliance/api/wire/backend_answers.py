@@ -194,6 +194,7 @@ class SessionOpened(TypedDict):
     validUntil: Instant
     sesionId: str
     solicitudId: RequestNumber | None
+    loteId: str | None
 
 
 class WhyNot(TypedDict):

@@ -4,7 +4,9 @@ Source: docs/api.md "Requests of a backend".
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import combinations
 from typing import Annotated, Any, ClassVar, Final, cast
 
 from pydantic import Field
@@ -31,7 +33,7 @@ from appliance.api.wire.orders import (
     one_document,
     said,
 )
-from appliance.api.wire.requests import REJECTION_LENGTH
+from appliance.api.wire.requests import REJECTION_LENGTH, request_batch_id
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
@@ -126,15 +128,21 @@ def reminded(
 
 
 class SessionWanted(Body):
-    """What a session is to be opened for; with neither, for whatever comes."""
+    """What a session is to be opened for; with none, for whatever comes."""
 
     KEYWORDS: ClassVar[Mapping[str, Any]] = {
-        "not": {"required": ["procesoId", "solicitudId"]}
+        "not": {
+            "anyOf": [
+                {"required": list(both)}
+                for both in combinations(("procesoId", "solicitudId", "loteId"), 2)
+            ]
+        }
     }
     process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
     request: Annotated[int | None, whole(1, MAX_REQUEST_ID)] = Field(
         None, alias="solicitudId"
     )
+    batch: Annotated[str | None, text(36)] = Field(None, alias="loteId")
 
 
 class FaultySession(SessionWanted):
@@ -158,16 +166,33 @@ def session_fault(body: Mapping[str, object]) -> SessionFault | None:
     return FaultySession.read(body).fault
 
 
-def session_for(body: Mapping[str, object]) -> ProcessId | RequestId | None:
+@dataclass(frozen=True, slots=True)
+class WholeBatch:
+    """A batch that is named in place of one request."""
+
+    id: RequestBatchId
+
+
+def session_for(
+    body: Mapping[str, object],
+) -> ProcessId | RequestId | WholeBatch | None:
     """Read what a session is to be opened for; None: for whatever comes.
 
     Raises:
-        FieldInvalidError: a value of another type, or both.
-        ApplianceError: `FIELD_UNKNOWN`, `SOLICITUD_NOT_FOUND`.
+        FieldInvalidError: a value of another type, or more than one.
+        ApplianceError: `FIELD_UNKNOWN`, `SOLICITUD_NOT_FOUND`, `LOTE_NOT_FOUND`.
     """
     read = SessionWanted.read(body)
-    if read.process is not None and read.request is not None:
-        raise FieldInvalidError("solicitudId", "one of procesoId, solicitudId")
+    given = {
+        "procesoId": read.process,
+        "solicitudId": read.request,
+        "loteId": read.batch,
+    }
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise FieldInvalidError(named[-1], f"one of {', '.join(given)}")
+    if read.batch is not None:
+        return WholeBatch(request_batch_id(read.batch))
     if read.process is not None:
         return process_id(read.process)
     return None if read.request is None else RequestId(read.request)

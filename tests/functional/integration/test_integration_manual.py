@@ -101,6 +101,9 @@ def test_a_batch_from_asking_to_cancelling(
         )
         shell.run(f"LOTE={made['loteId']}")
         run_block("integration.md", "Ask for many at once", 1, shell.run)
+        opened = json.loads(
+            run_block("integration.md", "A session for a batch", 0, shell.run)
+        )
         signed = json.loads(
             run_block("integration.md", "Ask for many at once", 2, shell.run)
         )
@@ -118,6 +121,7 @@ def test_a_batch_from_asking_to_cancelling(
         )
 
     numbers = [each["solicitudId"] for each in made["solicitudes"]]
+    assert (opened["loteId"], opened["solicitudId"]) == (made["loteId"], None)
     assert signed["status"] == "success"
     assert [each["solicitudId"] for each in signed["resultados"]] == numbers
     assert ended["estados"] == {"cancelada": 1}

@@ -194,6 +194,7 @@ class Session(TypedDict):
     validUntil: str
     sesionId: NotRequired[str]
     solicitudId: NotRequired[int | None]
+    loteId: NotRequired[str | None]
 
 
 class WhyNot(TypedDict):

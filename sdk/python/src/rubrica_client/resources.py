@@ -260,16 +260,18 @@ class Sessions(Resource[R]):
         *,
         process: str | None = None,
         request: int | None = None,
+        batch: str | None = None,
         falla: models.Fault | None = None,
     ) -> Call[models.Session]:
-        """Open a session, for one request or for whatever comes.
+        """Open a session, for one request, for a batch, or for whatever comes.
 
         Args:
             process: `procesoId`: that of the signer whose turn it is.
             request: `solicitudId` of one signer, in place of that.
+            batch: `loteId`: all of a batch, in place of either.
             falla: outside PROD: what is to go wrong in it.
         """
-        body = _given(procesoId=process, solicitudId=request, falla=falla)
+        body = _given(procesoId=process, solicitudId=request, loteId=batch, falla=falla)
         return Call(body=body)
 
     @operation("POST", f"{_API}/session/new")

@@ -1,0 +1,256 @@
+"""A session that the backend opened for a batch, from the API to every signature."""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Frame, Page, expect
+
+from tests.support.appliance.appliance import TestPerson
+from tests.support.appliance.backends import TestBackend, assert_valid, backend_of
+from tests.support.browsers import ceremony
+from tests.support.browsers.browsers import axe, resize
+from tests.support.browsers.frame_host import FrameSite
+from tests.support.documents import pdfs
+
+NAMES = ("enero.pdf", "febrero.pdf", "marzo.pdf")
+
+
+@pytest.fixture
+def backend(site: FrameSite) -> Iterator[TestBackend]:
+    """The backend of the site's integrator."""
+    with backend_of(site.appliance, code=site.code) as made:
+        yield made
+
+
+def asked(
+    backend: TestBackend, person: TestPerson, names: tuple[str, ...] = NAMES
+) -> dict[str, Any]:
+    """A batch of one document for each name."""
+    documents = [
+        {
+            "contenido": base64.b64encode(pdfs.one_page(f"Recibo {name}")).decode(),
+            "nombre": name,
+        }
+        for name in names
+    ]
+    answer = backend.client.post(
+        "/api/integration/batches",
+        json={
+            "firmante": {"cuil": person.cuil},
+            "documentos": documents,
+            "mensaje": "Tus recibos",
+        },
+    )
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()
+    return made
+
+
+def token_for(backend: TestBackend, lote: str) -> str:
+    """A token that the backend got for a batch."""
+    answer = backend.client.post("/api/integration/sessions", json={"loteId": lote})
+    assert answer.status_code == 201, answer.text
+    told = answer.json()
+    assert (told["loteId"], told["solicitudId"]) == (lote, None)
+    return str(told["tokenSession"])
+
+
+async def shown(site: FrameSite, page: Page, token: str, person: TestPerson) -> Frame:
+    """The frame with a token, ready for its signer; the same init each time."""
+    await site.visit(page)
+    await site.mount(page, token)
+    await site.wait(page, "ready")
+    await site.send(page, "init", site.init(token, person, idemKey="recibos"))
+    await site.wait(page, "handshake.ack")
+    return site.frame(page)
+
+
+async def listed(frame: Frame, person: TestPerson) -> None:
+    """Prove who signs, and come to the list."""
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "documents")
+
+
+async def read_all(frame: Frame, count: int = len(NAMES)) -> None:
+    """Read each of them, from the list to the password."""
+    await ceremony.go(frame)
+    for _ in range(count):
+        await ceremony.read(frame)
+    await ceremony.at(frame, "password")
+
+
+async def test_three_are_signed_with_one_password(
+    site: FrameSite,
+    person: TestPerson,
+    page: Page,
+    backend: TestBackend,
+) -> None:
+    """Each is read first; the host gets each by its own event, and one for all."""
+    made = asked(backend, person)
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+    await expect(frame.locator("#title")).to_have_text("3 documentos para firmar")
+    await expect(frame.locator("#read-count-label")).to_have_text("0 de 3 leídos")
+    assert await axe(frame) == []
+    await ceremony.go(frame)
+    for number, name in enumerate(NAMES, 1):
+        await ceremony.at(frame, "read")
+        await expect(frame.locator("#title")).to_have_text(name)
+        await expect(frame.locator(".walk .hint")).to_have_text(
+            f"Documento {number} de 3 · {number - 1} de 3 leídos"
+        )
+        await expect(frame.locator(".message p")).to_have_text("Tus recibos")
+        await ceremony.go(frame)
+    await ceremony.at(frame, "password")
+    await expect(frame.locator("#consent")).to_have_text(
+        "Con tu contraseña firmás los 3 documentos, que ya leíste."
+    )
+    assert site.seen_requests(person) == [
+        each["solicitudId"] for each in made["solicitudes"]
+    ]
+
+    await ceremony.sign(frame, person)
+    await ceremony.at(frame, "done")
+    end = await site.wait(page, "batch.completed")
+
+    assert end == {
+        "loteId": made["loteId"],
+        "total": 3,
+        "firmados": 3,
+        "fallidos": 0,
+    }
+    told = await site.payloads(page, "signature.completed")
+    assert [each["signedDocId"] for each in told] == [
+        str(each["solicitudId"]) for each in made["solicitudes"]
+    ]
+    for each in told:
+        assert_valid(
+            site.appliance, base64.b64decode(each["delivery"]["fileBase64"]), 1
+        )
+        assert len(site.fetch(each["delivery"]["url"])) == each["document"]["size"]
+    await expect(frame.locator("#outcome")).to_have_text(
+        "3 de 3 firmados. Estudio Contable Sur ya los tiene."
+    )
+    async with page.expect_download() as download:
+        await frame.get_by_role("button", name="Descargar febrero-firmado.pdf").click()
+    assert (await download.value).suggested_filename == "febrero-firmado.pdf"
+    assert await axe(frame) == []
+
+
+async def test_page_that_comes_back_finds_what_it_left(
+    site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
+) -> None:
+    """What was read stays read; one that was withdrawn meanwhile is not signed."""
+    made = asked(backend, person)
+    token = token_for(backend, made["loteId"])
+    frame = await shown(site, page, token, person)
+    await listed(frame, person)
+    await ceremony.go(frame)
+    await ceremony.read(frame)
+    await expect(frame.locator("#title")).to_have_text("febrero.pdf")
+    process = made["solicitudes"][1]["procesoId"]
+    gone = backend.client.post(f"/api/integration/requests/{process}/cancel", json={})
+    assert gone.status_code == 200, gone.text
+
+    frame = await shown(site, page, token, person)
+    await ceremony.at(frame, "documents")
+    states = frame.locator(".batch .state")
+    await expect(states).to_have_text(["Leído", "Retirado", "Sin leer"])
+    await ceremony.go(frame)
+    await ceremony.read(frame)
+    await ceremony.at(frame, "password")
+    await expect(frame.locator("#consent")).to_contain_text("2 documentos de 3")
+    await ceremony.sign(frame, person)
+    await ceremony.at(frame, "done")
+
+    end = await site.wait(page, "batch.completed")
+    assert (end["firmados"], end["fallidos"]) == (2, 1)
+    await expect(frame.locator(".results .state")).to_have_text(
+        ["Firmado", "Retirado", "Firmado"]
+    )
+    first = await site.payloads(page, "signature.completed")
+    site.appliance.refresh(person)
+    again = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await ceremony.give_code(again, person)
+    await ceremony.at(again, "done")
+    await site.wait(page, "batch.completed")
+    repeated = await site.payloads(page, "signature.completed")
+    assert [e["eventId"] for e in repeated] == [e["eventId"] for e in first]
+
+
+async def test_one_is_rejected_and_the_rest_is_signed(
+    site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
+) -> None:
+    """The host is told of no rejection of the whole; a wrong password costs a try."""
+    made = asked(backend, person, NAMES[:2])
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+    await ceremony.go(frame)
+    await ceremony.at(frame, "read")
+    await frame.get_by_role("button", name="Rechazar…").click()
+    await ceremony.refuse(frame)
+    await ceremony.at(frame, "documents")
+    await expect(frame.get_by_role("alert")).to_contain_text("Rechazaste enero.pdf")
+    await read_all(frame, 1)
+    await frame.fill("#password", "no es esta contraseña")
+    await ceremony.go(frame)
+    await expect(frame.get_by_role("alert")).to_contain_text("contraseña")
+    await ceremony.sign(frame, person)
+    await ceremony.at(frame, "done")
+
+    end = await site.wait(page, "batch.completed")
+    assert (end["firmados"], end["fallidos"]) == (1, 1)
+    assert await site.payloads(page, "rejected") == []
+
+
+async def test_nobody_else_gets_further(
+    site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
+) -> None:
+    """Somebody else is as unknown there as somebody who does not exist."""
+    other = site.appliance.new_person("Otra Persona")
+    made = asked(backend, person, NAMES[:1])
+    frame = await shown(site, page, token_for(backend, made["loteId"]), other)
+
+    await site.wait(page, "signer.unknown")
+    await ceremony.at(frame, "identify")
+
+
+async def test_it_is_seen_at_every_width(
+    site: FrameSite,
+    person: TestPerson,
+    page: Page,
+    backend: TestBackend,
+    pictures: Path | None,
+) -> None:
+    """Nothing stands beside the frame; what is pressed is as high as a finger."""
+    made = asked(backend, person)
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+
+    async def looked(name: str) -> None:
+        for width, height in ((1280, 800), (390, 844)):
+            await resize(page, (width, height), frame)
+            beside = await frame.evaluate(
+                "document.documentElement.scrollWidth - innerWidth"
+            )
+            assert beside <= 0, (name, width)
+            if pictures is not None:
+                await page.screenshot(path=pictures / f"batch-{name}-{width}.png")
+
+    await looked("list")
+    await ceremony.go(frame)
+    await ceremony.at(frame, "read")
+    await ceremony.go(frame)
+    await expect(frame.locator("#title")).to_have_text("febrero.pdf")
+    await looked("read")
+    await frame.get_by_role("button", name="Ver todos").click()
+    await ceremony.at(frame, "documents")
+    await looked("half")
+    await read_all(frame, 2)
+    await looked("password")
+    await ceremony.sign(frame, person)
+    await ceremony.at(frame, "done")
+    await looked("done")
