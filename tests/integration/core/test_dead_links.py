@@ -190,7 +190,7 @@ def test_server_lets_go_of_what_a_dead_host_had_locked(
     wanted = f"SET lock_timeout = '{NOTICED_AT_MOST_S}s'; LOCK TABLE thing"
 
     async def work(engines: Engines) -> None:
-        async with engines.reader.connect() as connection:
+        async with engines.writer.connect() as connection:
             await connection.execute(text("LOCK TABLE thing"))
             with separate_hosts.away(separate_hosts.client):
                 await asyncio.to_thread(
