@@ -106,14 +106,19 @@ _READ: Final = (
     "Rows Removed by Filter",
     "Rows Removed by Index Recheck",
 )
+_WITHIN: Final = ("SAVEPOINT explained", "ROLLBACK TO SAVEPOINT explained")
+"""How to try something in a transaction, and to take it back."""
 
 
 def _plan(
     connection: Connection, statement: str, parameters: Any
 ) -> dict[str, Any] | None:
     """What a statement does, of which nothing stays; None if it is refused."""
-    cursor = connection.connection.cursor()
-    cursor.execute("SAVEPOINT explained")
+    raw: Any = connection.connection.dbapi_connection
+    # Who only reads is in no transaction.
+    begin, end = ("BEGIN", "ROLLBACK") if raw.autocommit else _WITHIN
+    cursor = raw.cursor()
+    cursor.execute(begin)
     # Tables that are small as yet are not read whole because a seek would cost more.
     cursor.execute("SET LOCAL random_page_cost = 1.1")
     try:
@@ -124,7 +129,7 @@ def _plan(
     except connection.dialect.loaded_dbapi.Error:
         return None  # the same happens to whoever runs it
     finally:
-        cursor.execute("ROLLBACK TO SAVEPOINT explained")
+        cursor.execute(end)
         cursor.close()
     plans: list[dict[str, Any]] = json.loads(told) if isinstance(told, str) else told
     return plans[0]
