@@ -22,6 +22,7 @@ from tests.support.services.redis import RedisServer
 
 pytest_plugins = (
     "tests.support.plugins.built_sdks",
+    "tests.support.plugins.collected_garbage",
     "tests.support.plugins.tiers",
     "tests.support.plugins.durations",
     "tests.support.plugins.grouping",

@@ -1,9 +1,11 @@
 """A pytest plugin: appliances that functional and fault tests share.
 
-One of each a process, whichever folder asks for it first.
+One of each a process, whichever folder asks for it first. They are down while other
+tests run: each needs a thirtieth of a core to do nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Final
 
 import pytest
 
@@ -16,6 +18,53 @@ from tests.support.services.outside_services import (
 )
 from tests.support.services.postgres import PostgresServer
 from tests.support.services.redis import RedisServer
+
+_SHARING: Final = frozenset({"e2e", "faults", "functional"})
+"""Folders whose tests may ask for any of them, by whatever way."""
+_shared: Final[dict[str, Appliance]] = {}
+"""Those of this process that live, by the name of their fixture."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object],
+) -> Generator[None, object, object]:
+    """Get to know an appliance that lives as long as this process."""
+    made = yield
+    if fixturedef.scope == "session" and isinstance(made, Appliance):
+        _shared[fixturedef.argname] = made
+    return made
+
+
+def pytest_fixture_post_finalizer(fixturedef: pytest.FixtureDef[object]) -> None:
+    """Forget one that has ended."""
+    if fixturedef.scope == "session":
+        _shared.pop(fixturedef.argname, None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Have them up for a test that may want one."""
+    if _may_want_one(item):
+        for appliance in _shared.values():
+            if not appliance.is_started:
+                appliance.start()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Have them down where the next test wants none."""
+    if nextitem is not None and not _may_want_one(nextitem):
+        for appliance in _shared.values():
+            if appliance.is_started:
+                appliance.stop()
+
+
+def _may_want_one(item: pytest.Item) -> bool:
+    return not (
+        _SHARING.isdisjoint(item.path.parts)
+        and _shared.keys().isdisjoint(getattr(item, "fixturenames", ()))
+    )
 
 
 @pytest.fixture(scope="session")
