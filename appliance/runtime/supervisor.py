@@ -8,7 +8,6 @@ milliseconds, sharing the parent's memory.
 Source: design §1.
 """
 
-import gc
 import math
 import os
 import signal
@@ -28,6 +27,7 @@ from appliance.runtime.logging import configure_logging
 from appliance.runtime.process_title import set_title
 from appliance.runtime.processes import SUPERVISED, bind, die_with_parent, hold_alone
 from appliance.runtime.redis_process import start_redis
+from appliance.runtime.shared_heap import share_heap
 from appliance.settings import FACES, METRICS, Settings, SettingsError
 
 _log = structlog.get_logger(__name__)
@@ -81,7 +81,7 @@ class Supervisor:
     def run(self) -> int:
         """Start all, restart what dies, stop all at SIGTERM or SIGINT."""
         signal.pthread_sigmask(signal.SIG_BLOCK, SUPERVISED)
-        _prepare_heap()
+        share_heap()
         try:
             while not self._stopping:
                 self._start_due()
@@ -155,17 +155,6 @@ class Supervisor:
                 signal.sigtimedwait(SUPERVISED, min(max(left, 0.01), 0.2))
                 self._reap()
         _log.info("supervisor.stopped")
-
-
-def _prepare_heap() -> None:
-    """Have children write to as few of the shared pages as they can.
-
-    A collection of theirs leaves alone what is frozen here; and a cache of attributes
-    that is empty lets go of no name that another module's classes were looked up by.
-    """
-    gc.collect()
-    gc.freeze()
-    sys._clear_type_cache()  # noqa: SLF001 (documented by that name)
 
 
 def _signal(children: list[Child], number: signal.Signals) -> None:
