@@ -2,13 +2,15 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from appliance.documents.examination import sha256_of
 from appliance.domain.canonical_json import canonical_json
+from appliance.domain.errors import ApplianceError
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.preset import WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessNote
@@ -84,7 +86,8 @@ class BatchDocument:
 class BatchOrder:
     """Documents that one person is asked to sign at once."""
 
-    signer: NamedSigner
+    signer: NamedSigner | None
+    """None: what is wrong with how they are named is among `faults`."""
     documents: tuple[BatchDocument, ...]
     """In the order in which they are signed."""
     note: ProcessNote
@@ -92,6 +95,16 @@ class BatchOrder:
     expires: datetime | None = None
     level: SignatureLevel | None = None
     idempotency_key: str | None = None
+    faults: tuple[ApplianceError, ...] = field(default=(), repr=False)
+    """What is wrong with how it is written: it is never made, but what is wrong with
+    the rest of it is told as well."""
+    unread: frozenset[int] = frozenset()
+    """Places of the documents that are not among `documents` for that."""
+
+    def placed(self) -> Iterator[tuple[int, BatchDocument]]:
+        """The documents, each with its place in what was asked for."""
+        places = (place for place in count() if place not in self.unread)
+        return zip(places, self.documents, strict=False)
 
     async def fingerprint(self) -> str:
         """What tells a repeated order from another one, SHA-256 in hex."""
@@ -105,7 +118,7 @@ class BatchOrder:
                 }
                 for each in self.documents
             ],
-            "signer": self.signer.told(),
+            "signer": self.signer and self.signer.told(),
             **_said(self.note),
             "expires": self.expires and self.expires.isoformat(),
             "level": self.level,

@@ -12,7 +12,7 @@ from typing import Final
 from quart import Response
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, SeveralFaultsError
 from appliance.web import i18n
 from appliance.web.allowed_values import in_words
 from appliance.web.responses import json_response
@@ -291,8 +291,11 @@ def problem(error: ApplianceError, request_id: str, lang: str) -> dict[str, obje
     Source: RFC 9457.
     """
     answer = ANSWERS[error.code]
+    told = members(error, lang)
+    if isinstance(error, SeveralFaultsError):
+        told["errors"] = [members(each, lang) for each in error.faults]
     return {
-        **members(error, lang),
+        **told,
         "type": f"urn:rubrica:error:{error.code}",
         "title": i18n.translate(lang, TITLES[answer.status]),
         "status": answer.status.value,

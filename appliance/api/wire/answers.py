@@ -342,11 +342,22 @@ class ProblemMembers(TypedDict, total=False):
     page: Box
     avisos: list[Annotated[str, one_of(FindingKind)]]
     procesoId: Id
+    loteId: Id
     certificado: Count
     obstacle: Annotated[
         str, one_of(("disabled", "locked", "revoked", "expired", "missing"))
     ]
     since: Instant
+
+
+class Fault(ProblemMembers):
+    """One of several things that are wrong."""
+
+    detail: str
+    code: Annotated[str, one_of(ErrorCode)]
+    category: Annotated[
+        str, one_of(("retry", "terminal", "new_session", "fix_request"))
+    ]
 
 
 class Problem(ProblemMembers):
@@ -362,6 +373,7 @@ class Problem(ProblemMembers):
     ]
     requestId: Annotated[str, string(pattern="^[0-9a-f]{24}$")]
     solicitudId: NotRequired[RequestNumber]
+    errors: NotRequired[list[Fault]]
 
 
 class BatchProblem(ProblemMembers):

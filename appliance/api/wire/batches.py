@@ -29,6 +29,7 @@ from appliance.domain.errors import (
     PART_MISSING,
     PART_OF_NONE,
     ErrorCode,
+    Faults,
     FieldInvalidError,
 )
 from appliance.domain.identity import format_cuil
@@ -43,6 +44,8 @@ from appliance.domain.vocab import SignatureLevel
 from appliance.integration.orders import BatchDocument, BatchOrder
 from appliance.web.body import PART_LENGTH, SentFile
 
+_OTHERWISE: Final = frozenset({"documentoId", "contenido"})
+"""How a document comes that is in no part."""
 PAGE: Final = 50
 """Batches of a page, or documents of one, where nothing else is asked for."""
 
@@ -83,28 +86,49 @@ def order(
         idempotency_key: of the header.
         files: the documents that came beside the object, by their parts, in order.
 
-    Raises:
-        FieldMissingError: a field is not there.
-        FieldInvalidError: a value of another type or out of its range.
-        ApplianceError: `FIELD_UNKNOWN`, of a part too that is no document's.
+    Returns:
+        With all that is wrong with how it is written, for its maker to tell: fields
+        that are missing, unknown or out of their range, parts that are no document's.
     """
-    read = NewBatch.read(said(body))
-    demand_named(read)
-    note = read.note(api_key)
-    parts = _Parts(files or {}, read.documents)
-    documents = tuple(
-        _document(each, f"documentos[{place}].", note, parts)
-        for place, each in enumerate(read.documents)
-    )
-    parts.demand_taken()
+    faults = Faults()
+    given = said(body)
+    read = NewBatch.read_all(given, faults)
+    note, signer = ProcessNote(api_key), None
+    if read is not None:
+        note = read.note(api_key)
+        with faults.collected():
+            demand_named(read)
+    if isinstance(named := given.get("firmante"), dict):
+        with faults.collected():
+            signer = named_signer(named, "firmante.")
+    listed = _listed(given)
+    parts = _Parts(files or {}, listed)
+    reading = _Reading(note, parts, faults)
+    documents = [
+        reading.document(said(each), f"documentos[{place}].")
+        for place, each in enumerate(listed)
+    ]
+    if listed:
+        with faults.collected():
+            parts.demand_taken()
     return BatchOrder(
-        signer=named_signer(read.signer, "firmante."),
-        documents=documents,
+        signer=signer,
+        documents=tuple(each for each in documents if each is not None),
         note=note,
-        expires=read.expires,
-        level=read.level,
+        expires=None if read is None else read.expires,
+        level=None if read is None else read.level,
         idempotency_key=idempotency_key,
+        faults=tuple(faults.found),
+        unread=frozenset(n for n, each in enumerate(documents) if each is None),
     )
+
+
+def _listed(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The documents of a batch, whatever else is wrong with it."""
+    listed = given.get("documentos")
+    if not isinstance(listed, list) or len(listed) > MOST_OF_BATCH:
+        return []
+    return listed if all(isinstance(each, dict) for each in listed) else []
 
 
 class _Parts:
@@ -121,24 +145,24 @@ class _Parts:
     def __init__(
         self, files: Mapping[str, SentFile], documents: Sequence[Mapping[str, Any]]
     ) -> None:
-        self._files = files
+        self.files = files
         self._left = dict.fromkeys(files)
         self._are_named = any(each.get("archivo") is not None for each in documents)
 
-    def of(self, document: NewBatchDocument, under: str) -> str | None:
+    def of(self, document: Mapping[str, Any], under: str) -> str | None:
         """The part of a document; None: it came otherwise, or not at all.
 
         Args:
-            document: as its object names it.
+            document: its object.
             under: what stands before its names in an answer.
 
         Raises:
             FieldInvalidError: `FIELD_MISSING`: there is none of that name.
         """
-        name = document.part
-        if not self._are_named and document.upload is None and document.content is None:
+        name = document.get("archivo")
+        if not self._are_named and document.keys().isdisjoint(_OTHERWISE):
             name = next(iter(self._left), None)
-        elif name is not None and name not in self._files:
+        elif isinstance(name, str) and name not in self.files:
             missing = FieldInvalidError(
                 f"{under}archivo",
                 code=ErrorCode.FIELD_MISSING,
@@ -147,13 +171,10 @@ class _Parts:
             )
             missing.extras["part"] = name
             raise missing
-        if name is not None:
-            self._left.pop(name, None)
+        if not isinstance(name, str):
+            return None
+        self._left.pop(name, None)
         return name
-
-    def file(self, part: str) -> SentFile:
-        """What came as a part that `of` told."""
-        return self._files[part]
 
     def demand_taken(self) -> None:
         """Refuse a part that is of no document.
@@ -169,28 +190,55 @@ class _Parts:
             )
 
 
-def _document(
-    given: Mapping[str, Any], under: str, common: ProcessNote, parts: _Parts
-) -> BatchDocument:
-    """One document; it is told to its signer as the batch is."""
-    read = NewBatchDocument.read(said(given), under=under)
-    demand_named(read, under)
-    part = parts.of(read, under)
-    name, content = read.name, None
-    if part is not None:
-        file = parts.file(part)
-        name, content = name or file.name, file.content
-    wished = None
-    if read.stamp is not None:
-        wished = presets.wished_preset(read.stamp, f"{under}sello.")
-    own = replace(
-        common,
-        reference=read.reference,
-        is_unique=read.is_unique,
-        metadata=read.metadata,
-    )
-    document = one_document(read, under, content, "archivo")
-    return BatchDocument(name, document, own, wished, part)
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What documents are read with."""
+
+    note: ProcessNote
+    """Of their batch: each is told to its signer as that is."""
+    parts: _Parts
+    faults: Faults
+
+    def document(self, given: Mapping[str, Any], under: str) -> BatchDocument | None:
+        """One document; None: what is wrong with it is among the faults.
+
+        Args:
+            given: its object.
+            under: what stands before its names in an answer.
+        """
+        before, part, wished = len(self.faults.found), None, None
+        read = NewBatchDocument.read_all(given, self.faults, under=under)
+        with self.faults.collected():
+            part = self.parts.of(given, under)
+        if read is None:
+            return None
+        file = None if part is None else self.parts.files[part]
+        with self.faults.collected():
+            demand_named(read, under)
+        with self.faults.collected():
+            if read.stamp is not None:
+                wished = presets.wished_preset(read.stamp, f"{under}sello.")
+        if read.part is not None and file is None:
+            return None
+        with self.faults.collected():
+            made = self._made(read, under, file)
+            if len(self.faults.found) == before:
+                return replace(made, wished=wished, part=part)
+        return None
+
+    def _made(
+        self, read: NewBatchDocument, under: str, file: SentFile | None
+    ) -> BatchDocument:
+        content = None if file is None else file.content
+        own = replace(
+            self.note,
+            reference=read.reference,
+            is_unique=read.is_unique,
+            metadata=read.metadata,
+        )
+        name = file.name if read.name is None and file is not None else read.name
+        document = one_document(read, under, content, "archivo")
+        return BatchDocument(name, document, own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ a field that may be left out: null is refused unless the rule takes it.
 import base64
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -43,6 +43,7 @@ from appliance.domain.errors import (
     WRONG_TYPES,
     ApplianceError,
     ErrorCode,
+    Faults,
     FieldInvalidError,
     FieldMissingError,
 )
@@ -177,12 +178,8 @@ class Body(BaseModel):
         # Not by pydantic's `extra`, which makes an error of each of 100,000 names.
         for name in () if lenient else body:
             if name not in rules:
-                shown = f"{under}{name[:64]}"
-                raise ApplianceError(
-                    ErrorCode.FIELD_UNKNOWN,
-                    params={"field": shown},
-                    extras={"field": shown, "allowed": cls._names_like(name)},
-                )
+                unknown = _unknown(name, cls._names_like(name), under)
+                raise unknown
         try:
             return cls.model_validate(body)
         except ValidationError as exc:
@@ -199,11 +196,53 @@ class Body(BaseModel):
         meant = get_close_matches(unknown[:64], names, 1, _LIKE)
         return [*meant, *(name for name in names if name not in meant)]
 
+    @classmethod
+    def read_all(
+        cls, body: Mapping[str, object], faults: Faults, *, under: str = ""
+    ) -> Self | None:
+        """Read an object, and tell all that is wrong with it.
+
+        Args:
+            body: the object.
+            faults: where that is added, one for each field.
+            under: what stands before its names in an answer: where it is itself.
+
+        Returns:
+            None: something is.
+        """
+        rules, before = _rules(cls), len(faults.found)
+        for name in body:
+            if name not in rules and not faults.is_full:
+                faults.add(_unknown(name, cls._names_like(name), under))
+        told: set[str] = set()
+        try:
+            read = cls.model_validate(body)
+        except ValidationError as exc:
+            read, wrong = None, exc.errors(include_url=False, include_input=False)
+        else:
+            wrong = []
+        for fault in wrong:
+            name = str(fault["loc"][0])
+            if name not in told:
+                told.add(name)
+                faults.add(_told(fault, name, rules[name], body, under))
+        return None if len(faults.found) > before or faults.is_full else read
+
     def __repr__(self) -> str:
         """Show nothing of what was sent: a password may be among it."""
         return f"{type(self).__name__}(…)"
 
     __str__ = __repr__
+
+
+def _unknown(name: str, known: Iterable[str], under: str) -> ApplianceError:
+    """`FIELD_UNKNOWN` of a name that was sent."""
+    shown = f"{under}{name[:64]}"
+    return ApplianceError(
+        ErrorCode.FIELD_UNKNOWN,
+        params={"field": shown},
+        extras={"field": shown, "allowed": [*known]},
+    )
 
 
 def _told(

@@ -60,6 +60,11 @@ from appliance.domain.errors.sentences import (
     SIGNERS_TOO_MANY,
     WRONG_TYPES,
 )
+from appliance.domain.errors.several import (
+    FAULTS_TOLD,
+    Faults,
+    SeveralFaultsError,
+)
 
 __all__ = [
     "ANCHOR_BEYOND",
@@ -68,6 +73,7 @@ __all__ = [
     "CHECK_DIGIT",
     "COMES_WITH",
     "CONTROL_CHARACTERS",
+    "FAULTS_TOLD",
     "HEADERS_TOO_MANY",
     "HEADER_CODING",
     "HEADER_MALFORMED",
@@ -102,6 +108,7 @@ __all__ = [
     "DocumentsAwayError",
     "DomainInvalidError",
     "ErrorCode",
+    "Faults",
     "FieldInvalidError",
     "FieldMissingError",
     "HsmRefusedError",
@@ -109,6 +116,7 @@ __all__ = [
     "KeyNotFoundError",
     "PageOutOfRangeError",
     "PresetFixedError",
+    "SeveralFaultsError",
     "SignersInvalidError",
     "TsaUnavailableError",
 ]

@@ -219,6 +219,101 @@ def test_what_is_wrong_is_told_by_its_place(
     assert answer.json()["field"].endswith(field)
 
 
+def faults_of(answer: Any) -> list[tuple[str, str]]:
+    """Code and field of each."""
+    return [(each["code"], each["field"]) for each in answer.json()["errors"]]
+
+
+def test_all_that_is_wrong_is_told_at_once(
+    backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """How it is written first, before any document is examined; then the documents."""
+    upload = {"documentoId": uploaded(backend, pdfs.one_page())}
+    twice = {**upload, "referencia": "R", "referenciaUnica": True}
+    taken = {**upload, "referencia": "ya", "referenciaUnica": True}
+    asked(backend, people[0], [taken])
+    broken = {"contenido": base64.b64encode(b"Hola").decode()}
+    away = {**upload, "sello": {"page": 9}}
+
+    written = backend.client.post(
+        BATCHES,
+        json={
+            "firmante": {"cuil": people[0].cuil, "x": 1},
+            "documentos": [
+                broken,
+                {**upload, "nombre": "../a.pdf"},
+                {"documentoId": 7, "referencia": "", "y": 1},
+                twice,
+                {**twice, "sello": {"page": 0}},
+                {**upload, "sello": {"page": 0}},
+                {"documentoId": "x"},
+                twice,
+                taken,
+            ],
+            "vence": "2001-01-01T00:00:00Z",
+            "nivel": "B-X",
+        },
+    )
+    nobody = backend.client.post(
+        BATCHES,
+        json={
+            "firmante": {"email": "nadie@demo.example"},
+            "documentos": [broken],
+            "vence": "2001-01-01T00:00:00Z",
+        },
+    )
+    documents = backend.client.post(
+        BATCHES,
+        json={
+            "firmante": {"cuil": people[0].cuil},
+            "documentos": [upload, broken, away, broken, upload],
+        },
+    )
+
+    assert (written.status_code, written.json()["field"]) == (400, "nivel")
+    assert faults_of(written) == [
+        ("FIELD_INVALID", "nivel"),
+        ("FIELD_UNKNOWN", "firmante.x"),
+        ("FIELD_UNKNOWN", "documentos[2].y"),
+        ("FIELD_INVALID", "documentos[2].referencia"),
+        ("FIELD_INVALID", "documentos[2].documentoId"),
+        ("FIELD_INVALID", "documentos[4].sello.page"),
+        ("FIELD_INVALID", "documentos[5].sello.page"),
+        ("FILENAME", "documentos[1].nombre"),
+        ("FIELD_INVALID", "documentos[7].referencia"),
+        ("DOCUMENT_NOT_FOUND", "documentos[6].documentoId"),
+        ("REFERENCE_IN_USE", "documentos[8].referencia"),
+    ]
+    assert written.json()["errors"][-1]["procesoId"]
+    assert {each["category"] for each in written.json()["errors"]} == {
+        "fix_request",
+        "terminal",
+    }
+    assert faults_of(nobody) == [
+        ("FIELD_INVALID", "vence"),
+        ("PERSON_NOT_FOUND", "firmante"),
+    ]
+    assert documents.status_code == 422
+    assert faults_of(documents) == [
+        ("PDF_MALFORMED", "documentos[1].contenido"),
+        ("PAGE_OUT_OF_RANGE", "documentos[2].sello.page"),
+        ("PDF_MALFORMED", "documentos[3].contenido"),
+    ]
+
+
+def test_so_many_faults_are_told_and_no_more(
+    backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """Of a thousand."""
+    body = {"firmante": {"cuil": people[0].cuil}, "documentos": [{}] * 1_000}
+
+    answer = backend.client.post(BATCHES, json=body)
+
+    assert faults_of(answer) == [
+        ("FIELD_MISSING", f"documentos[{n}].contenido") for n in range(50)
+    ]
+
+
 @pytest.mark.alone
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("database", ["appliance", "postgres_appliance"])

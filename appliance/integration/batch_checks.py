@@ -1,0 +1,195 @@
+"""What can be refused of a batch at no cost: all of it, before a document is examined.
+
+Source: docs/integration.md "Ask for many at once".
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final, cast
+
+from appliance.core.unit_of_work import Database
+from appliance.domain.clock import Clock
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    Faults,
+    FieldInvalidError,
+)
+from appliance.domain.identity import Person
+from appliance.domain.ids import IntegratorId
+from appliance.domain.ports import DocumentBytes, LookupIndex
+from appliance.domain.requests.uploads import UploadedDocument
+from appliance.integration.orders import BatchDocument, BatchOrder, NamedSigner
+from appliance.integration.refusals import refused_for
+from appliance.integration.signer_lookup import person_named
+from appliance.requests.intake import check_file_name
+from appliance.requests.process_store import ProcessStore
+from appliance.requests.request_batch_store import RequestBatchStore
+from appliance.requests.uploads import UploadedDocuments
+
+_SIGNER: Final = "firmante"
+"""The field of the signer, for errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyBatch:
+    """A batch that nothing is wrong with but perhaps its documents themselves."""
+
+    signer: NamedSigner
+    person: Person
+    """Who that is."""
+    uploads: dict[str, UploadedDocument]
+    """Those that are named, by their ids."""
+
+
+class BatchChecks:
+    """Looks at orders of batches.
+
+    Args:
+        store: the record.
+        uploads: what came before.
+        lookup: finds people by e-mail.
+        clock: the time.
+    """
+
+    def __init__(
+        self,
+        store: Database,
+        uploads: UploadedDocuments,
+        lookup: LookupIndex,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._uploads = uploads
+        self._lookup = lookup
+        self._clock = clock
+
+    async def ready(self, whose: IntegratorId, order: BatchOrder) -> ReadyBatch:
+        """Look at an order.
+
+        Args:
+            whose: the integrator that orders.
+            order: perhaps with faults of how it is written, which are told first.
+
+        Raises:
+            ApplianceError: all that is wrong: `FIELD_INVALID`, `FILENAME`,
+                `DOCUMENT_NOT_FOUND`, `REFERENCE_IN_USE`, `PERSON_NOT_FOUND`.
+        """
+        faults = Faults(order.faults)
+        if order.expires is not None and order.expires <= self._clock.now():
+            faults.add(FieldInvalidError("vence", "a time to come"))
+        for place, each in order.placed():
+            with faults.collected():
+                name_of(each, place)
+        for refusal in _repeated(order):
+            faults.add(refusal)
+        uploads = await self._uploads.named(whose, uploads_of(order.documents))
+        for place, each in order.placed():
+            with faults.collected():
+                demand_uploaded(uploads, place, each.document)
+        for refusal in await self.references_in_use(whose, order):
+            faults.add(refusal)
+        person = await self._person(whose, order.signer)
+        if order.signer is not None and person is None:
+            unknown = ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+            unknown.extras["field"] = _SIGNER
+            faults.add(unknown)
+        faults.demand_none()
+        # Where one of them is not there, a fault says so.
+        return ReadyBatch(
+            cast("NamedSigner", order.signer), cast("Person", person), uploads
+        )
+
+    async def references_in_use(
+        self, whose: IntegratorId, order: BatchOrder
+    ) -> list[ApplianceError]:
+        """`REFERENCE_IN_USE`, for each that is, with its field and the other one's id.
+
+        Args:
+            whose: batches and processes are looked at.
+            order: whose references.
+        """
+        unique = {
+            each.note.reference: place
+            for place, each in order.placed()
+            if each.note.is_unique and each.note.reference
+        }
+        found: list[ApplianceError] = []
+        async with self._store.read() as transaction:
+            if order.note.is_unique and order.note.reference:
+                batch = await RequestBatchStore(transaction).of_reference(
+                    whose, order.note.reference
+                )
+                if batch is not None:
+                    found.append(_in_use("referencia", loteId=batch))
+            taken = await ProcessStore(transaction).of_references(whose, unique.keys())
+        for reference, place in unique.items():
+            if reference in taken:
+                field = field_of(place, "referencia")
+                found.append(_in_use(field, procesoId=taken[reference]))
+        return found
+
+    async def _person(
+        self, whose: IntegratorId, signer: NamedSigner | None
+    ) -> Person | None:
+        if signer is None:
+            return None
+        async with self._store.read() as transaction:
+            return await person_named(transaction, self._lookup, signer, whose)
+
+
+def name_of(document: BatchDocument, place: int) -> str | None:
+    """What a document is called in its order, in NFC.
+
+    Args:
+        document: that it is of.
+        place: where it stands.
+
+    Raises:
+        ApplianceError: `FILENAME`, with the field.
+    """
+    with refused_for(field_of(place, "nombre"), document.part):
+        return None if document.name is None else check_file_name(document.name)
+
+
+def demand_uploaded(
+    there: Collection[str], place: int, wanted: DocumentBytes | str
+) -> None:
+    """Refuse an upload that is not there.
+
+    Args:
+        there: ids of those that are.
+        place: of the document.
+        wanted: its bytes, or its id.
+
+    Raises:
+        ApplianceError: `DOCUMENT_NOT_FOUND`, with the field.
+    """
+    if isinstance(wanted, str) and wanted not in there:
+        field = field_of(place, "documentoId")
+        raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND, extras={"field": field})
+
+
+def uploads_of(documents: Collection[BatchDocument]) -> set[str]:
+    """The ids of those that were uploaded."""
+    return {each.document for each in documents if isinstance(each.document, str)}
+
+
+def field_of(place: int, name: str) -> str:
+    """A field of one document, for errors."""
+    return f"documentos[{place}].{name}"
+
+
+def _repeated(order: BatchOrder) -> Iterator[ApplianceError]:
+    """What is wrong where two documents want the same reference for themselves."""
+    seen: set[str | None] = set()
+    for place, each in order.placed():
+        if not each.note.is_unique:
+            continue
+        if each.note.reference in seen:
+            yield FieldInvalidError(field_of(place, "referencia"), "once")
+        seen.add(each.note.reference)
+
+
+def _in_use(field: str, **other: object) -> ApplianceError:
+    return ApplianceError(ErrorCode.REFERENCE_IN_USE, extras={"field": field, **other})
