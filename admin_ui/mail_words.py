@@ -16,6 +16,7 @@ KINDS: Final[dict[MailKind, str]] = {
     MailKind.CODES_SET: N_("New sign-in codes"),
     MailKind.PASSWORD_CHANGED: N_("Signing password changed"),
     MailKind.PASSWORD_LOCKED: N_("Signing password locked"),
+    MailKind.SIGNED_IN_ELSEWHERE: N_("Sign-in from elsewhere"),
     MailKind.CERTIFIED: N_("New certificate"),
     MailKind.REVOKED: N_("Certificate revoked"),
     MailKind.TEST: N_("Try of the mail server"),

@@ -111,6 +111,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.LOGIN_OTP_WRONG: N_("Wrong code at sign-in"),
     EventKind.LOGIN_CEILING_REACHED: N_("Too many failed attempts on an account"),
     EventKind.LOGIN_COMPLETED: N_("Signed in"),
+    EventKind.LOGIN_ELSEWHERE: N_("Sign-in from an address not known so far"),
     EventKind.SIGN_PASSWORD_WRONG: N_("Wrong signing password"),
     EventKind.SIGN_PASSWORD_CHANGED: N_("Signing password changed"),
     EventKind.SIGN_PASSWORD_REPLACED: N_("Signing password replaced"),

@@ -16,7 +16,7 @@ Source: decisions "Limits", "attempts"; research "Login, OTP".
 import asyncio
 import math
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from appliance.core.login_attempt_store import LoginAttemptStore
@@ -43,6 +43,9 @@ _WIDER: Final = (2, 4)
 _BY_ADDRESS: Final = frozenset({AttemptKind.CLAIM, AttemptKind.REVOCATION})
 """Kinds without a ceiling: they prove nothing, or what is tried cannot be guessed."""
 _KNOWN: Final = "known-address"
+_ANYWHERE: Final = "anywhere"
+"""In place of an address; none is written so."""
+_FOR_EVER: Final = datetime(9000, 1, 1, tzinfo=UTC)
 _LOOK_AGAIN_S: Final = 0.05
 _WAIT_S: Final = 5.0
 """Longest wait for tries that are running."""
@@ -65,8 +68,9 @@ class Attempt:
     """A try that was let through."""
 
     id: str
-    known_as: str
-    """Index by which its address is known once the try was right."""
+    known_as: tuple[str, ...]
+    """Indexes by which its address is known once the try was right; the first is
+    stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,7 @@ class Throttle:
             new = NewAttempt(new_id(), now, address, account_index, kind, person, scope)
             wait = await self._try(new, known, user)
             if wait.s <= 0:
-                return Attempt(new.id, known[0])
+                return Attempt(new.id, known)
             full = self._waiting >= _WAITING_MOST or loop.time() >= deadline
             if not wait.running or full:
                 raise ApplianceError(
@@ -176,8 +180,29 @@ class Throttle:
         await LoginAttemptStore(transaction).end(attempt.id, AttemptOutcome.DONE)
         if proven:
             await LoginAttemptStore(transaction).remember(
-                attempt.known_as, self._clock.now()
+                attempt.known_as[0], self._clock.now()
             )
+
+    async def is_elsewhere(
+        self, transaction: Transaction, attempt: Attempt, person: PersonId
+    ) -> bool:
+        """Whether a right try came from where its person is not known to sign in from.
+
+        Who signs in for the first time ever does so from nowhere else.
+
+        Args:
+            transaction: the caller's, which ends the try as right after this.
+            attempt: of `begin`.
+            person: who signs in.
+        """
+        logins, now = LoginAttemptStore(transaction), self._clock.now()
+        # By this it is known for ever that somebody has signed in, from anywhere.
+        anywhere = known_indexes(self._lookup, person, _ANYWHERE)
+        if not await logins.is_known(anywhere, now):
+            await logins.remember(anywhere[0], _FOR_EVER)
+            return False
+        since = now - timedelta(days=self._settings.known_address_days)
+        return not await logins.is_known(attempt.known_as, since)
 
     @staticmethod
     async def wrong(transaction: Transaction, attempt: Attempt) -> None:

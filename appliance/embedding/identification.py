@@ -23,7 +23,7 @@ from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.embedding.session_steps import SessionSteps
 from appliance.identity import totp
-from appliance.identity.login import email_indexes
+from appliance.identity.login import email_indexes, signed_in_elsewhere
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
 from appliance.people.signer_for_tests_store import seen_by
@@ -174,6 +174,8 @@ class EmbedSessionIdentity:
         async with self._store.write() as transaction:
             if not await LoginSecretStore(transaction).advance_step(person, step):
                 return False
+            if await self._throttle.is_elsewhere(transaction, attempt, person):
+                transaction.audit.add(signed_in_elsewhere(person))
             await self._throttle.right(transaction, attempt)
         return True
 

@@ -297,7 +297,6 @@ class Login:
                 return False
             if not await LoginAttemptStore(transaction).consume(pending.attempt):
                 return False
-            await self._throttle.right(transaction, attempt)
             transaction.audit.add(
                 AuditEvent(
                     EventKind.LOGIN_COMPLETED,
@@ -305,6 +304,9 @@ class Login:
                     detail={"amr": list(FACTORS)},
                 )
             )
+            if await self._throttle.is_elsewhere(transaction, attempt, person.id):
+                transaction.audit.add(signed_in_elsewhere(person.id))
+            await self._throttle.right(transaction, attempt)
         return True
 
     def _seed(self, person: PersonId, secret: LoginSecret) -> str:
@@ -312,6 +314,15 @@ class Login:
             secret.totp_sealed, table="login_secret", row=person, column="totp_sealed"
         )
         return seed.decode("ascii")
+
+
+def signed_in_elsewhere(person: PersonId) -> AuditEvent:
+    """What is recorded of a sign-in from an address that was not known: not which.
+
+    Args:
+        person: whose.
+    """
+    return AuditEvent(EventKind.LOGIN_ELSEWHERE, f"person:{person}")
 
 
 def _usable(person: Person, secret: LoginSecret) -> tuple[PersonId | None, str | None]:

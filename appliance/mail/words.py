@@ -363,6 +363,17 @@ _PARTS: Final[dict[MailKind, Callable[[Say, MailContent], _Parts]]] = {
         ),
         _NOT_YOU,
     ),
+    MailKind.SIGNED_IN_ELSEWHERE: _notice(
+        N_("Somebody signed in from elsewhere"),
+        N_(
+            "Your account was signed in to from an address that you have not used "
+            "lately. If it was you, there is nothing to do."
+        ),
+        N_(
+            "If it was not you, tell those who run {installation} now, and change "
+            "your passwords."
+        ),
+    ),
     MailKind.CERTIFIED: _notice(
         N_("You have a new certificate"),
         N_("A certificate was issued in your name: you can sign with it from now on."),

@@ -485,6 +485,7 @@ class MailForTests(TypedDict):
                 "codigos_nuevos",
                 "clave_cambiada",
                 "clave_bloqueada",
+                "ingreso_nuevo",
                 "certificado",
                 "revocado",
                 "prueba",

@@ -41,6 +41,7 @@ MAIL_KINDS: Final = {
     MailKind.CODES_SET: "codigos_nuevos",
     MailKind.PASSWORD_CHANGED: "clave_cambiada",
     MailKind.PASSWORD_LOCKED: "clave_bloqueada",
+    MailKind.SIGNED_IN_ELSEWHERE: "ingreso_nuevo",
     MailKind.CERTIFIED: "certificado",
     MailKind.REVOKED: "revocado",
     MailKind.TEST: "prueba",

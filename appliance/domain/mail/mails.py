@@ -33,6 +33,8 @@ class MailKind(StrEnum):
     """New codes for sign-in."""
     PASSWORD_CHANGED = "password_changed"  # noqa: S105 (a word, no secret)
     PASSWORD_LOCKED = "password_locked"  # noqa: S105 (a word, no secret)
+    SIGNED_IN_ELSEWHERE = "signed_in_elsewhere"
+    """Somebody signed in as them from an address that was not known."""
     CERTIFIED = "certified"
     """A certificate was issued, or renewed."""
     REVOKED = "revoked"
@@ -62,6 +64,7 @@ NOTICES: Final[Mapping[EventKind, MailKind]] = {
     EventKind.SIGN_PASSWORD_CHANGED: MailKind.PASSWORD_CHANGED,
     EventKind.SIGN_PASSWORD_REPLACED: MailKind.PASSWORD_CHANGED,
     EventKind.SIGN_LOCKED: MailKind.PASSWORD_LOCKED,
+    EventKind.LOGIN_ELSEWHERE: MailKind.SIGNED_IN_ELSEWHERE,
     EventKind.CREDENTIAL_ISSUED: MailKind.CERTIFIED,
     EventKind.CERTIFICATE_RENEWED: MailKind.CERTIFIED,
     EventKind.CERTIFICATE_IMPORTED: MailKind.CERTIFIED,

@@ -136,6 +136,8 @@ class EventKind(StrEnum):
     LOGIN_CEILING_REACHED = "login.ceiling_reached"
     """Too many wrong tries on an account: known addresses alone are let through."""
     LOGIN_COMPLETED = "login.completed"
+    LOGIN_ELSEWHERE = "login.elsewhere"
+    """That sign-in came from an address that was not known of this person."""
     SIGN_PASSWORD_WRONG = "sign.password_wrong"  # noqa: S105 (a word, no secret)
     SIGN_PASSWORD_CHANGED = "sign.password_changed"  # noqa: S105 (a word, no secret)
     SIGN_PASSWORD_REPLACED = "sign.password_replaced"  # noqa: S105 (a word, no secret)

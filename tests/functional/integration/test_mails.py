@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from appliance.bootstrap import ServiceRegistry
@@ -18,9 +19,11 @@ from tests.support.appliance.backends import (
     let_vouch,
     sign,
 )
+from tests.support.appliance.http_calls import code_of, log_in
 from tests.support.appliance.manual import run_block
 from tests.support.documents import pdfs
 from tests.support.processes.operator_shell import OperatorShell
+from tests.support.processes.plain_http import NO_TLS
 from tests.support.processes.scratch import short_folder
 from tests.support.services.mail_server import TestMailServer, mail_server
 
@@ -175,6 +178,44 @@ def test_people_are_told_of_their_certificate(
     """Whoever made it: a notice goes to the stored address."""
     mail = mailbox.next(ana.email, "Tenés un certificado nuevo")
     assert mail.message["Auto-Submitted"] == "auto-generated"
+
+
+def test_sign_in_from_elsewhere_is_told(
+    mailing: Appliance, ana: TestPerson, mailbox: Mailbox
+) -> None:
+    """In the language of who signs in, text and HTML; not of the first address."""
+    for address in ("127.0.0.1", "127.0.0.2"):
+        sign_in(mailing, ana, address)
+    mail = mailbox.next(ana.email, "Se inició sesión desde otro lugar")
+
+    for kind in ("plain", "html"):
+        part = mail.message.get_body((kind,))
+        assert part is not None
+        text = str(part.get_content())
+        assert "una dirección que no usaste últimamente" in " ".join(text.split())
+        assert "127.0.0" not in text
+    subjects = [
+        str(each.message["Subject"])
+        for each in mailbox.server.caught
+        if each.recipients == (ana.email,)
+    ]
+    assert subjects.count("Se inició sesión desde otro lugar") == 1
+
+
+def sign_in(appliance: Appliance, person: TestPerson, address: str) -> None:
+    """Password and code, by a connection from an address of this machine."""
+    transport = httpx.HTTPTransport(local_address=address, verify=NO_TLS)
+    with httpx.Client(
+        base_url=appliance.base_url, transport=transport, timeout=60
+    ) as client:
+        ended = client.post(
+            "/auth/otp",
+            json={
+                "loginToken": log_in(client, person),
+                "codigo": code_of(appliance, person),
+            },
+        )
+        assert ended.status_code == 200, ended.text
 
 
 def test_mail_is_switched_on_as_the_manual_says(
