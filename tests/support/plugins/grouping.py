@@ -34,10 +34,30 @@ _TOGETHER = {
 """Files there that stay with others: one process with all would be the last to end."""
 _APART = frozenset(
     {
+        "test_api_key_rights.py",
+        "test_backend_limits.py",
+        "test_backup.py",
+        "test_backup_in_bucket.py",
+        "test_developer_guide.py",
+        "test_document_bucket.py",
+        "test_document_folder_faults.py",
+        "test_health_command.py",
         "test_hsm_faults.py",
-        "test_key_ownership.py",
         "test_hsm_member_faults.py",
+        "test_key_ownership.py",
+        "test_mails.py",
+        "test_manual_calls.py",
+        "test_manual_lines.py",
+        "test_metrics.py",
+        "test_newer_tables.py",
+        "test_openapi.py",
+        "test_records_agree.py",
+        "test_recovery.py",
+        "test_restore_drill.py",
+        "test_reverse_proxies.py",
         "test_second_hsm_make.py",
+        "test_shared_bucket.py",
+        "test_signing_walk.py",
         "test_theft.py",
     }
 )

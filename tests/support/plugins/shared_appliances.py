@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.faults.fault_injection import harmed
+from tests.support.plugins.grouping import group_of
 from tests.support.processes.scratch import short_folder
 from tests.support.services.outside_services import (
     OutsideServices,
@@ -19,8 +20,6 @@ from tests.support.services.outside_services import (
 from tests.support.services.postgres import PostgresServer
 from tests.support.services.redis import RedisServer
 
-_SHARING: Final = frozenset({"e2e", "faults", "functional"})
-"""Folders whose tests may ask for any of them, by whatever way."""
 _shared: Final[dict[str, Appliance]] = {}
 """Those of this process that live, by the name of their fixture."""
 
@@ -61,10 +60,10 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
 
 
 def _may_want_one(item: pytest.Item) -> bool:
-    return not (
-        _SHARING.isdisjoint(item.path.parts)
-        and _shared.keys().isdisjoint(getattr(item, "fixturenames", ()))
-    )
+    """Whether a test names one, or is of those that may ask for any by whatever way."""
+    if not group_of(item.nodeid).endswith(".py"):
+        return True
+    return not _shared.keys().isdisjoint(getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")
