@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from argon2 import PasswordHasher
 
+from appliance.core.secrets import password_hashing
 from appliance.domain.ids import PersonId
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.vocab import RequestState
@@ -14,6 +16,7 @@ from tests.support.documents.software_signer import SoftwareSigner, make_signer
 from tests.support.faces.api_caller import Caller
 from tests.support.faces.api_services import ApiServices, open_api_services
 from tests.support.faces.frame_role import Frame, open_frame
+from tests.support.factories import cached_hashes
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.document_storage import (
     KINDS,
@@ -42,6 +45,22 @@ async def sqlite_front(sqlite_core: CoreFixture) -> AsyncIterator[SigningFront]:
     """A face that signs, on SQLite."""
     async with open_front(sqlite_core) as opened:
         yield opened
+
+
+@pytest.fixture
+def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have hashes of login passwords cost next to nothing.
+
+    For tests of what is done about a hundred tries, which are as real as ever; what
+    one costs is held elsewhere.
+    """
+    time_cost, memory_kib, parallelism = 1, 8, 1
+    hasher = PasswordHasher(time_cost, memory_kib, parallelism)
+    monkeypatch.setattr(password_hashing, "_HASHER", hasher)
+    monkeypatch.setattr(password_hashing, "TIME_COST", time_cost)
+    monkeypatch.setattr(password_hashing, "MEMORY_KIB", memory_kib)
+    # Whatever was made before is not of that cost.
+    monkeypatch.setattr(cached_hashes, "_KEPT", {})
 
 
 @pytest.fixture

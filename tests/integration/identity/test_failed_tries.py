@@ -26,6 +26,8 @@ from tests.support.factories.integrator_services import (
     open_integrator_services,
 )
 
+pytestmark = pytest.mark.usefixtures("cheap_hashes")
+
 HERE = "192.0.2.1"
 NAMED = "192.0.2.99"
 ELSEWHERE = "198.51.100.7"

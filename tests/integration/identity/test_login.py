@@ -26,6 +26,8 @@ from tests.support.faces.api_services import (
     open_api_services,
 )
 
+pytestmark = pytest.mark.usefixtures("cheap_hashes")
+
 PASSWORD = LOGIN_PASSWORD.encode()
 HERE = "192.0.2.1"
 _FREE_S = 2.0
