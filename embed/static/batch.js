@@ -51,7 +51,6 @@ export class Batch extends Signature {
     if (state === "signing") return this.#follow({ checking: false });
     await this.#load();
     if (state === "signed" || state === "failed") return this.#finished();
-    // Some are signed already, and nothing was begun here: told now, or not at all.
     return this.#documents();
   }
 

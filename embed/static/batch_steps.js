@@ -16,11 +16,10 @@ const STANDING = {
   expired: () => t("Its time ran out"),
 };
 
-/** How a document stands, and why where that is known. */
-function standing(item, reason) {
+/** How a document stands, and why it failed. */
+function standing(item) {
   const said = STANDING[item.state](item);
-  const why = reason ?? item.reason;
-  return why && item.state !== "signed" ? `${said}: ${why.message}` : said;
+  return item.state === "failed" && item.reason ? `${said}: ${item.reason.message}` : said;
 }
 
 /** How many of them were read, as a sentence. */
@@ -191,8 +190,7 @@ function results(list, reasons, save) {
 }
 
 function ended(item, reasons) {
-  const reason = reasons.get(item.id);
-  if (item.state !== "pending") return standing(item, reason);
-  const why = reason ?? item.reason;
+  if (item.state !== "pending") return standing(item);
+  const why = reasons.get(item.id) ?? item.reason;
   return why ? t("Not signed: {why}", { why: why.message }) : t("Not signed");
 }

@@ -11,7 +11,11 @@ from appliance.core.database.tables import audit_event
 from appliance.domain.embedding import EmbedSessionState
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestBatchId, RequestId, new_id
-from appliance.domain.integrators.integrators import EmbedSession, IntegratorCaller
+from appliance.domain.integrators.integrators import (
+    EmbedSession,
+    IntegratorCaller,
+    SessionFault,
+)
 from appliance.domain.requests.new_request import NewRequest
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.session_store import SessionStore
@@ -295,6 +299,31 @@ async def test_one_is_rejected_and_the_others_wait(
     session = await read(frame_services, session, requests[1])
     view = await frame_services.batches.reject(session, "")
     assert view.state is EmbedSessionState.REJECTED
+
+
+async def test_faults_that_a_session_is_to_try(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """A busy HSM changes nothing; a rejection is of all that waits."""
+    services = frame_services.services
+    (key, *_) = await services.integrators.keys(CODE)
+    asking = IntegratorCaller(await services.integrators.get(CODE), key.id)
+    for fault, code, state in (
+        (SessionFault.BUSY, ErrorCode.HSM_UNAVAILABLE, EmbedSessionState.AUTHORISED),
+        (
+            SessionFault.REJECTION,
+            ErrorCode.SESSION_IN_USE,
+            EmbedSessionState.REJECTED,
+        ),
+    ):
+        batch, requests = await asked(frame_services, someone, 2)
+        opened = await services.sessions.open_for(asking, batch, fault)
+        session = await frame_services.proven(someone, None, token=opened.token)
+        session = await read(frame_services, session, *requests)
+
+        await refused(frame_services.batches.sign(session, "a password"), code)
+
+        assert (await frame_services.signing.view(session)).state is state
 
 
 async def test_leaving_waits_for_what_is_being_signed(

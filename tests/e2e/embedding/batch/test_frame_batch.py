@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 from playwright.async_api import Frame, Page, expect
+from sqlalchemy import update
 
+from appliance.bootstrap import ServiceRegistry
+from appliance.core.database.tables import signature_request
+from appliance.domain.requests.preset import SignaturePreset
+from appliance.domain.signing_command import GivenParameters
 from tests.support.appliance.appliance import TestPerson
 from tests.support.appliance.backends import TestBackend, assert_valid, backend_of
 from tests.support.browsers import ceremony
-from tests.support.browsers.browsers import axe, resize
+from tests.support.browsers.browsers import axe, press_on, resize, tab_to
 from tests.support.browsers.frame_host import FrameSite
 from tests.support.documents import pdfs
 
@@ -26,7 +31,9 @@ def backend(site: FrameSite) -> Iterator[TestBackend]:
 
 
 def asked(
-    backend: TestBackend, person: TestPerson, names: tuple[str, ...] = NAMES
+    backend: TestBackend,
+    person: TestPerson,
+    names: tuple[str, ...] = NAMES,
 ) -> dict[str, Any]:
     """A batch of one document for each name."""
     documents = [
@@ -47,6 +54,21 @@ def asked(
     assert answer.status_code == 201, answer.text
     made: dict[str, Any] = answer.json()
     return made
+
+
+def ask_for_page_9(site: FrameSite, request: int) -> None:
+    """Have a request want its mark on a page that its document has not."""
+    preset = SignaturePreset(GivenParameters.of(page=9))
+
+    async def change(front: ServiceRegistry) -> None:
+        async with front.core.store.write() as transaction:
+            await transaction.connection.execute(
+                update(signature_request)
+                .where(signature_request.c.id == request)
+                .values(preset=preset.to_json())
+            )
+
+    site.appliance.do(change)
 
 
 def token_for(backend: TestBackend, lote: str) -> str:
@@ -204,6 +226,106 @@ async def test_one_is_rejected_and_the_rest_is_signed(
     end = await site.wait(page, "batch.completed")
     assert (end["firmados"], end["fallidos"]) == (1, 1)
     assert await site.payloads(page, "rejected") == []
+
+
+async def test_what_cannot_be_signed_is_told_beside_its_document(
+    site: FrameSite,
+    person: TestPerson,
+    page: Page,
+    backend: TestBackend,
+    pictures: Path | None,
+) -> None:
+    """The host has the others at once; the signer leaves it at these."""
+    made = asked(backend, person, NAMES[:2])
+    ask_for_page_9(site, made["solicitudes"][1]["solicitudId"])
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+    await read_all(frame, 2)
+    await ceremony.sign(frame, person)
+    await ceremony.at(frame, "partial")
+    await site.wait(page, "signature.completed")
+    await expect(frame.locator("#title")).to_have_text("1 de 2 firmados")
+    await expect(frame.locator(".results .state.pending")).to_contain_text(
+        "No se firmó: "
+    )
+    assert await site.payloads(page, "batch.completed") == []
+    assert await axe(frame) == []
+    if pictures is not None:
+        await page.screenshot(path=pictures / "batch-partial.png")
+
+    await frame.get_by_role("button", name="Terminar así").click()
+    await ceremony.at(frame, "done")
+
+    end = await site.wait(page, "batch.completed")
+    assert (end["firmados"], end["fallidos"]) == (1, 1)
+    assert len(await site.payloads(page, "signature.completed")) == 1
+
+
+async def test_keyboard_alone_signs_in_english(
+    site: FrameSite,
+    person: TestPerson,
+    page: Page,
+    backend: TestBackend,
+    pictures: Path | None,
+) -> None:
+    """Nobody needs a mouse; a renewed session goes on where it was."""
+    made = asked(backend, person, NAMES[:2])
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await ceremony.at(frame, "code")
+    await press_on(page, frame.locator("#language"))
+    await tab_to(page, frame.locator("#code"))
+    await page.keyboard.type(person.totp.now())
+    await page.keyboard.press("Enter")
+    await ceremony.at(frame, "documents")
+    await press_on(page, frame.get_by_role("button", name="febrero.pdf"))
+    await ceremony.at(frame, "read")
+    token = token_for(backend, made["loteId"])
+    await site.send(page, "session.renew", {"sessionToken": token})
+    await press_on(page, frame.get_by_role("button", name="See all of them"))
+    await ceremony.at(frame, "documents")
+    await expect(frame.locator("#read-count-label")).to_have_text("0 of 2 read")
+    main = frame.locator("#bar .primary")
+    await press_on(page, main)
+    for name in NAMES[:2]:
+        await ceremony.at(frame, "read")
+        await expect(frame.locator("#title")).to_have_text(name)
+        await press_on(page, main)
+    await ceremony.at(frame, "password")
+    if pictures is not None:
+        await frame.locator("summary").click()
+        await page.screenshot(path=pictures / "batch-password-en.png")
+    await tab_to(page, frame.locator("#password"))
+    await page.keyboard.type(person.signing_password)
+    await page.keyboard.press("Enter")
+    await ceremony.at(frame, "done")
+
+    end = await site.wait(page, "batch.completed")
+    assert (end["firmados"], end["fallidos"]) == (2, 0)
+    async with page.expect_download() as download:
+        await press_on(page, frame.get_by_role("button", name="Download enero"))
+    assert (await download.value).suggested_filename == "enero-firmado.pdf"
+
+
+async def test_session_that_runs_out_says_so(
+    site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
+) -> None:
+    """In the midst of reading; a later one goes on with what was read."""
+    made = asked(backend, person, NAMES[:2])
+    token = token_for(backend, made["loteId"])
+    frame = await shown(site, page, token, person)
+    await listed(frame, person)
+    await ceremony.go(frame)
+    await ceremony.read(frame)
+    await expect(frame.locator("#title")).to_have_text("febrero.pdf")
+    site.expire(token)
+    await ceremony.go(frame)
+    await ceremony.at(frame, "blocked")
+    assert await site.errors(page) == ["SESSION_TOKEN_EXPIRED"]
+
+    site.appliance.refresh(person)
+    later = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(later, person)
+    await expect(later.locator("#read-count-label")).to_have_text("1 de 2 leídos")
 
 
 async def test_nobody_else_gets_further(
