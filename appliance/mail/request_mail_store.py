@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from sqlalchemy import Row, select
 
@@ -12,7 +12,9 @@ from appliance.core.unit_of_work import Store
 from appliance.domain.ids import PersonId, RequestBatchId, RequestId
 from appliance.domain.mail.mails import MailKind, MailState
 
-_HANDED_OVER = frozenset({MailState.SENT, MailState.CAUGHT})
+_APART: Final = timedelta(hours=1)
+"""How far the clocks may be apart of who asks for a signature and who hands it on."""
+_HANDED_OVER: Final = frozenset({MailState.SENT, MailState.CAUGHT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class RequestMailStore(Store):
             )
             .where(
                 mail_message.c.person == person,
-                mail_message.c.created >= since,
+                mail_message.c.created >= since - _APART,
                 mail_message.c.kind.in_([kind.value for kind in kinds]),
                 mail_message.c.request.is_not(None),
             )
