@@ -75,6 +75,23 @@ async def test_server_compiles_no_statement(tmp_path: Path, migrated_url: str) -
     assert found == "off"
 
 
+async def test_server_compresses_fast_where_it_can(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    """What is kept of a document until it is published is 40 KB."""
+    engines = open_engines(make_settings(tmp_path, database={"url": migrated_url}))
+    setting = "FROM pg_settings WHERE name = 'default_toast_compression'"
+
+    async with engines.reader.connect() as connection:
+        query = text(f"SELECT setting, enumvals {setting}")
+        found = (await connection.execute(query)).one_or_none()
+
+    await engines.dispose()
+    if found is None:
+        pytest.skip("it is older than PostgreSQL 14")
+    assert found.setting == ("lz4" if "lz4" in found.enumvals else "pglz")
+
+
 @dataclass
 class OneConnection:
     """A record on PostgreSQL with one connection, and what it is told besides SQL."""
