@@ -123,7 +123,7 @@ def things(backend: TestBackend, person: TestPerson) -> dict[str, Any]:
         "firmante": {"cuil": person.cuil},
         "documentos": [{"documentoId": document}],
     }
-    webhook = post("webhooks", json={"url": "https://192.0.2.7/"})["webhookId"]
+    webhook = post("webhooks", json={"url": "https://receiver.example/"})["webhookId"]
     return {
         "procesoId": made["procesoId"],
         "solicitudId": made["firmantes"][0]["solicitudId"],

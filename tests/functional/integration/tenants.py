@@ -290,7 +290,7 @@ class Tenant:
         """One, and what was sent to it; an integrator has a few at most."""
         for each in self.backend.client.get(f"{_BACKEND}/webhooks").json():
             self.backend.client.delete(f"{_BACKEND}/webhooks/{each['webhookId']}")
-        made = self._post(f"{_BACKEND}/webhooks", {"url": "https://192.0.2.7/"})
+        made = self._post(f"{_BACKEND}/webhooks", {"url": "https://receiver.example/"})
         test = self._post(f"{_BACKEND}/webhooks/{made['webhookId']}/test", None)
         return {"webhook": made["webhookId"], "delivery": test["entregaId"]}
 
