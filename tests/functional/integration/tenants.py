@@ -182,7 +182,7 @@ ROWS: Final[dict[tuple[str, str], Row]] = {
         About.BACKEND_LIST, ids="webhook", member="webhookId"
     ),
     ("POST", f"{_BACKEND}/webhooks"): Row(
-        About.BACKEND_CALL, json={"url": "https://192.0.2.7/otro"}
+        About.BACKEND_CALL, json={"url": "https://receiver.example/otro"}
     ),
     ("GET", f"{_BACKEND}/webhooks/<webhook>"): Row(About.BACKEND),
     ("PATCH", f"{_BACKEND}/webhooks/<webhook>"): Row(
