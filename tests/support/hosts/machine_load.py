@@ -193,7 +193,7 @@ def assert_each_signed_once(load: Load, least: int) -> None:
         for status, content in answers.values()
     )
     print(f"{len(answers)} calls: {told}")  # noqa: T201 (the figures that -rP shows)
-    assert set(told) == {httpx.codes.OK}
+    assert set(told) == {httpx.codes.OK}, _logged(load)
     assert len(answers) >= least
 
     root = root_of(load.machine)
@@ -204,6 +204,18 @@ def assert_each_signed_once(load: Load, least: int) -> None:
 
     uses = key_uses(load.machine)
     assert {uses.get(request) for request in answers} == {1}
+
+
+def _logged(load: Load) -> str:
+    """What the machine's journal has of each call that was refused."""
+    refused = [
+        load.headers[request]["X-Request-Id"]
+        for request, answer in load.answers.items()
+        if answer.result()[0] != httpx.codes.OK
+    ]
+    wanted = " ".join(f"-e {each}" for each in refused)
+    journal = f"journalctl --no-pager --output=cat | grep -F {wanted}"
+    return load.machine.run(journal, check=False).stdout
 
 
 def root_of(machine: Booted) -> bytes:
