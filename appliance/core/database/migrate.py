@@ -4,14 +4,19 @@ One transaction: a migration that is killed half-way leaves what was before. Ind
 large tables come after it (`appliance.core.database.indexes`).
 """
 
+import asyncio
+import time
+from typing import Final
+
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, select, text
+from sqlalchemy.exc import DBAPIError
 
-from appliance.core.database.engines import open_engines
+from appliance.core.database.engines import Engines, open_engines
 from appliance.core.database.grants import grant_rights, grants_needed
 from appliance.core.database.indexes import build_indexes, missing_indexes
 from appliance.core.database.table_version import (
@@ -22,10 +27,18 @@ from appliance.core.database.table_version import (
     read_table_version,
 )
 from appliance.core.database.tables import metadata, table_compatibility
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.settings import Settings, SettingsError
 
 # Any number will do, as long as all versions use the same.
 _LOCK = 7_246_001
+_TABLE_WAIT_MS: Final = 300
+"""For a table that a role uses: less than the second (`deadlock_timeout`) after which
+PostgreSQL ends one of two that wait for each other, which may be the role's call."""
+_AGAIN_AFTER_S: Final = 0.2
+_PATIENCE_S: Final = 120.0
+_TABLE_IN_USE: Final = "55P03"
+"""`lock_not_available`. Source: PostgreSQL, appendix A."""
 
 
 def _config(connection: Connection) -> Config:
@@ -46,19 +59,47 @@ async def migrate(settings: Settings) -> tuple[str | None, str]:
 
     Raises:
         SettingsError: the tables are of a newer version, which this one may not use.
+        ApplianceError: `STORE_UNAVAILABLE`: somebody keeps a table for long, as a dump
+            does; nothing was changed.
     """
     engines = open_engines(settings)
     try:
-        async with engines.writing() as connection:
-            if connection.dialect.name == "postgresql":
-                # Two hosts that start at once migrate one after the other.
-                await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
-            found = await connection.run_sync(_upgrade)
+        if engines.writer.dialect.name == "postgresql":
+            found = await _upgrade_beside_roles(engines)
+        else:
+            async with engines.writing() as connection:
+                found = await connection.run_sync(_upgrade)
     finally:
         await engines.dispose()
     if found[1] == newest():
         await _index(settings)
     return found
+
+
+async def _upgrade_beside_roles(engines: Engines) -> tuple[str | None, str]:
+    """Migrate on PostgreSQL while roles work: all tables soon, or none for now.
+
+    With some tables in hand it would keep those waiting who have the next one; and who
+    asks for a table is waited for by all who ask after it.
+
+    Raises:
+        ApplianceError: `STORE_UNAVAILABLE`: a table was in use all the time.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            async with engines.writing() as connection:
+                # Two hosts that start at once migrate one after the other.
+                await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+                wait = f"SET LOCAL lock_timeout = {_TABLE_WAIT_MS}"
+                await connection.execute(text(wait))
+                return await connection.run_sync(_upgrade)
+        except DBAPIError as exc:
+            if getattr(exc.orig, "sqlstate", None) != _TABLE_IN_USE:
+                raise
+            if time.monotonic() >= deadline:
+                raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+        await asyncio.sleep(_AGAIN_AFTER_S)
 
 
 async def _index(settings: Settings) -> None:

@@ -58,7 +58,9 @@ def test_what_went_wrong_is_told(appliance: Appliance) -> None:
     with backend_of(appliance) as backend, backend_of(appliance) as other:
         add_origin(backend)
         let_vouch(backend)
-        urls = [f"https://receiver.example/{name}" for name in ("apagado", "falla", "bien")]
+        urls = [
+            f"https://receiver.example/{name}" for name in ("apagado", "falla", "bien")
+        ]
         made = [
             backend.client.post("/api/integration/webhooks", json={"url": url}).json()
             for url in urls

@@ -284,6 +284,52 @@ def migrate_to(connection: Connection, version: str, way: str) -> None:
     getattr(command, way)(migrate._config(connection), version)
 
 
+async def test_call_that_waits_for_a_migrating_table_is_not_ended(
+    postgres_core: CoreFixture,
+) -> None:
+    """Each has what the other wants: the migration lets go, and comes back later."""
+    settings = postgres_core.settings
+    engines = open_engines(settings)
+    try:
+        async with engines.writer.begin() as connection:
+            await connection.run_sync(migrate_to, "0001", "downgrade")
+        async with engines.writer.begin() as call:
+            await call.execute(text("LOCK TABLE signature_request IN ROW SHARE MODE"))
+            migrating = asyncio.create_task(migrate.migrate(settings))
+            tables = await waited_for(settings)
+            for each in sorted(tables - {"signature_request"}):
+                await call.execute(text(f'LOCK TABLE "{each}" IN ROW SHARE MODE'))
+            assert not migrating.done()
+        before, after = await migrating
+    finally:
+        await engines.dispose()
+
+    assert tables > {"signature_request"}
+    assert (before, after) == ("0001", newest())
+    assert await differences(settings) == []
+
+
+async def waited_for(settings: Settings) -> set[str]:
+    """Tables that a migration has or waits for, once it waits for one of them."""
+    engines = open_engines(settings)
+    locked = text(
+        "SELECT relation::regclass::text AS relation, granted FROM pg_locks "
+        "WHERE relation IN (SELECT oid FROM pg_class WHERE relkind = 'r' "
+        "AND relnamespace = current_schema()::regnamespace) "
+        "AND mode = 'AccessExclusiveLock'"
+    )
+    try:
+        async with asyncio.timeout(30), engines.reader.connect() as connection:
+            while True:
+                rows = await connection.execute(locked)
+                found = {row.relation: row.granted for row in rows}
+                if not all(found.values()):
+                    return set(found)
+                await asyncio.sleep(0.02)
+    finally:
+        await engines.dispose()
+
+
 INDEX = "ix_person_created_id"
 """Of a table that has rows; a migration of now makes it."""
 
