@@ -41,26 +41,20 @@ class Page:
     """What the frame's page does, without a browser."""
 
     def __init__(self, appliance: Appliance, told: dict[str, Any]) -> None:
-        self._client = httpx.Client(
-            base_url=f"{appliance.iframe_url}/embed/api/", timeout=60
-        )
+        self._at = f"{appliance.iframe_url}/embed/api/"
+        self._headers: dict[str, str] = {}
         self._told = told
 
     def start(self, person: TestPerson) -> None:
         """Send the initial message."""
-        answer = self._client.post(
-            "init",
-            json={
-                "page": self._told["sesionId"],
-                "init": {
-                    "nonce": "n",
-                    "sessionToken": self._told["tokenSession"],
-                    "userData": {"cuil": person.cuil, "email": person.email},
-                },
-            },
-        )
+        init = {
+            "nonce": "n",
+            "sessionToken": self._told["tokenSession"],
+            "userData": {"cuil": person.cuil, "email": person.email},
+        }
+        answer = self.ask("init", page=self._told["sesionId"], init=init)
         assert answer.status_code == 200, answer.text
-        self._client.headers["Authorization"] = f"Bearer {answer.json()['bearer']}"
+        self._headers["Authorization"] = f"Bearer {answer.json()['bearer']}"
 
     def call(self, path: str, **body: Any) -> dict[str, Any]:
         """Post; the answer's body, which must be right."""
@@ -71,11 +65,11 @@ class Page:
 
     def ask(self, path: str, **body: Any) -> httpx.Response:
         """Post."""
-        return self._client.post(path, json=body)
+        return httpx.post(self._at + path, json=body, headers=self._headers, timeout=60)
 
     def get(self, path: str) -> httpx.Response:
         """Get."""
-        return self._client.get(path)
+        return httpx.get(self._at + path, headers=self._headers, timeout=60)
 
     def prove(self, person: TestPerson) -> dict[str, Any]:
         """Say and prove who signs."""
