@@ -5,6 +5,7 @@ themselves stand in `tests.support`.
 """
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,8 @@ pytest_plugins = (
 
 # As the command line has it: what a test makes is its owner's alone.
 os.umask(0o077)
+# Started in the background it ignores Ctrl+C, and so would what tests end by that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 share_compiling()
 
