@@ -128,7 +128,7 @@ class PostgresHosts:
                     server_settings=SERVER_SETTINGS,
                     **options,
                 )
-                await connection.execute(_COMPRESS_FAST, timeout=options.get("timeout"))
+                await _have_compressed(connection, options.get("timeout"))
             except _PASSED_OVER as exc:
                 error = exc
             else:
@@ -136,6 +136,18 @@ class PostgresHosts:
                 return connection
         self._is_away, self._again_at = True, time.monotonic() + _REST_S
         raise error
+
+
+async def _have_compressed(
+    connection: asyncpg.Connection, timeout_s: float | None
+) -> None:
+    """Have a new connection's server compress fast; none is left open by a failure."""
+    try:
+        await connection.execute(_COMPRESS_FAST, timeout=timeout_s)
+    except BaseException:
+        # Also of a caller that leaves in the midst.
+        connection.terminate()
+        raise
 
 
 def ask_after_rest(engine: AsyncEngine) -> None:

@@ -23,7 +23,9 @@ def admin(webhooks: Webhooks) -> WebhookAdministration:
     """The use cases over the record that is delivered from, at the present time."""
     # The library looks at the machine's own clock.
     webhooks.core.clock.at = datetime.now(UTC).replace(microsecond=0)
-    return WebhookAdministration.of(webhooks.core, webhooks.schemes)
+    # Its receiver listens on this machine.
+    own = ("127.0.0.0/8",)
+    return WebhookAdministration.of(webhooks.core, webhooks.schemes, own)
 
 
 def reads(secret: str, got: Received) -> bool:
