@@ -52,6 +52,7 @@ from appliance.pki.tsa.authority import Timestamps
 from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
+from appliance.signing.signer_quotas import SignerQuotas
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoints import WebhookEndpoints
 
@@ -295,6 +296,11 @@ class ApiCore(Protocol):
     @property
     def quotas(self) -> BackendQuotas:
         """How much backends may call for."""
+        ...
+
+    @property
+    def signer_quotas(self) -> SignerQuotas:
+        """How often signers may call."""
         ...
 
     @property

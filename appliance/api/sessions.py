@@ -8,8 +8,8 @@ from typing import Final
 
 from quart import Blueprint, Response, request
 
+from appliance.api import rates
 from appliance.api.core import core
-from appliance.api.integration import rates
 from appliance.api.integration.caller import is_browser, refuse_key_in_url
 from appliance.api.wire import answers, representations
 from appliance.api.wire.query import QueryInvalidError

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from appliance.api import pages
+from appliance.api import pages, rates
 from appliance.api.core import core
 from appliance.api.wire import answers, query, representations, requests
 from appliance.domain.documents import signed_name
@@ -41,6 +41,7 @@ _PNG: Final = "image/png"
 async def list_requests() -> Response:
     """`GET /solicitudes`: a bare JSON array, newest first."""
     signer = await auth.signer()
+    await rates.count(core().signer_quotas.list(signer.person))
     asked = query.list_query()
     # One more than a page shows whether there is a next one.
     most = None if asked.limit is None else asked.limit + 1
@@ -139,6 +140,7 @@ async def reject(solicitud: str) -> Response:
 async def sign() -> Response:
     """`POST /solicitudes/firmar`: the signing command."""
     signer = await auth.signer()
+    await rates.count(core().signer_quotas.command(signer.person))
     core().tokens.require_fresh(signer)
     conditions, document = query.conditions(), None
     if body.is_multipart():

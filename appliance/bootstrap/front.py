@@ -82,6 +82,7 @@ from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
 from appliance.signing.sign_batch import BatchSigning
 from appliance.signing.signature_lookup import Verification
+from appliance.signing.signer_quotas import SignerQuotas
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoints import WebhookEndpoints
@@ -128,6 +129,7 @@ class ServiceRegistry:
     signers_for_tests: SignersForTests
     mails_for_tests: MailsForTests
     quotas: BackendQuotas
+    signer_quotas: SignerQuotas
     backend_diagnosis: BackendDiagnosis
     webhooks: WebhookEndpoints
     deliveries: DeliveryLog
@@ -166,10 +168,7 @@ async def open_front(
     shielded = Shielded()
     async with open_core(settings, clock, role, document_sealer(settings)) as core:
         store = core.store
-        quotas = BackendQuotas(
-            CallRates(partial(connect, redis_settings(settings)), clock),
-            settings.integration,
-        )
+        rates = CallRates(partial(connect, redis_settings(settings)), clock)
         tokens = AccessTokens(store, sealer, clock, settings)
         attempts = PasswordAttempts(
             store, signing_passwords, clock, settings.signing, settings.installation
@@ -298,7 +297,8 @@ async def open_front(
             mails_for_tests=MailsForTests(
                 store, core.documents, sealer, clock, settings
             ),
-            quotas=quotas,
+            quotas=BackendQuotas(rates, settings.integration),
+            signer_quotas=SignerQuotas(rates, settings.signing),
             backend_diagnosis=BackendDiagnosis(
                 store, clock, has_mail=settings.mail.is_on
             ),
@@ -377,7 +377,7 @@ async def open_front(
             yield front
         finally:
             await shielded.close()
-            await quotas.close()
+            await rates.close()
             listening.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await listening

@@ -89,7 +89,3 @@ class BackendQuotas:
                 (self._bytes, integrator),
             )
         ]
-
-    async def close(self) -> None:
-        """Drop the connection."""
-        await self._rates.close()

@@ -36,6 +36,12 @@ class SigningSettings(Section):
     """Longest wait for a free attempt slot, in seconds."""
     link_ttl_s: int = Field(default=900, ge=60, le=604_800)
     """Lifetime of `clave` in a download link, in seconds."""
+    commands_per_minute: int = Field(default=120, ge=1, le=1_000_000)
+    """Signing commands a minute of one person through the API, of one request or of
+    several; what goes beyond is 429. Counted in Redis, while it is away by each
+    process alone."""
+    lists_per_minute: int = Field(default=300, ge=1, le=1_000_000)
+    """Looks a minute of one person at the list of requests, counted alike."""
     idempotency_days: int = Field(default=30, ge=2, le=3650)
     """Days that an `Idempotency-Key` or `idemKey` stands for what it was first used
     for; then it may be used for something else."""

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
+from appliance.api import rates
 from appliance.api.core import core
-from appliance.api.integration import rates
 from appliance.api.integration.caller import caller
 from appliance.api.integration.requests import cancellation
 from appliance.api.wire import batches, query, requests

@@ -8,8 +8,8 @@ from typing import Final
 
 from quart import request
 
+from appliance.api import rates
 from appliance.api.core import core
-from appliance.api.integration import rates
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE, ApiKeyScope

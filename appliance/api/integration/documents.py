@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
+from appliance.api import rates
 from appliance.api.core import core
-from appliance.api.integration import rates
 from appliance.api.integration.caller import caller
 from appliance.api.wire import documents, query
 from appliance.api.wire.documents import NamedDocument

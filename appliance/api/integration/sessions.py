@@ -5,8 +5,8 @@ from typing import Final
 
 from quart import Blueprint, Response
 
+from appliance.api import rates
 from appliance.api.core import core
-from appliance.api.integration import rates
 from appliance.api.integration.caller import caller
 from appliance.api.wire import processes, representations
 from appliance.api.wire.backend_answers import SessionOpened

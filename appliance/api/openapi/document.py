@@ -227,7 +227,7 @@ def _answered(operation: Operation, told: Told, schemas: Schemas) -> dict[str, A
     content |= {media_type: {"schema": BINARY} for media_type in told.also}
     may_have = told.may_have
     if operation.caller is Caller.KEY:
-        may_have = (*may_have, "RateLimit", "RateLimit-Policy")
+        may_have = (*may_have, *parameters.RATES)
     return {
         "description": told.status.phrase,
         "headers": _headers(("X-Request-Id", *told.headers), may_have),

@@ -71,6 +71,8 @@ IF_MATCH: Final = Parameter(
     place="header",
 )
 
+RATES: Final = ("RateLimit", "RateLimit-Policy")
+"""What is left of what the caller may call for."""
 HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Location": {"type": "string", "format": "uri-reference"},
     "Link": {"type": "string"},

@@ -30,6 +30,8 @@ _DER: Final = "application/pkix-cert"
 _CRL: Final = "application/pkix-crl"
 _OCSP: Final = "application/ocsp-response"
 _LISTED: Final = [each for each in RequestState if each is not RequestState.WAITING]
+_RATES: Final = parameters.RATES
+_LATER: Final = ("Location", "Retry-After")
 _GONE: Final = {E.SOLICITUD_NOT_FOUND}
 _CREDENTIAL_GONE: Final = {E.CREDENTIAL_NOT_FOUND}
 _PDF_FILE: Final = Told(_OK, media_type=PDF, headers=("ETag", "Content-Disposition"))
@@ -110,7 +112,8 @@ _REQUESTS: Final = (
         "listSignerRequests",
         "GET /solicitudes",
         "The signer's requests",
-        Told(_OK, answers.SignerRequest, is_list=True, may_have=("Link",)),
+        Told(_OK, answers.SignerRequest, is_list=True, may_have=("Link", *_RATES)),
+        {E.RATE_LIMITED},
         query=(parameters.one_of("estado", _LISTED), *parameters.PAGE),
         is_strict=True,
     ),
@@ -158,9 +161,9 @@ _REQUESTS: Final = (
                 _OK,
                 answers.SignedAnswer,
                 also=(PDF,),
-                may_have=("ETag", "Content-Disposition"),
+                may_have=("ETag", "Content-Disposition", *_RATES),
             ),
-            Told(_ACCEPTED, answers.StillSigning, headers=("Location", "Retry-After")),
+            Told(_ACCEPTED, answers.StillSigning, headers=_LATER, may_have=_RATES),
         ),
         {
             *codes.SIGNING,
@@ -197,8 +200,8 @@ _REQUESTS: Final = (
         "POST /solicitudes/firmar/lote",
         "One signing command for several requests, or a whole batch",
         (
-            Told(_OK, answers.BatchAnswer),
-            Told(_ACCEPTED, answers.BatchAnswer, headers=("Location", "Retry-After")),
+            Told(_OK, answers.BatchAnswer, may_have=_RATES),
+            Told(_ACCEPTED, answers.BatchAnswer, headers=_LATER, may_have=_RATES),
         ),
         {*codes.SIGNING, *codes.FRESH, *codes.PLACED, E.LOTE_NOT_FOUND},
         query=(parameters.IDEMPOTENCY_KEY,),

@@ -168,11 +168,11 @@ def assert_numbers_differ(first: Booted, second: Booted) -> None:
 
 
 def assert_all_there(lost: Load, again: Load, found: int) -> None:
-    """Each document is one that its signer was given, valid, and not signed once more.
+    """Each document is one that a signer was given, valid, and not signed once more.
 
     Args:
         lost: on the machine that was lost.
-        again: of the same signer, on the one that took its place.
+        again: of the same signers, on the one that took its place.
         found: how many requests were signed after the dump.
     """
     machine, root = again.machine, root_of(again.machine)
@@ -181,6 +181,7 @@ def assert_all_there(lost: Load, again: Load, found: int) -> None:
     # Of one in hand at the dump, the use may be on the record and the document not.
     assert 10 <= len([request for request in given if request not in uses]) <= found
 
+    again.turns |= lost.turns
     documents = again.fetch(signed_requests(machine))
 
     for request, document in documents.items():

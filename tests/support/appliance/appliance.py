@@ -67,6 +67,7 @@ MADE: Final = ("hsm", "pki", "secrets")
 """Folders that those commands fill."""
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
+_RATES: Final = "commands_per_minute = 1000000\nlists_per_minute = 1000000"
 _SETTINGS = """\
 trial = true
 installation = "{installation}"
@@ -104,6 +105,7 @@ lookup_key_file = "secrets/lookup-key"
 login_per_minute_address = {tries}
 {auth}
 [signing]
+{rates}
 {signing}
 {more}
 """
@@ -133,7 +135,8 @@ class Appliance:
         sections: more lines for the sections `web`, `auth`, `signing`, `hsm`,
             `secrets`, and whole sections as `more`; `base_url`, `iframe_url`
             and `admin_url` where clients reach it through a proxy; `tries`, the
-            sign-ins a minute from one address; `installation`, its name.
+            sign-ins a minute from one address; `rates`, how often signers may call,
+            which is as good as ever; `installation`, its name.
         environment: more variables of the process.
         execute: whether Python is started for it in any case, as for measurements of
             its memory; see `tests.support.processes.rubrica`.
@@ -172,6 +175,7 @@ class Appliance:
             "iframe_url": self.iframe_url,
             "admin_url": self.admin_url,
             "tries": "10000",
+            "rates": _RATES,
             "installation": _NAME,
             **sections,
         }

@@ -63,6 +63,7 @@ from appliance.requests.request_store import RequestStore
 from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
+from appliance.signing.signer_quotas import SignerQuotas
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoints import WebhookEndpoints
@@ -137,6 +138,7 @@ class ApiServices:
     deliveries: DeliveryLog
     uploads: UploadedDocuments
     quotas: BackendQuotas
+    signer_quotas: SignerQuotas
     backend_diagnosis: BackendDiagnosis
     sessions: Sessions
     invitations: Invitations
@@ -246,6 +248,8 @@ async def open_api_services(
     uploads = UploadedDocuments(store, documents, intake, clock, settings.documents)
     stamping = Stamping(settings.stamp, settings.verify_url)
     presets = Presets(store, documents, inspector, clock, stamping)
+    # No Redis is there: it counts alone.
+    rates = CallRates(partial(connect, redis_settings(settings)), clock)
     parts = ApiServices(
         settings=settings,
         clock=clock,
@@ -291,11 +295,8 @@ async def open_api_services(
         backend_batches=BackendBatches(store),
         uploads=uploads,
         backend_diagnosis=BackendDiagnosis(store, clock, has_mail=False),
-        # No Redis is there: it counts alone.
-        quotas=BackendQuotas(
-            CallRates(partial(connect, redis_settings(settings)), clock),
-            settings.integration,
-        ),
+        quotas=BackendQuotas(rates, settings.integration),
+        signer_quotas=SignerQuotas(rates, settings.signing),
         sessions=Sessions(store, lookup, clock, settings),
         invitations=Invitations(store, lookup, sealer, clock, settings),
         enrolment=Enrolment(

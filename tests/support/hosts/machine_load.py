@@ -42,33 +42,46 @@ from pathlib import Path
 try:
     from appliance.cli.demo.client import ApiClient
     from appliance.cli.fronts import operators_front
-    from appliance.cli.demo.people import load
+    from appliance.cli.demo.people import ensure_person, load
     from appliance.cli.demo.otp import next_code
 except ModuleNotFoundError:  # as 0.1.0 has them
     from appliance.commands.demo_client import ApiClient
     from appliance.commands.fronts import operators_front
-    from appliance.commands.kept_people import load
+    from appliance.commands.kept_people import ensure_person, load
     from appliance.commands.otp import next_code
+from appliance.domain.vocab import VouchedBy
 from appliance.operations import sample
 from appliance.settings import load_settings
 
+# The same on each machine: what one had, another may have to go on with.
+OTHER = {"nombre": "Otra persona", "email": "otra@localhost.invalid",
+         "clave": "la clave de otra", "claveDeFirma": "la firma de otra"}
+
+async def signer(front, cuil, told, requests):
+    sample._CUIL = cuil
+    requests = [await sample._request(front) for _ in range(requests)]
+    client = ApiClient("http://127.0.0.1:8080", front.settings.web.base_url)
+    who = {"usuario": cuil, "password": told["clave"]}
+    challenge = client.post("/auth/login", who)
+    code = await next_code(front, cuil)
+    proof = {"loginToken": challenge["loginToken"], "codigo": code}
+    bearer = client.post("/auth/otp", proof)["access_token"]
+    return {"bearer": bearer, "requests": requests, "password": told["claveDeFirma"]}
+
 async def main():
     settings = load_settings(Path("/etc/rubrica/settings.toml"))
+    each = int(sys.argv[1]) // 2
     async with operators_front(settings) as front:
         told = load(settings.document_key_file.with_name("sample-person.json"))
-        requests = [await sample._request(front) for _ in range(int(sys.argv[1]))]
-        client = ApiClient("http://127.0.0.1:8080", settings.web.base_url)
-        who = {"usuario": sample._CUIL, "password": told["clave"]}
-        challenge = client.post("/auth/login", who)
-        code = await next_code(front, sample._CUIL)
-        proof = {"loginToken": challenge["loginToken"], "codigo": code}
-        bearer = client.post("/auth/otp", proof)["access_token"]
-    print(json.dumps({"bearer": bearer, "requests": requests,
-                      "password": told["claveDeFirma"]}))
+        await ensure_person(front, "20000000036", OTHER, VouchedBy.OFFICER)
+        signers = [await signer(front, sample._CUIL, told, each),
+                   await signer(front, "20000000036", OTHER, each)]
+    print(json.dumps(signers))
 
 asyncio.run(main())
 """
-"""Requests, and the bearer of who signs them: as the release's own code makes them."""
+"""Requests of two people, so that none signs more often than they may, and what they
+sign with: as the release's own code makes them."""
 
 _AS_MIGRATE: Final = """
 import os, sys
@@ -89,10 +102,13 @@ WHERE i.state = 'completada' GROUP BY a.request"""
 
 @dataclass
 class Load:
-    """Somebody who signs a document every so often, and keeps each answer."""
+    """People who sign a document every so often, and each answer."""
 
     machine: Booted
-    told: dict[str, Any]
+    signers: list[dict[str, Any]]
+    """Two, the first of whom signs what setup signs."""
+    turns: dict[int, int]
+    """Which of them signs which request, in the order in which they are signed."""
     answers: "dict[int, Future[tuple[int, bytes]]]" = field(default_factory=dict)
     """By request, in the order of the calls."""
     headers: dict[int, httpx.Headers] = field(default_factory=dict)
@@ -105,9 +121,9 @@ class Load:
 
         def call_all() -> None:
             with ThreadPoolExecutor(16, initializer=self.machine.enter_network) as pool:
-                due = time.monotonic()
+                due, requests = time.monotonic(), iter(tuple(self.turns))
                 while not over.wait(max(due - time.monotonic(), 0)):
-                    request = self.told["requests"][len(self.answers)]
+                    request = next(requests)
                     self.answers[request] = pool.submit(self._sign, request)
                     due += 1 / _PER_S
 
@@ -120,10 +136,11 @@ class Load:
             thread.join()
 
     def fetch(self, requests: Iterable[int]) -> dict[int, bytes]:
-        """The signed documents of some of this signer's requests.
+        """The signed documents of some of the requests.
 
         Args:
-            requests: that are signed, by whatever load.
+            requests: that are signed: of this load, of setup, or of a load whose turns
+            were added to those of this one.
         """
 
         def fetch_all() -> dict[int, bytes]:
@@ -133,7 +150,7 @@ class Load:
 
     def _fetch(self, request: int) -> bytes:
         url = f"{API}/solicitudes/{request}/documento"
-        answer = httpx.get(url, headers=self._bearer(), timeout=60)
+        answer = httpx.get(url, headers=self._bearer(request), timeout=60)
         assert answer.status_code == httpx.codes.OK, (request, answer.text)
         return answer.content
 
@@ -145,13 +162,17 @@ class Load:
 
         return self.machine.within(ask_all)
 
-    def _bearer(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.told['bearer']}"}
+    def _bearer(self, request: int) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._signer(request)['bearer']}"}
+
+    def _signer(self, request: int) -> dict[str, Any]:
+        return self.signers[self.turns.get(request, 0)]
 
     def _sign(self, request: int) -> tuple[int, bytes]:
         """Status and the signed document, or what else the answer was."""
-        bearer = self._bearer()
-        body = {"solicitudId": request, "password": self.told["password"]}
+        bearer = self._bearer(request)
+        password = self._signer(request)["password"]
+        body = {"solicitudId": request, "password": password}
         # A connection each: one that is kept may end before the next call on it
         # arrives, which its client asks again (RFC 9112, 9.3.1).
         answer = httpx.post(
@@ -166,7 +187,7 @@ class Load:
 
 
 def prepared(machine: Booted, requests: int) -> Load:
-    """Somebody with so many requests to sign.
+    """Two people with so many requests to sign, by turns.
 
     Args:
         machine: set up, in PREPROD.
@@ -177,7 +198,13 @@ def prepared(machine: Booted, requests: int) -> Load:
     machine.run("chmod 644 /srv/*.py")
     python = "/opt/rubrica/.venv/bin/python"
     told = machine.run(f"cd / && {python} /srv/as_migrate.py {requests}").stdout
-    return Load(machine, json.loads(told.splitlines()[-1]))
+    signers = json.loads(told.splitlines()[-1])
+    by_turns = zip(*(each["requests"] for each in signers), strict=True)
+    return Load(
+        machine,
+        signers,
+        {request: turn for pair in by_turns for turn, request in enumerate(pair)},
+    )
 
 
 def assert_each_signed_once(load: Load, least: int) -> None:

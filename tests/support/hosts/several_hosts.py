@@ -64,6 +64,8 @@ url = "redis://{redis}:{redis_port}/0"
 [documents]
 {documents}[profile]
 level = "B-T"
+[signing]
+commands_per_minute = 1000000
 [hsm]
 softhsm_conf = "hsm/softhsm2.conf"
 firma = {{ label = "firma", pin_file = "secrets/firma.pin" }}

@@ -1,4 +1,4 @@
-"""What is left of a backend's rates, in the headers of each answer.
+"""What is left of a caller's rates, in the headers of each answer.
 
 Source: draft-ietf-httpapi-ratelimit-headers-10.
 """
@@ -53,7 +53,7 @@ async def count(taking: Awaitable[RateState]) -> None:
     """Take something, and have the present answer tell what is left.
 
     Args:
-        taking: of `BackendQuotas`.
+        taking: of `BackendQuotas` or `SignerQuotas`.
 
     Raises:
         RateLimitedError: there is no room for it.
