@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -403,6 +404,33 @@ def test_webhook_is_verified() -> None:
     for wrong, given in ((body + b" ", headers), (body, old), (body, {})):
         with pytest.raises(WebhookError):
             read_webhook(SECRET, wrong, given)
+
+
+async def test_more_files_are_sent_than_may_be_open(
+    both: Both, tmp_path: Path, waits: list[float]
+) -> None:
+    """Each is open only while it is read, at each attempt from its beginning."""
+    names = [f"recibo-{number}" for number in range(1_000)]
+    for name in names:
+        (tmp_path / name).write_bytes(PDF + name.encode())
+    service = Service(refusal(503, "OVERLOADED"), httpx.Response(201, json=MADE))
+    documents = [{"archivo": name} for name in names]
+    files = {name: tmp_path / name for name in names}
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    try:
+        await both(
+            service,
+            lambda client: client.batches.create(
+                {"cuil": "20000000028"}, documents, files=files
+            ),
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert len(waits) == 1
+    for body in service.bodies:
+        assert all(PDF + name.encode() + b"\r\n" in body for name in names)
 
 
 async def test_client_of_the_caller_stays_open() -> None:

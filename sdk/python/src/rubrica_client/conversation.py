@@ -6,9 +6,10 @@ one of them asynchronous, do it (`client.py`).
 
 import hashlib
 import json
+import os
 import secrets
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar
@@ -179,14 +180,57 @@ def _file_name(source: Source) -> str:
     return "documento.pdf" if name is None else name
 
 
-def _opened(source: Source, until: ExitStack) -> bytes | IO[bytes]:
+def _opened(source: Source, until: ExitStack) -> "bytes | IO[bytes] | _LateFile":
     """A document from its beginning, at each attempt."""
     if isinstance(source, bytes):
         return source
     if isinstance(source, Path):
-        return until.enter_context(source.open("rb"))
+        return until.enter_context(closing(_LateFile(source)))
     source.seek(0)
     return source
+
+
+class _LateFile:
+    """A file that is open only while it is read: a batch may have a thousand.
+
+    What httpx asks of a file of a multipart body, and no more.
+
+    Args:
+        path: of a file that is there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._size = path.stat().st_size
+        self._at = 0
+        self._file: IO[bytes] | None = None
+
+    def tell(self) -> int:
+        """How far it was read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go on from there at the next read."""
+        self.close()
+        self._at = offset + (self._size if whence == os.SEEK_END else 0)
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """What comes next; at the end nothing, and the file is closed."""
+        if self._file is None:
+            self._file = self._path.open("rb")
+            self._file.seek(self._at)
+        piece = self._file.read(size)
+        self._at += len(piece)
+        if not piece:
+            self.close()
+        return piece
+
+    def close(self) -> None:
+        """Close what is open of it."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 def _partial(path: Path) -> Path:
