@@ -6,10 +6,10 @@ A whole appliance on SQLite (or `--postgres URL`) in a folder of its own; small 
 no two of them alike, with a visible stamp; calls over HTTP on warm connections. A
 round signs as many documents by one call for all, then one call after the other, then
 eight calls at a time by eight people. While one batch after the other goes on,
-somebody else signs single documents, one after the other. After the rounds as many people as `--batches`
-says sign a batch each, at once. What was signed last is looked at by the auditor. Raw
-signatures of the same HSM are timed before and after, for ratios that carry over to
-other machines.
+somebody else signs single documents, one after the other. After the rounds as many
+people as `--batches` says sign a batch each, at once. What was signed last is looked at
+by the auditor. Raw signatures of the same HSM are timed before and after, for ratios
+that carry over to other machines.
 """
 
 import argparse
