@@ -53,6 +53,7 @@ from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
 from appliance.signing.signer_quotas import SignerQuotas
+from appliance.signing.signing_calls import SigningCalls
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoints import WebhookEndpoints
 
@@ -256,6 +257,11 @@ class ApiCore(Protocol):
     @property
     def signing(self) -> SigningService:
         """Signing."""
+        ...
+
+    @property
+    def signing_calls(self) -> SigningCalls:
+        """How many calls that sign there may be."""
         ...
 
     @property

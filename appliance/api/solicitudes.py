@@ -150,7 +150,8 @@ async def sign() -> Response:
     else:
         command = requests.sign_command(await body.read_object(), conditions)
     request_log.note(solicitudId=command.request)
-    outcome = await core().signing.sign(command, signer, document)
+    async with core().signing_calls.place(command.request):
+        outcome = await core().signing.sign(command, signer, document)
     # A call that brought its document wants the PDF (decisions "PDF in the answer").
     wants_pdf = (
         content_negotiation.prefers(PDF, over=JSON)

@@ -83,6 +83,7 @@ from appliance.signing.sign import Signing
 from appliance.signing.sign_batch import BatchSigning
 from appliance.signing.signature_lookup import Verification
 from appliance.signing.signer_quotas import SignerQuotas
+from appliance.signing.signing_calls import SigningCalls
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoints import WebhookEndpoints
@@ -130,6 +131,7 @@ class ServiceRegistry:
     mails_for_tests: MailsForTests
     quotas: BackendQuotas
     signer_quotas: SignerQuotas
+    signing_calls: SigningCalls
     backend_diagnosis: BackendDiagnosis
     webhooks: WebhookEndpoints
     deliveries: DeliveryLog
@@ -299,6 +301,7 @@ async def open_front(
             ),
             quotas=BackendQuotas(rates, settings.integration),
             signer_quotas=SignerQuotas(rates, settings.signing),
+            signing_calls=SigningCalls(),
             backend_diagnosis=BackendDiagnosis(
                 store, clock, has_mail=settings.mail.is_on
             ),

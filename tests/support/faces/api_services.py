@@ -64,6 +64,7 @@ from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
 from appliance.signing.signer_quotas import SignerQuotas
+from appliance.signing.signing_calls import SigningCalls
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoints import WebhookEndpoints
@@ -139,6 +140,7 @@ class ApiServices:
     uploads: UploadedDocuments
     quotas: BackendQuotas
     signer_quotas: SignerQuotas
+    signing_calls: SigningCalls
     backend_diagnosis: BackendDiagnosis
     sessions: Sessions
     invitations: Invitations
@@ -297,6 +299,7 @@ async def open_api_services(
         backend_diagnosis=BackendDiagnosis(store, clock, has_mail=False),
         quotas=BackendQuotas(rates, settings.integration),
         signer_quotas=SignerQuotas(rates, settings.signing),
+        signing_calls=SigningCalls(),
         sessions=Sessions(store, lookup, clock, settings),
         invitations=Invitations(store, lookup, sealer, clock, settings),
         enrolment=Enrolment(
