@@ -20,7 +20,8 @@ from appliance.core.system.cpu_count import usable_cores
 from appliance.core.work_owner import WORK_OWNER
 from appliance.domain.ids import RequestId
 
-_HELD_S: Final = 2.0
+_HELD_S: Final = 5.0
+_PATIENCE_S: Final = 2.0
 _OF_A_CORE: Final = 16
 """About what two cores sign in a second, each."""
 _LEAST: Final = 32
@@ -42,7 +43,7 @@ def limits_of(cores: int) -> FairLimits:
         # Of those who have places enough none waits before one who has none.
         waiting_per_share=1,
         waiting_per_party=1,
-        patience_s=_HELD_S,
+        patience_s=_PATIENCE_S,
         retry_after_s=2,
     )
 
