@@ -336,14 +336,16 @@ class EmbedSessionSigning:
             now = await self._over(transaction, session)
             left = {"session": now.public_id, "bySigner": by_signer}
             self._note(transaction, EventKind.SESSION_CANCELLED, now, now.request, left)
-            await _refuse_in_work(transaction, now)
-            if now.request is None:
+            await _refuse_of_batch(transaction, now)
+            if now.batch is not None or now.request is None:
                 return
             view = await RequestStore(transaction).get(now.request, lock=True)
             if view is not None and view.state is RequestState.IN_PROGRESS:
                 raise ApplianceError(
                     ErrorCode.STATE, params={"estado": view.state.value}
                 )
+            if view is not None and view.state is RequestState.SIGNED:
+                raise ApplianceError(ErrorCode.SESSION_IN_USE)
 
     async def reject(self, session: EmbedSession, reason: str) -> None:
         """Have the proven signer refuse to sign: session and request are over.
@@ -400,11 +402,11 @@ class EmbedSessionSigning:
         )
 
 
-async def _refuse_in_work(transaction: Transaction, session: EmbedSession) -> None:
-    """Demand that nothing of a session's batch is being signed.
+async def _refuse_of_batch(transaction: Transaction, session: EmbedSession) -> None:
+    """Demand that nothing of a session's batch is being signed, and some of it waits.
 
     Raises:
-        ApplianceError: `STATE`.
+        ApplianceError: `STATE`; `SESSION_IN_USE` for one of which all is done.
     """
     if session.batch is None or session.person is None:
         return
@@ -414,6 +416,8 @@ async def _refuse_in_work(transaction: Transaction, session: EmbedSession) -> No
     if standing.signing:
         word = RequestState.IN_PROGRESS.value
         raise ApplianceError(ErrorCode.STATE, params={"estado": word})
+    if standing.signed and not standing.pending:
+        raise ApplianceError(ErrorCode.SESSION_IN_USE)
 
 
 def signer_of(session: EmbedSession) -> Signer:

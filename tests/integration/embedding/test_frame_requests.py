@@ -444,6 +444,21 @@ async def test_session_that_is_being_signed_cannot_be_cancelled(
     assert (await frame_services.again(session)).state.value == "open"
 
 
+async def test_session_that_signed_cannot_be_cancelled(
+    frame_services: FrameServices,
+) -> None:
+    """Its host is still to be told of the signature."""
+    someone = await frame_services.add_person()
+    session = await frame_services.proven(someone)
+    await frame_services.move(session.request, RequestState.SIGNED)
+
+    await refused(
+        frame_services.signing.cancel(session, by_signer=False),
+        ErrorCode.SESSION_IN_USE,
+    )
+    assert (await frame_services.again(session)).state.value == "open"
+
+
 async def test_session_that_was_left_is_said_to_be_over(
     frame_services: FrameServices,
 ) -> None:

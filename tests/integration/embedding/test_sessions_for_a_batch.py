@@ -351,6 +351,22 @@ async def test_leaving_waits_for_what_is_being_signed(
     )
 
 
+async def test_batch_that_is_done_cannot_be_left(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """Its host is still to be told of the signatures; whatever was read last."""
+    batch, requests = await asked(frame_services, someone, 2)
+    session = await proven(frame_services, someone, batch)
+    session = await read(frame_services, session, *requests)
+    for request in requests:
+        await frame_services.move(request, RequestState.SIGNED)
+
+    await refused(
+        frame_services.signing.cancel(session, by_signer=False),
+        ErrorCode.SESSION_IN_USE,
+    )
+
+
 async def test_time_is_over_only_of_what_still_waits(
     frame_services: FrameServices, someone: Someone
 ) -> None:
