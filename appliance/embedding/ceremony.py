@@ -18,7 +18,12 @@ from appliance.documents.quotas import SessionQuotas
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.embedding import Claim, EmbedSessionView, InitOrder, OpenedFrame
-from appliance.domain.errors import ApplianceError, ErrorCode, PageOutOfRangeError
+from appliance.domain.errors import (
+    DOCUMENT_IS_KNOWN,
+    ApplianceError,
+    ErrorCode,
+    PageOutOfRangeError,
+)
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.ports import (
@@ -103,7 +108,7 @@ class Ceremony:
                 transaction, opened.session, order.nonce, order.idem_key, order.sha256
             )
             if order.brings_document and session.is_for_something:
-                _refuse_init("document")
+                _refuse_init("document", DOCUMENT_IS_KNOWN)
             if order.brings_document and not session.host_document:
                 await SessionStore(transaction).by_host(session.id, self._clock.now())
                 session = replace(session, host_document=True)
@@ -372,12 +377,15 @@ class Ceremony:
         return await self._views.view(session)
 
 
-def _refuse_init(field: str) -> Never:
+def _refuse_init(field: str, sentence: str | None = None) -> Never:
     """Refuse an initial message with a field that cannot be.
 
     Raises:
         ApplianceError: `INIT_INVALID`.
     """
     raise ApplianceError(
-        ErrorCode.INIT_INVALID, params={"field": field}, extras={"field": field}
+        ErrorCode.INIT_INVALID,
+        params={"field": field},
+        extras={"field": field},
+        sentence=sentence,
     )

@@ -134,7 +134,7 @@ export class Batch extends Signature {
         previous: before && (() => this.guarded(() => this.#open(before))),
         list: () => this.#documents(),
         go: () => this.guarded(() => this.#leaveReading(item, at)),
-        reject: () => this.reject(() => this.guarded(() => this.#open(item))),
+        reject: () => this.guarded(() => this.#rejectReading(item)),
         cancel: () => this.leave(),
       }),
     );
@@ -144,13 +144,22 @@ export class Batch extends Signature {
 
   /** On from a document, once it was on the screen. */
   async #leaveReading(item, at) {
+    await this.#wasShown(item);
+    return this.#goOn(at);
+  }
+
+  async #rejectReading(item) {
+    await this.#wasShown(item);
+    this.reject(() => this.guarded(() => this.#open(item)));
+  }
+
+  async #wasShown(item) {
     await this._painted;
     if (!item.seen) {
       const { sha256 } = this.session.document;
       await this.persist(() => call("seen", { body: { sha256 } }));
       item.seen = true;
     }
-    return this.#goOn(at);
   }
 
   /** One of them was rejected: the others go on waiting. */

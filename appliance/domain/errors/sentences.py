@@ -349,6 +349,10 @@ CONTROL_CHARACTERS: Final = (
 )
 NOTHING_TO_SEE: Final = "Nothing in the field {field} would be seen."
 """Of `FIELD_INVALID`, where a text is as long as it may be."""
+DOCUMENT_IS_KNOWN: Final = (
+    "This session was opened for something to sign: the page must send no document."
+)
+"""Of `INIT_INVALID`, where one came with the initial message."""
 RATE_USED_UP: Final = (
     "The limit of {limit} ({most}) is used up; try again after the time in Retry-After."
 )

@@ -108,6 +108,8 @@ async def test_no_document_comes_with_it(
         await site.wait(page, "error")
 
         assert await site.errors(page) == ["INIT_INVALID"]
+        (told,) = await site.payloads(page, "error")
+        assert "no tiene que mandar ningún documento" in told["message"]
 
 
 async def test_backend_is_told_what_cannot_be_opened(

@@ -128,7 +128,7 @@ async def test_three_are_signed_with_one_password(
         await ceremony.go(frame)
     await ceremony.at(frame, "password")
     await expect(frame.locator("#consent")).to_have_text(
-        "Con tu contraseña firmás los 3 documentos, que ya leíste."
+        "Con tu contraseña firmás los 3 documentos; ya los leíste."
     )
     assert site.seen_requests(person) == [
         each["solicitudId"] for each in made["solicitudes"]
@@ -184,7 +184,9 @@ async def test_page_that_comes_back_finds_what_it_left(
     await ceremony.go(frame)
     await ceremony.read(frame)
     await ceremony.at(frame, "password")
-    await expect(frame.locator("#consent")).to_contain_text("2 documentos de 3")
+    await expect(frame.locator("#consent")).to_contain_text(
+        "2 documentos que quedan, de 3"
+    )
     await ceremony.sign(frame, person)
     await ceremony.at(frame, "done")
 
@@ -376,3 +378,25 @@ async def test_it_is_seen_at_every_width(
     await ceremony.sign(frame, person)
     await ceremony.at(frame, "done")
     await looked("done")
+
+
+async def test_what_is_done_stays_on_the_screen(
+    site: FrameSite,
+    person: TestPerson,
+    page: Page,
+    backend: TestBackend,
+    pictures: Path | None,
+) -> None:
+    """However many documents there are: their list scrolls by itself."""
+    made = asked(backend, person, tuple(f"recibo-{n:02}.pdf" for n in range(30)))
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+    below = (
+        "document.querySelector('#bar').getBoundingClientRect().bottom - innerHeight"
+    )
+
+    for width, height in ((1280, 720), (1280, 900), (390, 720)):
+        await resize(page, (width, height), frame)
+        if pictures is not None:
+            await page.screenshot(path=pictures / f"batch-many-{width}-{height}.png")
+        assert await frame.evaluate(below) <= 0, (width, height)
