@@ -213,7 +213,8 @@ class CallRates:
         """Count here alone."""
         name, number, share = asked
         window = self._alone.pop(name, None)
-        if window is None or window.number < number - 1:
+        # One that lies ahead is of a clock that was set back since.
+        if window is None or not number - 1 <= window.number <= number:
             window = _Window(number)
         elif window.number < number:
             window = _Window(number, before=window.current)

@@ -130,4 +130,7 @@ async def test_without_redis_each_process_counts_alone(
     clock.at += timedelta(seconds=90)
     assert await taken(rates, "a", 12) == 5
     assert await taken(rates, "b", 12) == 10
+    # A clock that is set back: what lies ahead of it counts no more.
+    clock.at -= timedelta(hours=1)
+    assert await taken(rates, "a", 12) == 10
     await other.close()
