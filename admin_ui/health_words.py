@@ -109,6 +109,7 @@ POOLS: Final = {
     "database_write": N_("Writers to the database"),
     "database_turns": N_("Turns at the database"),
     "database_write_turns": N_("Turns to write to the database"),
+    "signing_calls": N_("Calls that sign a document"),
     "signing_passwords": N_("Checks of signing passwords"),
     "other_passwords": N_("Checks of other passwords"),
     "sandbox": N_("Jobs sent to the sandbox"),

@@ -38,6 +38,7 @@ POOLS: Final = (
     "database_write",
     "database_turns",
     "database_write_turns",
+    "signing_calls",
     "signing_passwords",
     "other_passwords",
     "sandbox",
