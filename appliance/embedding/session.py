@@ -42,6 +42,7 @@ from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.logo_store import LogoStore
 from appliance.integrators.session_store import SessionStore
 from appliance.people.person_store import PersonStore
+from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings
 
@@ -398,6 +399,11 @@ async def _is_stopped(transaction: Transaction, session: EmbedSession) -> bool:
     """Whether a session was ended from outside, with nothing begun to be told of."""
     if session.state is not SessionState.ENDED or session.successor is not None:
         return False
+    if session.batch is not None and session.person is not None:
+        standing = await RequestBatchStore(transaction).standing(
+            session.batch, session.person
+        )
+        return _BEGUN.isdisjoint(standing.states)
     if session.request is None:
         return True
     request = await RequestStore(transaction).get(session.request)

@@ -162,11 +162,7 @@ class EmbedSessionViews:
             The session after it.
         """
         async with self._store.write() as transaction:
-            payload: dict[str, object] = {
-                "eventId": new_id(),
-                "total": standing.total,
-                "signed": standing.signed,
-            }
+            payload = standing.told()
             if await SessionStore(transaction).complete(session.id, payload):
                 detail = {"batch": session.batch, "eventId": payload["eventId"]}
                 audit(transaction, EventKind.SESSION_COMPLETED, session, detail)

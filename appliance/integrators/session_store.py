@@ -46,12 +46,15 @@ _OLD = embed_session.alias()
 class ExpiredSession:
     """A session whose time was over."""
 
+    id: str
     public_id: str
     integrator: IntegratorId
     request: RequestId | None
     """What it had come to, or was opened for."""
     batch: RequestBatchId | None = None
     """What it was opened for in place of a request."""
+    person: PersonId | None = None
+    """Its proven signer."""
 
 
 class SessionStore(Store):
@@ -252,6 +255,8 @@ class SessionStore(Store):
             request=old.request,
             wanted=old.wanted,
             batch=old.batch,
+            # As it was told: once, whatever token asks.
+            **({} if old.completed is None else {"completed": old.completed}),
             codes=select(_OLD.c.codes).where(_OLD.c.id == old.id).scalar_subquery(),
         )
         if taken:
@@ -311,7 +316,7 @@ class SessionStore(Store):
         return [row.public_id for row in rows]
 
     async def expire(self, at: datetime, limit: int) -> list[ExpiredSession]:
-        """Note that sessions are over in which nothing is or was signed, some at once.
+        """Note that sessions are over whose end was not told, some at once.
 
         One that went on with a new token is not over, nor one whose signature is being
         made: that is told when it is.
@@ -323,7 +328,8 @@ class SessionStore(Store):
                 _C.expiry_told.is_(None),
                 _C.state == SessionState.OPEN.value,
                 _C.successor.is_(None),
-                or_(and_(_C.batch.is_(None), not_(_is_busy())), _is_batch_unfinished()),
+                or_(and_(_C.batch.is_(None), not_(_is_busy())), _is_batch_at_rest()),
+                _C.completed.is_(None),
             )
             .order_by(_C.until)
             .limit(limit)
@@ -333,14 +339,19 @@ class SessionStore(Store):
             update(embed_session)
             .where(_C.id.in_(found))
             .values(expiry_told=True)
-            .returning(_C.public_id, _C.integrator, _C.request, _C.wanted, _C.batch)
+            .returning(
+                *(_C.id, _C.public_id, _C.integrator, _C.request, _C.wanted),
+                *(_C.batch, _C.person, _C.otp_at),
+            )
         )
         return [
             ExpiredSession(
+                row.id,
                 row.public_id,
                 IntegratorId(row.integrator),
                 None if row.batch else row.request or row.wanted,
                 row.batch and RequestBatchId(row.batch),
+                PersonId(row.person) if row.person and row.otp_at else None,
             )
             for row in rows
         ]
@@ -361,14 +372,13 @@ def _is_busy() -> ColumnElement[bool]:
     )
 
 
-def _is_batch_unfinished() -> ColumnElement[bool]:
-    """Whether some of a session's batch waits, and none of it is being signed."""
-    of_batch = signature_request.c.batch == _C.batch
-    state = signature_request.c.state
-    return and_(
-        exists().where(of_batch, state == RequestState.PENDING.value),
-        not_(exists().where(of_batch, state == RequestState.IN_PROGRESS.value)),
+def _is_batch_at_rest() -> ColumnElement[bool]:
+    """Whether a session is for a batch of which nothing is being signed."""
+    in_work = exists().where(
+        signature_request.c.batch == _C.batch,
+        signature_request.c.state == RequestState.IN_PROGRESS.value,
     )
+    return and_(_C.batch.is_not(None), not_(in_work))
 
 
 def _open(at: datetime) -> tuple[ColumnElement[bool], ...]:

@@ -29,12 +29,13 @@ from appliance.domain.vocab import (
     ItemState,
     RequestState,
 )
-from appliance.integrators.session_store import SessionStore
+from appliance.integrators.session_store import ExpiredSession, SessionStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import TASK_ATTEMPTS
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.people.console_user_store import ConsoleUserStore
 from appliance.pki.validation.external_status_store import ExternalStatusStore
+from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.batch_store import BatchStore
@@ -200,20 +201,26 @@ class ExpiryJob:
         return moved
 
     async def expire_sessions(self) -> int:
-        """Tell of sessions whose time was over before anything was signed; how many."""
+        """Tell of sessions whose time was over before they were told of; how many.
+
+        One for a batch that was signed while its page was gone has come to its end.
+        """
         async with self._store.write() as transaction:
             over = await SessionStore(transaction).expire(self._clock.now(), _BATCH)
             for session in over:
+                told = await _completed(transaction, session)
+                detail: dict[str, object] = {"session": session.public_id, **told}
+                if session.batch is not None:
+                    detail["batch"] = session.batch
                 transaction.audit.add(
                     AuditEvent(
-                        EventKind.SESSION_EXPIRED,
+                        EventKind.SESSION_COMPLETED
+                        if told
+                        else EventKind.SESSION_EXPIRED,
                         "system",
                         integrator=session.integrator,
                         request=session.request,
-                        detail={
-                            "session": session.public_id,
-                            **({"batch": session.batch} if session.batch else {}),
-                        },
+                        detail=detail,
                     )
                 )
         return len(over)
@@ -272,3 +279,22 @@ class ExpiryJob:
                     now - self._keys_kept, _KEYS_AT_ONCE
                 )
             )
+
+
+async def _completed(
+    transaction: Transaction, session: ExpiredSession
+) -> dict[str, object]:
+    """What is told of a session of whose batch all is done and some signed, or nothing.
+
+    Its page, if it comes back, is told the same.
+    """
+    if session.batch is None or session.person is None:
+        return {}
+    standing = await RequestBatchStore(transaction).standing(
+        session.batch, session.person
+    )
+    if standing.pending or not standing.signed:
+        return {}
+    payload = standing.told()
+    await SessionStore(transaction).complete(session.id, payload)
+    return {"eventId": payload["eventId"]}

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.ids import IntegratorId, ProcessId, RequestBatchId, RequestId
+from appliance.domain.ids import (
+    IntegratorId,
+    ProcessId,
+    RequestBatchId,
+    RequestId,
+    new_id,
+)
 from appliance.domain.requests.process import ProcessNote, SignerShown
 from appliance.domain.vocab import RequestState
 
@@ -77,6 +83,10 @@ class BatchStanding:
         """Those that can still be signed."""
         waiting = self.states.get(RequestState.WAITING, 0)
         return waiting + self.states.get(RequestState.PENDING, 0)
+
+    def told(self) -> dict[str, object]:
+        """What the host of a session is told of its end, as JSON; a new event."""
+        return {"eventId": new_id(), "total": self.total, "signed": self.signed}
 
 
 @dataclass(frozen=True, slots=True)

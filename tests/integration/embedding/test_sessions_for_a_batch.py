@@ -28,6 +28,7 @@ from tests.support.faces.frame_services import (
     open_frame_services,
     refused,
 )
+from tests.support.factories.integrators import sweeping
 
 PDF = b"%PDF one"
 
@@ -367,21 +368,39 @@ async def test_batch_that_is_done_cannot_be_left(
     )
 
 
-async def test_time_is_over_only_of_what_still_waits(
+async def test_time_ends_a_session_whose_page_is_gone(
     frame_services: FrameServices, someone: Someone
 ) -> None:
-    """Not of one that is signed, nor while some of it is being signed."""
+    """By what became of its batch, once; not while some of it is being signed."""
     services = frame_services.services
     done, (only,) = await asked(frame_services, someone, 1)
     working, (in_work, _) = await asked(frame_services, someone, 2)
     waiting, _ = await asked(frame_services, someone, 2)
-    for batch in (done, working, waiting):
+    signed = await proven(frame_services, someone, done)
+    for batch in (working, waiting):
         await frame_services.open(await token_for(frame_services, batch))
     await frame_services.move(only, RequestState.SIGNED)
     await frame_services.move(in_work, RequestState.IN_PROGRESS)
     services.clock.forward(timedelta(hours=1).total_seconds())
 
-    async with services.store.write() as transaction:
-        over = await SessionStore(transaction).expire(services.clock.now(), 100)
+    await sweeping(services).expire_sessions()
+    await sweeping(services).expire_sessions()
 
-    assert [each.batch for each in over if each.batch] == [waiting]
+    async with services.store.read() as transaction:
+        told = (
+            await transaction.connection.execute(
+                select(audit_event.c.event, audit_event.c.detail).where(
+                    audit_event.c.actor == "system"
+                )
+            )
+        ).all()
+        session = await SessionStore(transaction).get(signed.id)
+    ends = {row.detail["batch"]: row.event for row in told if "batch" in row.detail}
+    assert ends == {
+        done: EventKind.SESSION_COMPLETED.value,
+        waiting: EventKind.SESSION_EXPIRED.value,
+    }
+    assert len([row for row in told if "batch" in row.detail]) == 2
+    assert session is not None
+    assert session.completed is not None
+    assert (session.completed["total"], session.completed["signed"]) == (1, 1)
