@@ -22,19 +22,19 @@ from appliance.domain.ids import RequestId
 
 _HELD_S: Final = 5.0
 _PATIENCE_S: Final = 2.0
-_OF_A_CORE: Final = 16
-"""About what two cores sign in a second, each."""
-_LEAST: Final = 32
+_OF_A_CORE: Final = 12
+"""About what it signs in a second."""
+_LEAST: Final = 24
 
 
 def limits_of(cores: int) -> FairLimits:
-    """Places, of which one person has three quarters at most.
+    """Places, of which one person has five sixths at most.
 
     Args:
         cores: that the process may run on.
     """
     places = max(_LEAST, cores * _OF_A_CORE)
-    most = places * 3 // 4
+    most = places * 5 // 6
     return FairLimits(
         places=places,
         per_share=most,
