@@ -8,6 +8,7 @@ from sqlalchemy import Row, Select, delete, exists, func, insert, not_, select, 
 
 from appliance.core.database.tables import (
     document,
+    document_repair,
     signature_request,
     uploaded_document,
 )
@@ -17,6 +18,7 @@ from appliance.domain.ids import IntegratorId, UploadId
 from appliance.domain.requests.uploads import UploadedDocument
 
 _C: Final = uploaded_document.c
+_REPAIR: Final = document_repair.c
 _UPLOADS: Final[Select[Any]] = DOCUMENTS.add_columns(
     _C.id.label("upload"),
     _C.name,
@@ -28,11 +30,12 @@ _UPLOADS: Final[Select[Any]] = DOCUMENTS.add_columns(
 class UploadedDocumentStore(Store):
     """Documents under the ids that integrators know."""
 
-    async def add(self, new: UploadedDocument, api_key: str) -> None:
+    async def add(self, new: UploadedDocument, size_bytes: int, api_key: str) -> None:
         """Record one.
 
         Args:
             new: it; its document is recorded.
+            size_bytes: of the file as it came.
             api_key: id of the key that it came with.
         """
         await self._connection.execute(
@@ -41,6 +44,7 @@ class UploadedDocumentStore(Store):
                 integrator=new.document.integrator,
                 document=new.document.id,
                 name=new.name,
+                size_bytes=size_bytes,
                 api_key=api_key,
                 created=new.created,
                 until=new.until,
@@ -105,13 +109,24 @@ class UploadedDocumentStore(Store):
     async def waiting_bytes(self, integrator: IntegratorId, but: str) -> int:
         """Sizes of what nobody is asked to sign, each document once, in bytes.
 
+        Of a repaired one the damaged file, which is kept beside it, counts too.
+
         Args:
             integrator: whose.
-            but: SHA-256 (hex) of a document that is not counted.
+            but: SHA-256 (hex) of a document, as it came, that is not counted.
         """
-        query = select(func.coalesce(func.sum(document.c.size_bytes), 0)).where(
+        damaged = (
+            select(func.max(_C.size_bytes))
+            .where(_C.document == document.c.id, _REPAIR.document == document.c.id)
+            .scalar_subquery()
+        )
+        size = document.c.size_bytes + func.coalesce(damaged, 0)
+        query = select(func.coalesce(func.sum(size), 0)).where(
             document.c.integrator == integrator,
             document.c.sha256 != but,
+            not_(
+                exists().where(_REPAIR.document == document.c.id, _REPAIR.sha256 == but)
+            ),
             exists().where(_C.document == document.c.id),
             not_(exists().where(signature_request.c.document == document.c.id)),
         )

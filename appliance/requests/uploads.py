@@ -84,7 +84,7 @@ class UploadedDocuments:
                 return Uploaded(earlier, is_repeated=True)
             await self._demand_room(transaction, order.integrator, sha256, size_of(pdf))
         kept = await self._intake.keep(order.integrator, pdf)
-        return await self._record(order, name, sha256, kept)
+        return await self._record(order, name, (sha256, size_of(pdf)), kept)
 
     async def _demand_room(
         self, transaction: Transaction, integrator: IntegratorId, sha256: str, size: int
@@ -101,8 +101,21 @@ class UploadedDocuments:
             raise ApplianceError(ErrorCode.DOCUMENT_QUOTA)
 
     async def _record(
-        self, order: UploadOrder, name: str, sha256: str, kept: StoredDocument
+        self,
+        order: UploadOrder,
+        name: str,
+        came: tuple[str, int],
+        kept: StoredDocument,
     ) -> Uploaded:
+        """Record what is kept.
+
+        Args:
+            order: whose it is.
+            name: its own.
+            came: SHA-256 (hex) and size in bytes of the file as it came.
+            kept: the document, or its repaired copy.
+        """
+        sha256, size_bytes = came
         now = self._clock.now()
         ident = UploadId(new_id())
         async with self._store.write() as transaction:
@@ -118,7 +131,7 @@ class UploadedDocuments:
                     return Uploaded(there, is_repeated=True)
             document = await DocumentStore(transaction).add(kept, now)
             new = UploadedDocument(ident, document, name, now, now + self._kept)
-            await UploadedDocumentStore(transaction).add(new, order.api_key)
+            await UploadedDocumentStore(transaction).add(new, size_bytes, order.api_key)
             transaction.audit.add(
                 AuditEvent(
                     EventKind.DOCUMENT_UPLOADED,

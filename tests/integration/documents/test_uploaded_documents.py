@@ -12,6 +12,7 @@ import pytest
 
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.local.blob_store import LocalBlobStore
+from appliance.documents.uploaded_document_store import UploadedDocumentStore
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.identity import Integrator
@@ -320,6 +321,19 @@ async def test_backend_uploads_so_many_bytes_and_no_more(uploads: Uploads) -> No
     await refused(uploads.take(pdf("4", 10 * KIB)), ErrorCode.DOCUMENT_QUOTA)
     await uploads.service.remove(uploads.mine, "integrator:x", taken[1].id)
     await refused(uploads.take(pdf("4", 10 * KIB)), ErrorCode.DOCUMENT_QUOTA)
+
+
+async def test_damaged_file_counts_beside_its_copy(uploads: Uploads) -> None:
+    """Once, however often it comes; not where it comes again."""
+    taken = [await uploads.take(DAMAGED_PDF) for _ in range(2)]
+    size = taken[0].upload.document.inspection.size_bytes
+    sha256 = hashlib.sha256(DAMAGED_PDF).hexdigest()
+
+    async with uploads.core.store.read() as transaction:
+        found = UploadedDocumentStore(transaction)
+        assert await found.waiting_bytes(uploads.mine, "") == size + len(DAMAGED_PDF)
+        assert await found.waiting_bytes(uploads.mine, sha256) == 0
+        assert await found.waiting_bytes(OTHER, "") == 0
 
 
 async def test_nothing_is_left_of_what_was_refused(uploads: Uploads) -> None:

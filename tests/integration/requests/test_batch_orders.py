@@ -66,6 +66,7 @@ class Desk:
                     "integrator": whose,
                     "document": each.id,
                     "name": f"{n}.pdf",
+                    "size_bytes": each.inspection.size_bytes,
                     "api_key": self.asking.key,
                     "created": now,
                     "until": now.replace(year=2040),

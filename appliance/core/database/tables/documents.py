@@ -66,6 +66,8 @@ uploaded_document = Table(
     Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
     Column("document", Id, ForeignKey("document.id"), nullable=False),
     Column("name", Text, nullable=False),
+    # Of the file as it came: of a damaged one both it and its repaired copy are kept.
+    Column("size_bytes", BigInteger, nullable=False),
     Column("api_key", String(12), ForeignKey("api_key.id"), nullable=False),
     Column("created", Instant, nullable=False),
     Column("until", Instant, nullable=False),

@@ -119,6 +119,7 @@ def upgrade() -> None:
         _required("integrator", sa.String(36), sa.ForeignKey("integrator.id")),
         _required("document", sa.String(36), sa.ForeignKey("document.id")),
         _required("name", sa.Text),
+        _required("size_bytes", sa.BigInteger),
         _required("api_key", sa.String(12), sa.ForeignKey("api_key.id")),
         _required("created", _INSTANT),
         _required("until", _INSTANT),
