@@ -89,6 +89,9 @@ def _show(args: argparse.Namespace) -> int:
     say(f"demo site:      http://{site['listen']}/  (embeds the iframe)")
     if site.get("mail_listen"):
         say(f"its mails:      http://{site['listen']}/correos  (none is sent)")
+    say(f"for developers: {settings.web.web_url}/docs  (guide, reference, samples)")
+    known = _near(settings.data_dir / "demo.env")
+    say(f"                API key and addresses in {known}")
     say(f"console:        {settings.web.admin_url}/admin/")
     say(f"                user {console['usuario']}, password {console['clave']}")
     rows = [
