@@ -43,14 +43,18 @@ HOSTILE: Final[dict[str, Callable[[], bytes]]] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def appliance() -> Iterator[Appliance]:
-    """One with the limits that it has by itself."""
+    """One with the limits that it has by itself.
+
+    Nothing is left there of another test: what was answered by 202 is read on, and
+    two people may have all places of a worker.
+    """
     with short_folder() as folder, Appliance.made(Path(folder)) as made:
         yield made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def bystander(appliance: Appliance) -> Iterator[Bystander]:
     """Somebody who signs; everything is warm."""
     made = Bystander.of(appliance)
