@@ -33,7 +33,7 @@ from tests.support.processes.scratch import short_folder
 _WARM: Final = 20
 _BESIDE: Final = 20
 """Single documents signed in turn while batches go on."""
-_ONE_AFTER_THE_OTHER: Final = 5
+_ONE_AFTER_THE_OTHER: Final = 12
 """Batches that single documents are signed beside."""
 
 
