@@ -17,7 +17,7 @@ from typing import Final
 
 from appliance.core.fair_queue import FairLimits, FairQueue
 from appliance.core.system.cpu_count import usable_cores
-from appliance.core.work_owner import WORK_OWNER
+from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.ids import RequestId
 
 _HELD_S: Final = 5.0
@@ -60,15 +60,15 @@ class SigningCalls:
         self, limits: FairLimits | None = None, held_s: float = _HELD_S
     ) -> None:
         self._held_s = held_s
-        self._requests: set[RequestId] = set()
+        self._together: set[tuple[WorkOwner, RequestId]] = set()
         self._queue = FairQueue(limits or limits_of(usable_cores()), "signing_calls")
 
     @asynccontextmanager
     async def place(self, request: RequestId) -> AsyncIterator[None]:
         """Have a place for the time of the block, or for as long as one is had.
 
-        Calls for one request at the same time have one together: all of them get
-        what the first one makes.
+        Calls of one person for one request have one together: all of them get what
+        the first one makes.
 
         Args:
             request: that is signed.
@@ -76,12 +76,14 @@ class SigningCalls:
         Raises:
             ApplianceError: `OVERLOADED`.
         """
-        if request in self._requests:
+        owner = WORK_OWNER.get()
+        together = (owner, request)
+        if together in self._together:
             yield
             return
-        self._requests.add(request)
+        self._together.add(together)
         try:
-            place = await self._queue.acquire(WORK_OWNER.get())
+            place = await self._queue.acquire(owner)
             over = asyncio.get_running_loop().call_later(self._held_s, place.release)
             try:
                 yield
@@ -89,4 +91,4 @@ class SigningCalls:
                 over.cancel()
                 place.release()
         finally:
-            self._requests.discard(request)
+            self._together.discard(together)

@@ -210,8 +210,14 @@ export class Stage {
   /** @param {"signer"|"host"} reason who ends it. */
   async cancel(reason) {
     await this.guarded(async () => {
-      await call("cancel", { body: { reason } });
-      this.ended(reason);
+      try {
+        await call("cancel", { body: { reason } });
+      } catch (error) {
+        if (error.code !== "SESSION_IN_USE") throw error;
+        // Signed meanwhile, or over: the host is told what became of it.
+        return this.resume(await call("state"));
+      }
+      return this.ended(reason);
     });
   }
 

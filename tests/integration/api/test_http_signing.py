@@ -7,8 +7,10 @@ import pyotp
 import pytest
 
 from appliance.api.app import create_api
+from appliance.core.fair_queue import FairLimits
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import PersonId
+from appliance.domain.ids import PersonId, RequestId
+from appliance.signing.signing_calls import SigningCalls
 from tests.support.faces.api_caller import SIGN, Caller, code
 from tests.support.faces.api_services import BASE_URL, CUIL, LOGIN_PASSWORD, ApiServices
 from tests.support.factories.fakes import PDF, SHA256, SIGNED_PDF, SIGNED_SHA256
@@ -68,6 +70,22 @@ async def test_sign_answers_link(caller: Caller) -> None:
     assert url.startswith(f"{BASE_URL}/solicitudes/9/documento?clave=")
     download = await caller.client.get(url.removeprefix(BASE_URL))
     assert await download.get_data() == SIGNED_PDF
+
+
+async def test_sign_beyond_the_places_is_told_when(
+    api_services: ApiServices, caller: Caller
+) -> None:
+    """Nothing is handed on; a place that is free again serves."""
+    limits = FairLimits(places=1, per_share=1, per_party=1, waiting=0)
+    calls = api_services.signing_calls = SigningCalls(limits)
+    async with calls.place(RequestId(8)):
+        refused = await caller.post("/solicitudes/firmar", {**SIGN, "solicitudId": 9})
+    served = await caller.post("/solicitudes/firmar", {**SIGN, "solicitudId": 9})
+
+    assert (await code(refused, 503))["code"] == "OVERLOADED"
+    assert refused.headers["Retry-After"] == "2"
+    assert served.status_code == 200
+    assert len(api_services.signing.commands) == 1
 
 
 async def test_sign_hands_command_on(api_services: ApiServices, caller: Caller) -> None:

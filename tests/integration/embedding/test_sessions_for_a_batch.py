@@ -215,6 +215,51 @@ async def test_renewal_goes_on_with_the_same_batch(
         assert (await frame_services.again(renewed.view.session)).batch == batch
 
 
+async def test_renewal_tells_its_end_no_second_time(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """The page is told the same."""
+    batch, requests = await asked(frame_services, someone, 1)
+    opened = await frame_services.open(await token_for(frame_services, batch))
+    session = await frame_services.prove(someone, opened.view.session)
+    await frame_services.move(requests[0], RequestState.SIGNED)
+    told = (await frame_services.signing.view(session)).session.completed
+
+    renewed = await frame_services.framing.renew(
+        opened.bearer, await token_for(frame_services, batch)
+    )
+    again = await frame_services.signing.view(renewed.view.session)
+
+    assert again.state is EmbedSessionState.SIGNED
+    assert told is not None
+    assert again.session.completed == told
+    assert await events(frame_services, EventKind.SESSION_COMPLETED) == 1
+
+
+@pytest.mark.parametrize("begun", [True, False])
+async def test_key_that_is_revoked_keeps_no_page_from_what_was_signed(
+    frame_services: FrameServices, someone: Someone, begun: bool
+) -> None:
+    """Whichever document was read last, or none; where nothing was begun it ends."""
+    services = frame_services.services
+    batch, requests = await asked(frame_services, someone, 2)
+    opened = await frame_services.open(await token_for(frame_services, batch))
+    session = await frame_services.prove(someone, opened.view.session)
+    if begun:
+        await frame_services.move(requests[0], RequestState.SIGNED)
+    async with services.store.write() as transaction:
+        await SessionStore(transaction).end_of_integrator(
+            session.integrator.id, services.clock.now()
+        )
+
+    found = services.sessions.by_bearer(opened.bearer, late=True)
+
+    if begun:
+        assert (await found).id == session.id
+    else:
+        await refused(found, ErrorCode.SESSION_TOKEN_EXPIRED)
+
+
 async def test_end_is_told_once_for_all_and_once_for_each(
     frame_services: FrameServices, someone: Someone
 ) -> None:

@@ -161,11 +161,14 @@ class FrameServices:
         self, someone: Someone, pdf: bytes | None = b"%PDF one", **init: Any
     ) -> EmbedSession:
         """A session whose signer has given a right code."""
-        opened = await self.open(**init)
-        session = opened.view.session
+        session = (await self.open(**init)).view.session
         if pdf is not None:
             view = await self.framing.take_document(session, "a.pdf", pdf)
             session = view.session
+        return await self.prove(someone, session)
+
+    async def prove(self, someone: Someone, session: EmbedSession) -> EmbedSession:
+        """Have its signer give a right code."""
         await self.framing.identify(session, self.claim(someone), ADDRESS)
         session = await self.again(session)
         self.services.clock.forward(30)

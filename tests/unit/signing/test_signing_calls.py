@@ -12,7 +12,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.signing.signing_calls import SigningCalls, limits_of
 
-_REQUESTS: Final = map(RequestId, itertools.count(1))
+_REQUESTS: Final = map(RequestId, itertools.count(1_000))
 
 
 async def test_who_finds_no_place_is_told_at_once() -> None:
@@ -68,6 +68,14 @@ async def test_calls_for_one_request_have_one_place() -> None:
                 await held.enter_async_context(calls.place(RequestId(7)))
             for _ in range(limits.per_share - 1):
                 await held.enter_async_context(calls.place(next(_REQUESTS)))
+        # Who names somebody else's request has no part in it.
+        for number in range(2, 2 + limits.places - limits.per_share):
+            with working_for(f"person:{number}", f"person:{number}"):
+                await held.enter_async_context(calls.place(RequestId(7)))
+        waiting = asyncio.create_task(_placed(calls, "person:100", RequestId(7)))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    await waiting
 
 
 async def test_call_that_is_held_up_keeps_nobody_out() -> None:
@@ -82,7 +90,9 @@ async def test_call_that_is_held_up_keeps_nobody_out() -> None:
             await _placed(calls, "person:1000")
 
 
-async def _placed(calls: SigningCalls, person: str) -> None:
+async def _placed(
+    calls: SigningCalls, person: str, request: RequestId | None = None
+) -> None:
     with working_for(person, person):
-        async with calls.place(next(_REQUESTS)):
+        async with calls.place(request or next(_REQUESTS)):
             pass

@@ -15,6 +15,7 @@ from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.signing_command import GivenParameters
 from tests.support.appliance.appliance import TestPerson
 from tests.support.appliance.backends import TestBackend, assert_valid, backend_of
+from tests.support.appliance.http_calls import sign
 from tests.support.browsers import ceremony
 from tests.support.browsers.browsers import axe, press_on, resize, tab_to
 from tests.support.browsers.frame_host import FrameSite
@@ -400,3 +401,24 @@ async def test_what_is_done_stays_on_the_screen(
         if pictures is not None:
             await page.screenshot(path=pictures / f"batch-many-{width}-{height}.png")
         assert await frame.evaluate(below) <= 0, (width, height)
+
+
+async def test_host_that_cancels_too_late_is_told_what_was_signed(
+    site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
+) -> None:
+    """Signed by the API while the frame waits for the password."""
+    made = asked(backend, person, NAMES[:2])
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+    await read_all(frame, 2)
+    with site.appliance.client(person) as client:
+        for each in made["solicitudes"]:
+            answer = sign(client, person, each["solicitudId"])
+            assert answer.status_code == 200, answer.text
+
+    await site.send(page, "cancel", {})
+
+    end = await site.wait(page, "batch.completed")
+    assert (end["firmados"], end["fallidos"]) == (2, 0)
+    assert len(await site.payloads(page, "signature.completed")) == 2
+    assert await site.payloads(page, "cancelled") == []
