@@ -149,35 +149,44 @@ class EmbedSessionIdentity:
         )
         try:
             await self._progress.count_code(session, self._codes)
+            proven = await self._use(session, person, code, attempt)
         except ApplianceError:
             async with self._store.write() as transaction:
                 await self._throttle.drop(transaction, attempt)
             raise
-        if not await self._use(person, code, attempt):
+        if proven is None:
             await self._wrong(session, person, attempt)
             raise ApplianceError(ErrorCode.OTP_INVALID)
-        return await self._progress.set_otp(session, person)
+        return proven
 
-    async def _use(self, person: PersonId, code: str, attempt: Attempt) -> bool:
-        """Use a code up; False if it is not right or was used."""
+    async def _use(
+        self, session: EmbedSession, person: PersonId, code: str, attempt: Attempt
+    ) -> EmbedSession | None:
+        """Use a code up, and have its session proven by it; None: it is not right.
+
+        In one transaction: the same call a moment later finds both.
+
+        Raises:
+            ApplianceError: as of `SessionSteps.set_otp_in`; the code is not used.
+        """
         async with self._store.read() as transaction:
             known = await PersonStore(transaction).get(person)
             secret = await LoginSecretStore(transaction).secret(person)
         if known is None or known.state is not PersonState.ACTIVE or secret is None:
-            return False
+            return None
         seed = self._sealer.open(
             secret.totp_sealed, table="login_secret", row=person, column="totp_sealed"
         )
         step = totp.step_of(seed.decode("ascii"), code, self._clock)
         if step is None:
-            return False
+            return None
         async with self._store.write() as transaction:
             if not await LoginSecretStore(transaction).advance_step(person, step):
-                return False
+                return None
             if await self._throttle.is_elsewhere(transaction, attempt, person):
                 transaction.audit.add(signed_in_elsewhere(person))
             await self._throttle.right(transaction, attempt)
-        return True
+            return await self._progress.set_otp_in(transaction, session, person)
 
     async def _wrong(
         self, session: EmbedSession, person: PersonId, attempt: Attempt

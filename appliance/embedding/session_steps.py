@@ -167,25 +167,26 @@ class SessionSteps:
                 done=done,
             )
 
-    async def set_otp(self, session: EmbedSession, person: PersonId) -> EmbedSession:
+    async def set_otp_in(
+        self, transaction: Transaction, session: EmbedSession, person: PersonId
+    ) -> EmbedSession:
         """The matched person gave a right code.
 
         Raises:
             ApplianceError: `SESSION_IN_USE` where another was matched
                 meanwhile; `SESSION_TOKEN_EXPIRED`.
         """
-        async with self._store.write() as transaction:
-            await self._fresh(transaction, session)
-            done = await SessionStore(transaction).set_otp(
-                session.id, person, self._clock.now()
-            )
-            return await self._changed(
-                transaction,
-                session,
-                EventKind.SESSION_OTP_RIGHT,
-                {"person": person},
-                done=done,
-            )
+        await self._fresh(transaction, session)
+        done = await SessionStore(transaction).set_otp(
+            session.id, person, self._clock.now()
+        )
+        return await self._changed(
+            transaction,
+            session,
+            EventKind.SESSION_OTP_RIGHT,
+            {"person": person},
+            done=done,
+        )
 
     async def set_request(
         self, session: EmbedSession, request: RequestId

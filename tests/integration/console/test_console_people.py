@@ -318,7 +318,8 @@ async def test_disabling_ends_what_a_person_has_open(console: Console) -> None:
         (await services.sessions.open("acme", made.secret)).token
     )
     session = await services.progress.set_person(opened.session, person)
-    await services.progress.set_otp(session, person)
+    async with services.store.write() as transaction:
+        await services.progress.set_otp_in(transaction, session, person)
     assert (await services.sessions.by_bearer(opened.bearer)).person == person
     tokens = AccessTokens(
         services.store, services.sealer, services.clock, services.settings

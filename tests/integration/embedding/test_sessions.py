@@ -24,6 +24,7 @@ from tests.support.factories.integrators import (
     new_session,
     open_acme,
     refused,
+    set_otp,
     signed_session,
     sweeping,
 )
@@ -237,7 +238,7 @@ async def test_new_content_after_the_code_is_in_use(
     person = await new_person(integrator_services)
     await integrator_services.progress.init(session, "n1", None, "1" * 64)
     await integrator_services.progress.set_person(session, person)
-    proven = await integrator_services.progress.set_otp(session, person)
+    proven = await set_otp(integrator_services, session, person)
 
     assert (
         await integrator_services.progress.init(session, "n1", None, "1" * 64) == proven
@@ -258,7 +259,7 @@ async def test_code_of_another_than_the_matched_person_is_refused(
     other = await new_person(integrator_services, "20267565393")
     await integrator_services.progress.set_person(session, matched)
 
-    proving = integrator_services.progress.set_otp(session, other)
+    proving = set_otp(integrator_services, session, other)
 
     assert await refused(proving) is ErrorCode.SESSION_IN_USE
 
@@ -278,7 +279,7 @@ async def test_document_is_replaced_until_there_is_a_request(
     assert (loaded.document, loaded.document_name) == (document, "a.pdf")
     await integrator_services.progress.set_document(session, document, "b.pdf")
     await integrator_services.progress.set_person(session, person)
-    await integrator_services.progress.set_otp(session, person)
+    await set_otp(integrator_services, session, person)
     request = await new_request(integrator_services, session, person)
 
     bound = await integrator_services.progress.set_request(session, request)
@@ -341,7 +342,7 @@ async def test_of_many_tabs_one_request_is_bound(
     session = await new_session(integrator_services)
     person = await new_person(integrator_services)
     await integrator_services.progress.set_person(session, person)
-    await integrator_services.progress.set_otp(session, person)
+    await set_otp(integrator_services, session, person)
     requests = [
         await new_request(integrator_services, session, person) for _ in range(4)
     ]

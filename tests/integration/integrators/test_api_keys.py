@@ -18,6 +18,7 @@ from tests.support.factories.integrators import (
     new_request,
     open_acme,
     refused,
+    set_otp,
     signed_session,
     sweeping,
 )
@@ -152,7 +153,7 @@ async def test_revoking_ends_unfinished_sessions_and_their_requests(
         opened = await integrator_services.sessions.open("acme", made.secret)
         bearer = await integrator_services.sessions.exchange(opened.token)
         session = await integrator_services.progress.set_person(bearer.session, person)
-        session = await integrator_services.progress.set_otp(session, person)
+        session = await set_otp(integrator_services, session, person)
         request = await new_request(integrator_services, session, person, origin)
         await integrator_services.progress.set_request(session, request)
         bearers.append(bearer.bearer)

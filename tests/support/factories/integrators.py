@@ -105,7 +105,7 @@ async def signed_session(
         row = tables.person.update().where(tables.person.c.id == person)
         await connection.execute(row.values(state=PersonState.ACTIVE))
     await integrator_services.progress.set_person(session, person)
-    await integrator_services.progress.set_otp(session, person)
+    await set_otp(integrator_services, session, person)
     request = await new_request(integrator_services, session, person)
     bound = await integrator_services.progress.set_request(session, request)
     payload: dict[str, object] = {"eventId": "e1", "document": {"size": 1}}
@@ -114,6 +114,14 @@ async def signed_session(
         stored = await SessionStore(transaction).get(session.id)
     assert stored is not None
     return stored
+
+
+async def set_otp(
+    services: IntegratorServices, session: EmbedSession, person: PersonId
+) -> EmbedSession:
+    """Have the matched person of a session have given a right code."""
+    async with services.store.write() as transaction:
+        return await services.progress.set_otp_in(transaction, session, person)
 
 
 def sweeping(integrator_services: IntegratorServices) -> ExpiryJob:
