@@ -18,6 +18,10 @@ _LISTED: Final = 10
 Say = Callable[[str], Sentence]
 
 
+Fact = tuple[str, tuple[str, ...]]
+"""A label and its values: one beside it, or several below it."""
+
+
 @dataclass(frozen=True, slots=True)
 class MailText:
     """What a mail says, in order."""
@@ -26,8 +30,7 @@ class MailText:
     greeting: str
     before: tuple[str, ...]
     """Paragraphs above the way on."""
-    facts: tuple[tuple[str, str], ...] = ()
-    """Labels and values."""
+    facts: tuple[Fact, ...] = ()
     message: str = ""
     """The integrator's own words, of several lines."""
     action: tuple[str, str] | None = None
@@ -61,7 +64,7 @@ def words(content: MailContent, installation: str) -> MailText:
 _Parts = tuple[
     str,
     tuple[str, ...],
-    tuple[tuple[str, str], ...],
+    tuple[Fact, ...],
     tuple[str, str] | None,
     tuple[str, ...],
 ]
@@ -79,7 +82,7 @@ def _invitation(say: Say, content: MailContent) -> _Parts:
                 "minutes: you choose your passwords, and read a code with your phone."
             ),
         ),
-        ((say("Good until"), until),),
+        ((say("Good until"), (until,)),),
         None if content.url is None else (say("Enrol"), content.url),
         (
             say(
@@ -123,9 +126,9 @@ def _asking(say: Say, content: MailContent, subject: str) -> _Parts:
         if len(content.documents) == 1
         else say("These documents wait for your signature.")
     )
-    facts = [*_documents(say, content), (say("Asked by"), content.sender)]
+    facts = [_documents(say, content), _asked_by(say, content)]
     if content.expires is not None:
-        facts.append((say("Until"), with_zone(content.expires, content.lang)))
+        facts.append((say("Until"), (with_zone(content.expires, content.lang),)))
     where = say("You sign it where you always do with {sender}.").format(
         sender=content.sender
     )
@@ -181,7 +184,7 @@ def _signed(say: Say, content: MailContent) -> _Parts:
             else say("All who had to sign have signed."),
             told,
         ),
-        (*_documents(say, content), (say("Asked by"), content.sender)),
+        (_documents(say, content), _asked_by(say, content)),
         None,
         (),
     )
@@ -222,7 +225,7 @@ def _signed_batch(say: Say, content: MailContent) -> _Parts:
         (
             *_listed(say, say("Not signed"), unsigned),
             *_listed(say, say("Signed"), content.documents),
-            (say("Asked by"), content.sender),
+            _asked_by(say, content),
         ),
         None if content.url is None else (say("See the documents"), content.url),
         () if content.url is not None else (where,),
@@ -244,7 +247,7 @@ def _over(
         return (
             say(one if is_one else several).format(**given),
             (say(told_one if is_one else told_several).format(**given),),
-            (*_documents(say, content), (say("Asked by"), content.sender)),
+            (_documents(say, content), _asked_by(say, content)),
             None,
             (),
         )
@@ -252,16 +255,25 @@ def _over(
     return parts
 
 
-def _documents(say: Say, content: MailContent) -> list[tuple[str, str]]:
-    return _listed(say, say("Document"), content.documents)
+def _documents(say: Say, content: MailContent) -> Fact:
+    label = say("Document") if len(content.documents) == 1 else say("Documents")
+    return label, _names(say, content.documents)
 
 
-def _listed(say: Say, label: str, names: Sequence[str]) -> list[tuple[str, str]]:
+def _asked_by(say: Say, content: MailContent) -> Fact:
+    return say("Asked by"), (content.sender,)
+
+
+def _listed(say: Say, label: str, names: Sequence[str]) -> list[Fact]:
+    """Some names by their label; nothing, where there are none."""
+    return [(label, _names(say, names))] if names else []
+
+
+def _names(say: Say, names: Sequence[str]) -> tuple[str, ...]:
     """The first of some names, and how many more there are."""
-    listed = [(label, name) for name in names[:_LISTED]]
-    if more := len(names) - len(listed):
-        listed.append(("", say("and {count} more").format(count=more)))
-    return listed
+    listed = tuple(names[:_LISTED])
+    more = len(names) - len(listed)
+    return (*listed, say("and {count} more").format(count=more)) if more else listed
 
 
 def _notice(
@@ -273,7 +285,7 @@ def _notice(
         return (
             say(subject),
             (say(told),),
-            ((say("When"), with_zone(content.at, content.lang)),),
+            ((say("When"), (with_zone(content.at, content.lang),)),),
             None,
             (say(advice).format(installation=content.sender),),
         )

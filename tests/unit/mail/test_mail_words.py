@@ -15,6 +15,7 @@ from babel.messages.extract import extract_from_file
 from appliance.domain.ids import ProcessId, RequestId
 from appliance.domain.integrators.sign_urls import is_sign_url, sign_link
 from appliance.domain.mail.mails import MailKind
+from appliance.domain.vocab import RequestState
 from appliance.mail.contents import MailContent
 from appliance.mail.message import mail_message
 from appliance.mail.smtp import shown_answer
@@ -91,6 +92,52 @@ def test_a_request_in_spanish(settings: Settings) -> None:
     assert message["Message-ID"] == "<id-1@rubrica.example>"
     assert message["Auto-Submitted"] == "auto-generated"
     assert message["Content-Language"] == "es"
+
+
+def test_several_documents_stand_below_one_label(settings: Settings) -> None:
+    """Each on a line of its own, ten at most, and how many more there are."""
+    names = tuple(f"recibo-{number:02}.pdf" for number in range(1, 13))
+    message = sent(settings, replace(REQUEST, documents=names, message=""))
+
+    assert part(message, "plain").split("\n\n")[2] == "\n".join(
+        [
+            "Documentos:",
+            *(f"  - {name}" for name in names[:10]),
+            "  - y 2 más",
+            "De parte de: Ñandú S.A.",
+            "Vence: 27/11/2026 11:00 (UTC-3)",
+        ]
+    )
+    page = part(message, "html")
+    assert page.count("Documento") == 1
+    assert page.count("<div>recibo-") == 10
+    assert "<div>y 2 más</div>" in page
+
+
+def test_a_batch_that_is_over_tells_what_became_of_each(settings: Settings) -> None:
+    """Those that are not signed first, with the reason."""
+    message = sent(
+        settings,
+        replace(
+            REQUEST,
+            kind=MailKind.SIGNED,
+            is_batch=True,
+            documents=("enero.pdf", "marzo.pdf"),
+            unsigned=(("febrero.pdf", RequestState.REJECTED),),
+            message="",
+        ),
+    )
+
+    assert message["Subject"] == "Firmaste 2 de 3 documentos"
+    assert part(message, "plain").split("\n\n")[2] == "\n".join(
+        [
+            "Sin firmar: febrero.pdf (lo rechazaste)",
+            "Firmados:",
+            "  - enero.pdf",
+            "  - marzo.pdf",
+            "De parte de: Ñandú S.A.",
+        ]
+    )
 
 
 def test_it_is_seven_bits_and_the_same_each_time(settings: Settings) -> None:
