@@ -203,8 +203,9 @@ async def batch() -> Response:
     after = wire.request_number(request.args.get("after", "0"))
     found = await core().batches.documents(frame_session(), after)
     lang = i18n.requested()
-    listed = [wire.batch_document(each, lang) for each in found]
-    return json_response({"list": listed, "more": len(found) == PAGE})
+    listed = [wire.batch_document(each, lang) for each in found.documents]
+    more = len(listed) == PAGE
+    return json_response({"list": listed, "more": more, "message": found.message})
 
 
 @blueprint.post("/sign-batch")

@@ -272,6 +272,7 @@ def _batch(view: EmbedSessionView) -> dict[str, object] | None:
         "pending": standing.pending,
         "signing": standing.signing,
         "signed": standing.signed,
+        "failed": standing.failed,
     }
 
 

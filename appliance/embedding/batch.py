@@ -28,7 +28,7 @@ from appliance.domain.integrators.integrators import (
 from appliance.domain.ports import DocumentStream
 from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.request import RequestView, SignedDocumentView
-from appliance.domain.requests.request_batch import BatchDocument
+from appliance.domain.requests.request_batch import BatchPage
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 from appliance.embedding.session_steps import SessionSteps
@@ -82,9 +82,7 @@ class EmbedSessionBatches:
         self._requests = requests
         self._progress = progress
 
-    async def documents(
-        self, session: EmbedSession, after: RequestId
-    ) -> list[BatchDocument]:
+    async def documents(self, session: EmbedSession, after: RequestId) -> BatchPage:
         """Up to `PAGE` documents of the batch, in order.
 
         Args:
@@ -96,8 +94,10 @@ class EmbedSessionBatches:
         """
         own = _own(session)
         async with self._store.read() as transaction:
-            return await RequestBatchStore(transaction).documents(
-                own.batch, own.person, after, PAGE
+            batches = RequestBatchStore(transaction)
+            return BatchPage(
+                await batches.documents(own.batch, own.person, after, PAGE),
+                await batches.message(own.batch),
             )
 
     async def open(self, session: EmbedSession, request: RequestId) -> EmbedSessionView:

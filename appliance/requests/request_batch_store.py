@@ -228,6 +228,18 @@ class RequestBatchStore(Store):
             for row in rows
         ]
 
+    async def message(self, batch: RequestBatchId) -> str | None:
+        """What is written to the signer; None where its documents differ in it."""
+        found = await self._connection.execute(
+            select(signing_process.c.message)
+            .join(signature_request, _R.process == signing_process.c.id)
+            .where(_R.batch == batch)
+            .distinct()
+            .limit(2)
+        )
+        messages = list(found.scalars())
+        return messages[0] if len(messages) == 1 else None
+
     async def _those(self, query: Select[Any]) -> list[RequestBatch]:
         return [
             RequestBatch(

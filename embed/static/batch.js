@@ -7,7 +7,7 @@ import * as batch from "./batch_steps.js";
 import { byId, fill } from "./dom.js";
 import { Unreachable } from "./failure.js";
 import { t } from "./i18n.js";
-import { alert, announce, notice } from "./screen.js";
+import { alert, announce, notice, run } from "./screen.js";
 import { Signature } from "./signature.js";
 import { LOOK_AGAIN_MS, SESSION_OVER, pause } from "./stage.js";
 import { loading } from "./steps.js";
@@ -20,6 +20,8 @@ const MOVED_ON = new Set(["SOLICITUD_NOT_FOUND", "DOCUMENT_CHANGED", "SESSION_IN
 export class Batch extends Signature {
   /** Every document of the batch, in its order. */
   #list = [];
+  /** What the integrator wrote to the signer, the same for all of it. */
+  #message = null;
   /** Why documents were not signed by the last password, by their id. */
   #reasons = new Map();
   /** Documents that the host was told of, by this page. */
@@ -33,13 +35,12 @@ export class Batch extends Signature {
     return { ...this.session.batch, ...this.#read() };
   }
 
-  /** What was read is counted here: the server is not asked for each. */
+  /** What was opened is counted here: the server is not asked for each. */
   #read() {
     const pending = this.#list.filter(({ state }) => state === "pending");
     return {
       pending: pending.length,
       unread: pending.filter(({ seen }) => !seen).length,
-      seen: this.#list.filter(({ seen }) => seen).length,
     };
   }
 
@@ -61,13 +62,17 @@ export class Batch extends Signature {
       const after = all.at(-1)?.id ?? 0;
       const page = await this.persist(() => call(`batch?after=${after}`));
       all.push(...page.list);
+      if (after === 0) this.#message = page.message;
       ({ more } = page);
     }
     this.#list = all;
   }
 
-  /** The list of documents, or on to the password. */
-  #documents() {
+  /**
+   * The list of documents, or on to the password.
+   * @param {() => string} [done] what was done just now.
+   */
+  #documents(done = () => "") {
     this.#closeDocument();
     this._machine.move("authorising");
     this.step(() =>
@@ -75,6 +80,8 @@ export class Batch extends Signature {
         list: this.#list,
         counts: this.#counts,
         integrator: this._boot.integrator,
+        message: this.#message,
+        done: done(),
         open: (item) => this.guarded(() => this.#open(item)),
         go: () => this.guarded(() => this.#goOn()),
         cancel: () => this.leave(),
@@ -106,40 +113,59 @@ export class Batch extends Signature {
 
   // -- one of them is read ----------------------------------------------------------
 
+  /** Open one; from another one, which stays on the screen until this one is there. */
   async #open(item) {
-    this._machine.move("loading");
-    this.step(() => loading());
+    const quietly = this._machine.is("reviewing");
+    if (quietly) this._viewer.freeze();
+    else this.step(() => loading());
     try {
       this.session = await this.persist(() => call("choose", { body: { request: item.id } }));
     } catch (error) {
-      if (!MOVED_ON.has(error.code)) throw error;
+      this._viewer.thaw();
+      if (!MOVED_ON.has(error.code)) {
+        if (!quietly) this.#documents();
+        throw error;
+      }
       return this.#reload(() => t("{name} can no longer be signed.", { name: item.name }));
     }
-    await this._reopen();
+    try {
+      await this._reopen({ quietly });
+    } catch (error) {
+      // What is on the screen is not the session's document any more.
+      this.#documents();
+      throw error;
+    }
     this._machine.move("reviewing");
-    this.#reading(item);
-    return undefined;
+    return this.#reading(item);
   }
 
   #reading(item) {
+    const { session } = this;
     const at = this.#list.indexOf(item);
     const before = this.#list.slice(0, at).findLast(({ state }) => state === "pending");
-    const others = () => this.#list.some((each) => each !== item && each.state === "pending" && !each.seen);
+    const others = () => this.#list.filter((each) => each !== item && each.state === "pending" && !each.seen);
     this.step(() =>
       batch.reading({
-        session: this.session,
+        session,
         at,
-        counts: this.#counts,
-        isLast: !others(),
-        previous: before && (() => this.guarded(() => this.#open(before))),
-        list: () => this.#documents(),
+        left: others().length,
+        previous: before && (() => run(() => this.guarded(() => this.#leaveTo(item, () => this.#open(before))))),
+        list: () => run(() => this.guarded(() => this.#leaveTo(item, () => this.#documents()))),
         go: () => this.guarded(() => this.#leaveReading(item, at)),
         reject: () => this.guarded(() => this.#rejectReading(item)),
         cancel: () => this.leave(),
       }),
+      { stay: true },
     );
-    const { total } = this.session.batch;
+    const { total } = session.batch;
     announce(() => t("Document {number} of {total} is on the screen.", { number: at + 1, total }));
+    return undefined;
+  }
+
+  /** Elsewhere from a document; it need not have been on the screen. */
+  async #leaveTo(item, go) {
+    if (this._isPainted) await this.#wasShown(item);
+    return go();
   }
 
   /** On from a document, once it was on the screen. */
@@ -168,14 +194,17 @@ export class Batch extends Signature {
     const { name } = this.session.document;
     this._reason = "";
     this.session = session;
-    await this.batch();
-    if (session.state === "authorised") alert(() => t("You rejected {name}. The others are still waiting for you.", { name }));
+    if (session.state !== "authorised") return this.batch();
+    await this.#load();
+    const done = () => t("You rejected {name}. The others are still waiting for you.", { name });
+    this.#documents(done);
+    announce(done);
     return undefined;
   }
 
   get _leaving() {
     if (!this._isBatch) return super._leaving;
-    return t("What you have not signed goes on waiting for you, and what you read stays read.");
+    return t("What you have not signed goes on waiting for you, and what you opened stays so.");
   }
 
   // -- the password, and what comes of it ---------------------------------------------
@@ -187,7 +216,6 @@ export class Batch extends Signature {
       batch.password({
         session: this.session,
         list: this.#list,
-        counts: this.#counts,
         back: () => this.#documents(),
         cancel: () => this.leave(),
         go: (form) => this.#sign(form.get("password")),
@@ -220,8 +248,7 @@ export class Batch extends Signature {
   }
 
   #progress({ checking }) {
-    const counts = () => this.session.batch;
-    this.step(() => batch.signing({ counts: counts(), checking }));
+    this.step(() => batch.signing({ counts: this.session.batch, checking }));
   }
 
   /** Ask until nothing of it is being signed any more. */
@@ -251,7 +278,7 @@ export class Batch extends Signature {
     const shown = document.getElementById("sign-count");
     if (!shown || shown.value === this.session.batch.signed) return;
     shown.value = this.session.batch.signed;
-    byId("sign-count-label").textContent = batch.signedCount(this.session.batch);
+    byId("sign-count-label").textContent = batch.signedSoFar(this.session.batch);
   }
 
   /** Nothing is being signed any more: how each one ended. */
@@ -268,7 +295,7 @@ export class Batch extends Signature {
     this.step(() =>
       batch.partial({
         list: this.#list,
-        counts: this.#counts,
+        counts: this.session.batch,
         reasons: this.#reasons,
         save: (item) => this.#save(item),
         again: () => this.#password(),
@@ -276,7 +303,7 @@ export class Batch extends Signature {
         cancel: () => this.leave(),
       }),
     );
-    announce(() => batch.signedCount(this.session.batch));
+    announce(() => batch.tally(this.#list, { isOver: true }));
     this._told = this.guarded(() => this.#handOver());
     return undefined;
   }
@@ -300,13 +327,12 @@ export class Batch extends Signature {
       batch.done({
         session: this.session,
         list: this.#list,
-        counts: this.#counts,
         reasons: this.#reasons,
         told: this.#told.size,
         save: (item) => this.#save(item),
       }),
     );
-    announce(() => batch.signedCount(this.session.batch));
+    announce(() => batch.tally(this.#list, { isOver: true }));
     // Not waited for by what the signer does next: they can be saved meanwhile.
     this._told = this.guarded(() => this.#tellAll());
   }
@@ -342,7 +368,7 @@ export class Batch extends Signature {
   #sayTold() {
     const shown = document.getElementById("outcome");
     if (!shown) return;
-    const say = () => batch.outcome(this.session, this.session.batch, this.#told.size);
+    const say = () => batch.outcome(this.session, this.#told.size);
     shown.textContent = say();
     if (this.#told.size === this.session.batch.signed) announce(say);
   }

@@ -4,10 +4,10 @@
 import { h } from "./dom.js";
 import { documentCount, pageCount, t } from "./i18n.js";
 import { facts, out } from "./screen.js";
-import { LEGAL, message, passwordField, spinner, warnings } from "./steps.js";
+import { LEGAL, messageFrom, passwordField, spinner, warnings } from "./steps.js";
 
 const STANDING = {
-  pending: ({ seen }) => (seen ? t("Already read") : t("Not read yet")),
+  pending: ({ seen }) => (seen ? t("Opened") : t("Not opened yet")),
   signing: () => t("Being signed"),
   signed: () => t("Signed"),
   failed: () => t("It cannot be signed"),
@@ -22,14 +22,38 @@ function standing(item) {
   return item.state === "failed" && item.reason ? `${said}: ${item.reason.message}` : said;
 }
 
-/** How many of them were read, as a sentence. */
-export function readCount({ seen, total }) {
-  return t("{seen} of {total} read", { seen, total });
+/** How many stand so, in the order that they are told in. */
+const COUNTED = {
+  unopened: (count) => t("{count} not opened yet", { count }),
+  opened: (count) => (count === 1 ? t("1 opened") : t("{count} opened", { count })),
+  signed: (count) => (count === 1 ? t("1 signed") : t("{count} signed", { count })),
+  signing: (count) => t("{count} being signed", { count }),
+  pending: (count) => t("{count} not signed", { count }),
+  failed: (count) => (count === 1 ? t("1 that cannot be signed") : t("{count} that cannot be signed", { count })),
+  rejected: (count) => (count === 1 ? t("1 rejected") : t("{count} rejected", { count })),
+  cancelled: (count) => (count === 1 ? t("1 withdrawn") : t("{count} withdrawn", { count })),
+  expired: (count) => (count === 1 ? t("1 whose time ran out") : t("{count} whose time ran out", { count })),
+};
+
+/**
+ * How many documents stand how: all of them, each once.
+ * @param {Array<{state: string, seen: boolean}>} list
+ * @param {{isOver?: boolean}} [how] isOver: what still waits is told as not signed.
+ */
+export function tally(list, { isOver = false } = {}) {
+  const kindOf = ({ state, seen }) => (state !== "pending" || isOver ? state : seen ? "opened" : "unopened");
+  const counts = {};
+  for (const item of list) counts[kindOf(item)] = (counts[kindOf(item)] ?? 0) + 1;
+  return Object.keys(COUNTED).filter((kind) => counts[kind]).map((kind) => COUNTED[kind](counts[kind])).join(", ");
 }
 
-/** How many of them are signed, as a sentence. */
-export function signedCount({ signed, total }) {
-  return t("{signed} of {total} signed", { signed, total });
+/** How many are signed of those that nobody took out, as a sentence. */
+export function signedSoFar(counts) {
+  return t("{signed} of {total} signed", { signed: counts.signed, total: toBeSigned(counts) });
+}
+
+function toBeSigned({ pending, signing, signed, failed }) {
+  return pending + signing + signed + failed;
 }
 
 function meter(id, value, most, label) {
@@ -39,16 +63,20 @@ function meter(id, value, most, label) {
 }
 
 /** Every document of the batch; those that wait can be opened. */
-export function documents({ list, counts, integrator, open, go, cancel }) {
-  const { unread } = counts;
+export function documents({ list, counts, integrator, message, done, open, go, cancel }) {
+  const { unread, pending } = counts;
+  const opened = pending - unread;
   return {
     name: "documents",
-    title: t("{documents} for you to sign", { documents: documentCount(counts.total) }),
+    title: t("{documents} for you to sign", { documents: documentCount(pending) }),
     body: [
-      h("p", {}, unread > 0
-        ? t("{integrator} asks you to sign them together. Open each one first; then you sign all of them at once, with one password.", { integrator })
-        : t("You have read all of them. You sign them at once, with one password.")),
-      meter("read-count", counts.seen, counts.total, readCount(counts)),
+      done ? h("p", { class: "success" }, done) : null,
+      messageFrom(integrator, message),
+      h("p", {}, whatToDo(counts, integrator)),
+      meter("read-count", opened, pending, t("{opened} of {total} opened", { opened, total: pending })),
+      pending < list.length
+        ? h("p", { class: "hint", id: "tally" }, t("In all, {documents}: {tally}.", { documents: documentCount(list.length), tally: tally(list) }))
+        : null,
       h("ul", { class: "choices batch", tabindex: "0", "aria-label": t("Documents") },
         ...list.map((item) => h("li", {}, entry(item, open)))),
     ],
@@ -57,8 +85,19 @@ export function documents({ list, counts, integrator, open, go, cancel }) {
   };
 }
 
+function whatToDo({ unread, pending }, integrator) {
+  if (pending === 1) {
+    return unread > 0
+      ? t("Open it first; then you sign it with your password.")
+      : t("You have opened it. You sign it with your password.");
+  }
+  return unread > 0
+    ? t("{integrator} asks you to sign them together. Open each one first; then you sign all of them at once, with one password.", { integrator })
+    : t("You have opened all of them. You sign them at once, with one password.");
+}
+
 function toRead({ unread, pending }) {
-  return unread < pending ? t("Go on reading") : t("Read the first one");
+  return unread < pending ? t("Go on reading") : pending === 1 ? t("Read it") : t("Read the first one");
 }
 
 function toSign({ pending }) {
@@ -75,25 +114,27 @@ function entry(item, open) {
 }
 
 /** One of them is read. */
-export function reading({ session, at, counts, isLast, previous, list, go, reject, cancel }) {
+export function reading({ session, at, left, previous, list, go, reject, cancel }) {
+  const { total } = session.batch;
+  const others = left > 0 && t("{count} more to open", { count: left });
   return {
     name: "read",
     title: session.document.name,
     body: [
       h("nav", { class: "walk", "aria-label": t("Documents") },
-        h("p", { class: "hint" }, `${t("Document {number} of {total}", { number: at + 1, total: counts.total })} · `, readCount(counts)),
+        h("p", { class: "hint" }, [t("Document {number} of {total}", { number: at + 1, total }), others].filter(Boolean).join(" · ")),
         h("button", { type: "button", onclick: list }, t("See all of them")),
-        previous && h("button", { type: "button", onclick: previous }, t("Previous document"))),
-      message(session),
+        previous && h("button", { type: "button", id: "previous", onclick: previous }, t("Previous document"))),
+      messageFrom(session.integrator, session.document.message),
       warnings(session),
     ],
-    primary: { label: isLast ? t("Continue") : t("Next"), act: go },
+    primary: { label: left > 0 ? t("Next") : t("Continue"), act: go },
     secondary: out({ cancel, reject }),
   };
 }
 
 /** One signing password for all that waits. */
-export function password({ session, list, counts, go, back, cancel }) {
+export function password({ session, list, go, back, cancel }) {
   const { signer, integrator } = session;
   const waiting = list.filter(({ state }) => state === "pending");
   return {
@@ -101,7 +142,7 @@ export function password({ session, list, counts, go, back, cancel }) {
     focus: "password",
     title: t("Sign {documents}", { documents: documentCount(waiting.length) }),
     body: [
-      h("p", { class: "lead", id: "consent" }, consent(waiting.length, counts)),
+      h("p", { class: "lead", id: "consent" }, consent(waiting.length, list.length)),
       passwordField(signer),
       h("p", { class: "legal" }, LEGAL[signer.legal]()),
       h("details", {},
@@ -120,11 +161,11 @@ export function password({ session, list, counts, go, back, cancel }) {
 }
 
 /** What the password consents to. */
-function consent(waiting, { total }) {
-  if (waiting === 1) return t("With your password you sign 1 document, which you have read.");
+function consent(waiting, total) {
+  if (waiting === 1) return t("With your password you sign 1 document, which you have opened.");
   return waiting === total
-    ? t("With your password you sign the {count} documents, all of which you have read.", { count: waiting })
-    : t("With your password you sign the {count} documents of {total} that wait, all of which you have read.", { count: waiting, total });
+    ? t("With your password you sign the {count} documents, all of which you have opened.", { count: waiting })
+    : t("With your password you sign the {count} documents that still wait, all of which you have opened.", { count: waiting });
 }
 
 /** The appliance works. */
@@ -134,7 +175,7 @@ export function signing({ counts, checking }) {
     title: t("Signing"),
     body: [
       spinner(),
-      counts ? meter("sign-count", counts.signed, counts.total, signedCount(counts)) : null,
+      counts ? meter("sign-count", counts.signed, toBeSigned(counts), signedSoFar(counts)) : null,
       h("p", {}, checking
         ? t("The connection was lost. We are checking what happened to your signatures; no document is ever signed twice.")
         : t("Your key signs each document and every result is checked. If you close this page, signing continues.")),
@@ -146,7 +187,7 @@ export function signing({ counts, checking }) {
 export function partial({ list, counts, reasons, save, again, finish, cancel }) {
   return {
     name: "partial",
-    title: signedCount(counts),
+    title: tally(list, { isOver: true }),
     body: [
       h("p", {}, t("Some were not signed. You can try those again, with your password.")),
       results(list, reasons, save),
@@ -158,20 +199,26 @@ export function partial({ list, counts, reasons, save, again, finish, cancel }) 
 }
 
 /** What became of the documents: the host has them once it was told, and not before. */
-export function outcome({ integrator }, counts, told) {
-  const said = signedCount(counts);
-  return told < counts.signed
+export function outcome({ integrator, batch: { signed } }, told) {
+  if (signed === 1) {
+    return told < signed
+      ? t("1 signed. It is being handed over to {integrator}: do not close this page yet.", { integrator })
+      : t("1 signed. {integrator} has it.", { integrator });
+  }
+  const said = COUNTED.signed(signed);
+  return told < signed
     ? t("{said}. They are being handed over to {integrator}, {told} so far: do not close this page yet.", { said, integrator, told })
     : t("{said}. {integrator} has them.", { said, integrator });
 }
 
 /** It is over: each document with its end. */
-export function done({ session, list, counts, reasons, told, save }) {
+export function done({ session, list, reasons, told, save }) {
+  const { signed, total } = session.batch;
   return {
     name: "done",
-    title: counts.signed === counts.total ? t("Signed") : signedCount(counts),
+    title: signed === total ? t("Signed") : tally(list, { isOver: true }),
     body: [
-      counts.signed > 0 ? h("p", { class: "success", id: "outcome" }, outcome(session, counts, told)) : null,
+      signed > 0 ? h("p", { class: "success", id: "outcome" }, outcome(session, told)) : null,
       results(list, reasons, save),
     ],
   };

@@ -26,6 +26,8 @@ export class Flow extends Batch {
   /** Fingerprint of the document that was read to its step's end. */
   #read = null;
   _painted = Promise.resolve();
+  /** Whether the document that is shown was on the screen yet. */
+  _isPainted = true;
   /** Fingerprint of the document that was picked from the list. */
   #picked = null;
   #turn = 0;
@@ -224,9 +226,10 @@ export class Flow extends Batch {
     return same ? bytes : await this.persist(() => call("document", { raw: true }));
   }
 
-  async _reopen() {
+  /** Show the session's document; quietly: the step stays until it is there. */
+  async _reopen({ quietly = false } = {}) {
     this._machine.move("loading");
-    this.step(() => steps.loading());
+    if (!quietly) this.step(() => steps.loading());
     await this.#open(await this.persist(() => call("document", { raw: true })));
   }
 
@@ -237,10 +240,12 @@ export class Flow extends Batch {
     delete byId("viewer").dataset.sha256;
     const { painted } = await this._viewer.open(bytes, shown.pages);
     this._painted = painted;
+    this._isPainted = false;
     byId("viewer").dataset.sha256 = shown.sha256;
     this.#tools();
     painted.then(() => {
       if (byId("viewer").dataset.sha256 !== shown.sha256) return;
+      this._isPainted = true;
       this._host.post("document.loaded", {
         fileName: shown.name,
         sha256: shown.sha256,

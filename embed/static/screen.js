@@ -23,11 +23,13 @@ const textOf = (say) => (typeof say === "function" ? say() : say);
  * @param {Array<{label: string, act: () => unknown, kind?: string}>} [step.secondary]
  *   ways out: in their corner, the same in every step; `danger` is for good.
  * @param {string} [step.focus] id of the input that is typed into at once.
- * @param {{again?: boolean, whoFirst?: boolean, isPlaced?: boolean}} [how] again: the same step in another
+ * @param {{again?: boolean, whoFirst?: boolean, isPlaced?: boolean, stay?: boolean}} [how] again: the same step in another
  *   language; what was typed and said stays, and so does the focus. whoFirst: the
- *   signer says who they are before they read.
+ *   signer says who they are before they read. stay: the focus stays on the button that
+ *   led here, where the step has it too.
  */
-export function show(step, { again = false, whoFirst = false, isPlaced = true } = {}) {
+export function show(step, { again = false, whoFirst = false, isPlaced = true, stay = false } = {}) {
+  const pressed = stay ? pressedButton() : null;
   const restore = again ? typed() : () => {};
   const told = again ? said.alert : null;
   document.body.dataset.step = step.name;
@@ -43,10 +45,17 @@ export function show(step, { again = false, whoFirst = false, isPlaced = true } 
   byId("progress").hidden = line.length === 0;
   bar(step);
   restore();
-  if (!again) return begin(step);
+  if (!again) return begin(step, pressed && document.querySelector(pressed));
   if (told) alert(told.say, told.field, { quiet: true });
   notice(said.notice);
   announce(said.status);
+}
+
+/** How the button that has the focus is found in the next step, or null. */
+function pressedButton() {
+  const { id, tagName, classList } = document.activeElement;
+  if (tagName !== "BUTTON") return null;
+  return id ? `#${id}` : classList.contains("primary") ? "#bar .primary" : null;
 }
 
 /** Whether something was typed in this step that would be lost. */
@@ -97,12 +106,17 @@ function bar(step) {
     h("button", { type: "button", class: `plain ${kind ?? ""}`, onclick: () => run(act) }, label);
   const on = [
     step.back && plain(step.back),
-    step.primary && h("button", { type: "submit", form: "form", class: `primary ${step.primary.kind ?? ""}` }, step.primary.label),
+    step.primary && h("button", { type: "submit", form: "form", class: `primary ${step.primary.kind ?? ""}`, onkeydown: once }, step.primary.label),
   ].filter(Boolean);
   const out = (step.secondary ?? []).filter(Boolean).map(plain);
   const group = (name, buttons) => (buttons.length ? h("div", { class: name }, ...buttons) : null);
   fill(byId("bar"), group("on", on), group("out", out));
   byId("bar").hidden = on.length + out.length === 0;
+}
+
+/** A key that is held down presses once: the focus may stay for the next step. */
+function once(event) {
+  if (event.repeat && event.key === "Enter") event.preventDefault();
 }
 
 /** The ways out, in one order and look: leaving first, refusing for good beside it. */
@@ -116,7 +130,7 @@ export function out({ cancel, reject }) {
 let running = false;
 
 /** Do one thing at a time; a second press while the first runs does nothing. */
-async function run(act) {
+export async function run(act) {
   if (running) return;
   running = true;
   clearAlert();
@@ -169,13 +183,14 @@ export function ask({ title, text, yes, no, kind = "" }) {
  * A new step begins at its title, or where it is typed into at once; a frame that
  * nobody is in takes no focus.
  */
-function begin(step) {
+function begin(step, button) {
   byId("main").scrollTop = 0;
   byId("panel").scrollTop = 0;
   const input = step.focus ? document.getElementById(step.focus) : null;
   if (input) describe(input, "title");
   if (!document.hasFocus()) return;
   if (input) focusOn(input);
+  else if (button) button.focus({ preventScroll: true });
   else byId("title").focus();
 }
 

@@ -99,9 +99,9 @@ export class Stage {
   }
 
   /** Show a step; `make` is called again when the language changes. */
-  step(make) {
+  step(make, first = {}) {
     this._redraw = (how) => show(make(), { ...how, whoFirst: this._whoFirst, isPlaced: !this.session?.forBatch });
-    this._redraw();
+    this._redraw(first);
   }
 
   /** Draw the present step again, in another language. */

@@ -118,13 +118,13 @@ export function warnings(session) {
 }
 
 /** What whoever asks for the signature wrote to the signer. */
-export function message({ integrator, document }) {
-  if (!document.message) return null;
+export function messageFrom(integrator, text) {
+  if (!text) return null;
   return h(
     "div",
     { class: "message" },
     h("h2", {}, t("Message from {integrator}", { integrator })),
-    h("p", {}, document.message),
+    h("p", {}, text),
   );
 }
 
@@ -133,7 +133,7 @@ export function read({ session, go, change, list, reject, cancel }) {
   return {
     name: "read",
     title: session.document.name,
-    body: [message(session), warnings(session)],
+    body: [messageFrom(session.integrator, session.document.message), warnings(session)],
     primary: { label: t("Continue"), act: go },
     back: change ? { label: t("Change document"), act: change } : list && { label: t("Back to the list"), act: list },
     secondary: out({ cancel, reject }),

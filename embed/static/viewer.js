@@ -10,6 +10,10 @@ const MOST_PIXELS = 5_242_880; // of one canvas: more, and phones drop it
 const MOST_IMAGE_PIXELS = 64_000_000; // of a picture on a page
 const ZOOMS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
 const NEAR = "100% 0px";
+/** How long a page is waited for before the document before it goes. */
+const DRAWN_MS = 2_000;
+
+const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
 
 export class Viewer {
   #root;
@@ -17,9 +21,8 @@ export class Viewer {
   #pdfjs;
   #base;
   #pages = [];
-  #worker = null;
-  #task = null;
-  #pdf = null;
+  /** Of pdf.js: what the document that is shown is drawn by. */
+  #loaded = null;
   /** How often pdf.js left out what it could not draw, or the text of a page. */
   #leftOut = 0;
   #zoom = 1;
@@ -29,6 +32,8 @@ export class Viewer {
   #place = null;
   /** Width that pages were last laid out for, in pixels. */
   #room = 0;
+  /** Counts what was opened and closed: what comes late is put away. */
+  #turn = 0;
   /** The page that was last told of. */
   #told = 1;
   /** What is read, as last seen; and what is kept in view until somebody scrolls. */
@@ -136,31 +141,55 @@ export class Viewer {
     return `${this.#root.parentElement.scrollTop} ${document.scrollingElement.scrollTop}`;
   }
 
+  /** Draw no further page of a document that is about to be replaced. */
+  freeze() {
+    this.#near.disconnect();
+  }
+
+  /** It is not replaced after all. */
+  thaw() {
+    for (const page of this.#pages) this.#near.observe(page.element);
+  }
+
   /**
-   * Show a document.
+   * Show a document. What was shown before stays until there is something to see of it.
    * @param {Uint8Array} bytes taken over.
    * @param {Array<[number, number]>} sizes width and height of each page, in points.
    * @returns {Promise<{painted: Promise<void>}>} once it is opened; `painted` is when
    *   the first page is on the screen: never, while nobody sees the frame.
    */
   async open(bytes, sizes) {
-    await this.close();
-    this.#pages = sizes.map(([width, height], index) => ({
+    this.freeze();
+    const turn = (this.#turn += 1);
+    const loaded = await this.#load(bytes);
+    const pages = sizes.map(([width, height], index) => ({
       number: index + 1,
       width,
       height,
+      pdf: loaded.pdf,
       drawn: 0,
       lacks: false,
       work: null,
       element: h("div", { class: "page", role: "group" }),
     }));
-    this.relabel();
-    this.#root.replaceChildren(...this.#pages.map((page) => page.element));
-    this.#layout();
-    await this.#load(bytes);
-    const drawn = this.#draw(this.#pages[0]);
-    for (const page of this.#pages) this.#near.observe(page.element);
+    this.#size(pages);
+    const drawn = this.#draw(pages[0]);
+    if (this.#pages.length) await Promise.race([drawn, pause(DRAWN_MS)]);
+    if (turn === this.#turn) this.#turnTo(pages, loaded);
+    else end(loaded);
     return { painted: drawn.then(() => new Promise(requestAnimationFrame)) };
+  }
+
+  /** Put a document in the place of the one before. */
+  #turnTo(pages, loaded) {
+    if (this.#pages.length) this.#scroller.scrollTop = this.#root.scrollLeft = 0;
+    this.#forget();
+    this.#pages = pages;
+    this.#loaded = loaded;
+    this.relabel();
+    this.#root.replaceChildren(...pages.map((page) => page.element));
+    this.#layout();
+    this.thaw();
   }
 
   /** Name the pages, and what can be done with the mark, in the language in use. */
@@ -172,9 +201,15 @@ export class Viewer {
     this.#mark.relabel();
   }
 
-  /** Forget the document. */
-  async close() {
-    this.#near.disconnect();
+  /** Show no document. */
+  close() {
+    this.#turn += 1;
+    this.#forget();
+    this.#root.replaceChildren();
+  }
+
+  #forget() {
+    this.freeze();
     this.#mark.show(null);
     this.place = null;
     this.turned = () => {};
@@ -183,11 +218,8 @@ export class Viewer {
     this.#fields = [];
     for (const page of this.#pages) page.work?.cancel();
     this.#pages = [];
-    this.#root.replaceChildren();
-    const [task, worker] = [this.#task, this.#worker];
-    this.#task = this.#worker = this.#pdf = null;
-    await task?.destroy();
-    worker?.destroy();
+    if (this.#loaded) end(this.#loaded);
+    this.#loaded = null;
   }
 
   /** @param {number} steps bigger (1) or smaller (-1). */
@@ -331,15 +363,17 @@ export class Viewer {
     this.#root.scrollLeft += bounds.left - across.left - (across.width - bounds.width) / 2;
   }
 
+  /** @returns {Promise<{worker?: object, task?: object, pdf: object|null}>} null: pdf.js cannot. */
   async #load(bytes) {
+    const loaded = { pdf: null };
     try {
       this.#pdfjs ??= await import(`${this.#base}/pdf.min.mjs`);
       this.#pdfjs.GlobalWorkerOptions.workerSrc = `${this.#base}/pdf.worker.min.mjs`;
-      this.#worker = new this.#pdfjs.PDFWorker();
-      await this.#worker.promise;
-      this.#worker.port.addEventListener("message", ({ data }) => this.#hear(data));
-      this.#task = this.#pdfjs.getDocument({
-        worker: this.#worker,
+      loaded.worker = new this.#pdfjs.PDFWorker();
+      await loaded.worker.promise;
+      loaded.worker.port.addEventListener("message", ({ data }) => this.#hear(data));
+      loaded.task = this.#pdfjs.getDocument({
+        worker: loaded.worker,
         data: bytes,
         cMapUrl: `${this.#base}/cmaps/`,
         standardFontDataUrl: `${this.#base}/standard_fonts/`,
@@ -352,10 +386,11 @@ export class Viewer {
         stopAtErrors: true,
         maxImageSize: MOST_IMAGE_PIXELS,
       });
-      this.#pdf = await this.#task.promise;
+      loaded.pdf = await loaded.task.promise;
     } catch {
-      this.#pdf = null;
+      // The server's pictures are shown.
     }
+    return loaded;
   }
 
   /**
@@ -373,19 +408,28 @@ export class Viewer {
     if (!room) return;
     // As it was seen before the frame got another size, which may have moved it.
     if (before && room !== before) this.#held ??= this.#spot;
-    const widest = Math.max(...this.#pages.map((page) => page.width), 1);
+    this.#size(this.#pages);
     for (const page of this.#pages) {
-      const scale = (Math.min(room, 1000) * this.#zoom) / widest;
-      page.scale = scale;
-      page.element.style.width = `${page.width * scale}px`;
-      page.element.style.height = `${page.height * scale}px`;
-      page.element.style.setProperty("--total-scale-factor", String(scale));
-      if (page.drawn && page.drawn !== scale) this.#draw(page);
+      if (page.drawn && page.drawn !== page.scale) this.#draw(page);
     }
     // Shown only now, or turned on its side: what is being placed stays in view.
     if (room !== before && this.#place) this.bring({ anew: true });
     else if (before && this.#held) this.#return(this.#held);
     this.#look();
+  }
+
+  /** Give pages the sizes for the width there is. */
+  #size(pages) {
+    const room = this.#root.clientWidth;
+    if (!room) return;
+    const widest = Math.max(...pages.map((page) => page.width), 1);
+    const scale = (Math.min(room, 1000) * this.#zoom) / widest;
+    for (const page of pages) {
+      page.scale = scale;
+      page.element.style.width = `${page.width * scale}px`;
+      page.element.style.height = `${page.height * scale}px`;
+      page.element.style.setProperty("--total-scale-factor", String(scale));
+    }
   }
 
   #come(seen) {
@@ -409,7 +453,7 @@ export class Viewer {
     if (page.drawn === scale) return;
     page.drawn = scale;
     page.work?.cancel();
-    const source = await this.#pdf?.getPage(page.number).catch(() => null);
+    const source = await page.pdf?.getPage(page.number).catch(() => null);
     try {
       if (source && !page.lacks) await this.#drawPage(page, source, scale);
       else await this.#drawPicture(page);
@@ -466,6 +510,11 @@ export class Viewer {
     page.element.querySelectorAll(".paper, .textLayer").forEach((part) => part.remove());
     page.element.prepend(image);
   }
+}
+
+/** Give back what pdf.js keeps for a document. */
+function end({ task, worker }) {
+  Promise.resolve(task?.destroy()).finally(() => worker?.destroy()).catch(() => {});
 }
 
 /**

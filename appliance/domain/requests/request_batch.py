@@ -6,7 +6,7 @@ common.
 Source: docs/integration.md "Ask for many at once".
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -79,6 +79,11 @@ class BatchStanding:
         return self.states.get(RequestState.IN_PROGRESS, 0)
 
     @property
+    def failed(self) -> int:
+        """Those that cannot be signed."""
+        return self.states.get(RequestState.FAILED, 0)
+
+    @property
     def pending(self) -> int:
         """Those that can still be signed."""
         waiting = self.states.get(RequestState.WAITING, 0)
@@ -102,6 +107,15 @@ class BatchDocument:
     """Error code of the last failure, or empty."""
     is_seen: bool
     """Whether the signer has read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPage:
+    """Documents of a batch, as its signer is shown the list."""
+
+    documents: Sequence[BatchDocument]
+    message: str | None
+    """To the signer, where all of the batch have the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,15 +135,15 @@ async def test_each_document_is_read_before_any_is_signed(
     )
     later = await proven(frame_services, someone, batch)
     listed = await frame_services.batches.documents(later, RequestId(0))
-    assert [each.is_seen for each in listed] == [True, True, False]
-    assert [(each.name, each.pages) for each in listed] == [
+    assert [each.is_seen for each in listed.documents] == [True, True, False]
+    assert [(each.name, each.pages) for each in listed.documents] == [
         ("0.pdf", 3),
         ("1.pdf", 3),
         ("2.pdf", 3),
     ]
     assert await events(frame_services, EventKind.REQUEST_VIEWED) == 2
     rest = await frame_services.batches.documents(later, requests[1])
-    assert [each.request for each in rest] == requests[2:]
+    assert [each.request for each in rest.documents] == requests[2:]
 
 
 async def test_nobody_else_sees_it(

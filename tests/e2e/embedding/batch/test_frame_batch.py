@@ -116,20 +116,22 @@ async def test_three_are_signed_with_one_password(
     frame = await shown(site, page, token_for(backend, made["loteId"]), person)
     await listed(frame, person)
     await expect(frame.locator("#title")).to_have_text("3 documentos para firmar")
-    await expect(frame.locator("#read-count-label")).to_have_text("0 de 3 leídos")
+    await expect(frame.locator("#read-count-label")).to_have_text("0 de 3 abiertos")
+    await expect(frame.locator(".message p")).to_have_text("Tus recibos")
     assert await axe(frame) == []
     await ceremony.go(frame)
     for number, name in enumerate(NAMES, 1):
         await ceremony.at(frame, "read")
         await expect(frame.locator("#title")).to_have_text(name)
+        others = "" if number == 3 else f" · {3 - number} más por abrir"
         await expect(frame.locator(".walk .hint")).to_have_text(
-            f"Documento {number} de 3 · {number - 1} de 3 leídos"
+            f"Documento {number} de 3{others}"
         )
         await expect(frame.locator(".message p")).to_have_text("Tus recibos")
         await ceremony.go(frame)
     await ceremony.at(frame, "password")
     await expect(frame.locator("#consent")).to_have_text(
-        "Con tu contraseña firmás los 3 documentos; ya los leíste."
+        "Con tu contraseña firmás los 3 documentos; ya los abriste."
     )
     assert site.seen_requests(person) == [
         each["solicitudId"] for each in made["solicitudes"]
@@ -155,7 +157,7 @@ async def test_three_are_signed_with_one_password(
         )
         assert len(site.fetch(each["delivery"]["url"])) == each["document"]["size"]
     await expect(frame.locator("#outcome")).to_have_text(
-        "3 de 3 firmados. Estudio Contable Sur ya los tiene."
+        "3 firmados. Estudio Contable Sur ya los tiene."
     )
     async with page.expect_download() as download:
         await frame.get_by_role("button", name="Descargar febrero-firmado.pdf").click()
@@ -166,7 +168,10 @@ async def test_three_are_signed_with_one_password(
 async def test_page_that_comes_back_finds_what_it_left(
     site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
 ) -> None:
-    """What was read stays read; one that was withdrawn meanwhile is not signed."""
+    """What was opened stays so; one that was withdrawn meanwhile is not signed.
+
+    A message that not all of them have is told with its document alone.
+    """
     made = asked(backend, person)
     token = token_for(backend, made["loteId"])
     frame = await shown(site, page, token, person)
@@ -177,16 +182,21 @@ async def test_page_that_comes_back_finds_what_it_left(
     process = made["solicitudes"][1]["procesoId"]
     gone = backend.client.post(f"/api/integration/requests/{process}/cancel", json={})
     assert gone.status_code == 200, gone.text
+    process = made["solicitudes"][2]["procesoId"]
+    other = {"mensaje": "Este es el último"}
+    changed = backend.client.patch(f"/api/integration/requests/{process}", json=other)
+    assert changed.status_code == 200, changed.text
 
     frame = await shown(site, page, token, person)
     await ceremony.at(frame, "documents")
+    await expect(frame.locator(".message")).to_have_count(0)
     states = frame.locator(".batch .state")
-    await expect(states).to_have_text(["Leído", "Retirado", "Sin leer"])
+    await expect(states).to_have_text(["Abierto", "Retirado", "Sin abrir"])
     await ceremony.go(frame)
     await ceremony.read(frame)
     await ceremony.at(frame, "password")
     await expect(frame.locator("#consent")).to_contain_text(
-        "2 documentos que quedan, de 3"
+        "2 documentos que quedan; ya los abriste."
     )
     await ceremony.sign(frame, person)
     await ceremony.at(frame, "done")
@@ -207,7 +217,11 @@ async def test_page_that_comes_back_finds_what_it_left(
 
 
 async def test_one_is_rejected_and_the_rest_is_signed(
-    site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
+    site: FrameSite,
+    person: TestPerson,
+    page: Page,
+    backend: TestBackend,
+    pictures: Path | None,
 ) -> None:
     """The host is told of no rejection of the whole; a wrong password costs a try."""
     made = asked(backend, person, NAMES[:2])
@@ -218,8 +232,24 @@ async def test_one_is_rejected_and_the_rest_is_signed(
     await frame.get_by_role("button", name="Rechazar…").click()
     await ceremony.refuse(frame)
     await ceremony.at(frame, "documents")
-    await expect(frame.get_by_role("alert")).to_contain_text("Rechazaste enero.pdf")
+    said = "Rechazaste enero.pdf. Los demás siguen esperándote."
+    await expect(frame.get_by_role("status")).to_have_text(said)
+    await expect(frame.locator(".success")).to_have_text(said)
+    await expect(frame.get_by_role("alert")).to_be_hidden()
+    await expect(frame.locator("#title")).to_have_text("1 documento para firmar")
+    await expect(frame.locator("#read-count-label")).to_have_text("0 de 1 abiertos")
+    await expect(frame.locator("#tally")).to_have_text(
+        "En total, 2 documentos: 1 sin abrir, 1 rechazado."
+    )
+    assert await axe(frame) == []
+    if pictures is not None:
+        for size in ((1280, 800), (390, 844)):
+            await resize(page, size, frame)
+            await page.screenshot(path=pictures / f"batch-rejected-{size[0]}.png")
     await read_all(frame, 1)
+    await expect(frame.locator("#consent")).to_have_text(
+        "Con tu contraseña firmás 1 documento; ya lo abriste."
+    )
     await frame.fill("#password", "no es esta contraseña")
     await ceremony.go(frame)
     await expect(frame.get_by_role("alert")).to_contain_text("contraseña")
@@ -229,6 +259,10 @@ async def test_one_is_rejected_and_the_rest_is_signed(
     end = await site.wait(page, "batch.completed")
     assert (end["firmados"], end["fallidos"]) == (1, 1)
     assert await site.payloads(page, "rejected") == []
+    await expect(frame.locator("#title")).to_have_text("1 firmado, 1 rechazado")
+    await expect(frame.locator("#outcome")).to_have_text(
+        "1 firmado. Estudio Contable Sur ya lo tiene."
+    )
 
 
 async def test_what_cannot_be_signed_is_told_beside_its_document(
@@ -247,7 +281,7 @@ async def test_what_cannot_be_signed_is_told_beside_its_document(
     await ceremony.sign(frame, person)
     await ceremony.at(frame, "partial")
     await site.wait(page, "signature.completed")
-    await expect(frame.locator("#title")).to_have_text("1 de 2 firmados")
+    await expect(frame.locator("#title")).to_have_text("1 firmado, 1 sin firmar")
     await expect(frame.locator(".results .state.pending")).to_contain_text(
         "No se firmó: "
     )
@@ -286,13 +320,12 @@ async def test_keyboard_alone_signs_in_english(
     await site.send(page, "session.renew", {"sessionToken": token})
     await press_on(page, frame.get_by_role("button", name="See all of them"))
     await ceremony.at(frame, "documents")
-    await expect(frame.locator("#read-count-label")).to_have_text("0 of 2 read")
+    await expect(frame.locator("#read-count-label")).to_have_text("1 of 2 opened")
     main = frame.locator("#bar .primary")
     await press_on(page, main)
-    for name in NAMES[:2]:
-        await ceremony.at(frame, "read")
-        await expect(frame.locator("#title")).to_have_text(name)
-        await press_on(page, main)
+    await ceremony.at(frame, "read")
+    await expect(frame.locator("#title")).to_have_text("enero.pdf")
+    await press_on(page, main)
     await ceremony.at(frame, "password")
     if pictures is not None:
         await frame.locator("summary").click()
@@ -307,6 +340,42 @@ async def test_keyboard_alone_signs_in_english(
     async with page.expect_download() as download:
         await press_on(page, frame.get_by_role("button", name="Download enero"))
     assert (await download.value).suggested_filename == "enero-firmado.pdf"
+
+
+async def test_one_document_stays_until_the_next_is_there(
+    site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
+) -> None:
+    """Nothing is emptied in between, and the focus stays on the button."""
+    made = asked(backend, person)
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+    await ceremony.go(frame)
+    await ceremony.at(frame, "read")
+    await frame.locator(".page .paper").wait_for()
+    await frame.evaluate(
+        """() => {
+          window.seen = [];
+          const look = () => {
+            const papers = document.querySelectorAll("#viewer .page .paper").length;
+            window.seen.push(`${document.body.dataset.step} ${papers}`);
+          };
+          new MutationObserver(look).observe(document.body, {
+            subtree: true, childList: true, attributeFilter: ["data-step"],
+          });
+        }"""
+    )
+
+    main = frame.locator("#bar .primary")
+    await press_on(page, main)
+    await expect(frame.locator("#title")).to_have_text("febrero.pdf")
+    await expect(frame.locator("#viewer .textLayer")).to_contain_text("febrero")
+    await expect(main).to_be_focused()
+    await press_on(page, frame.get_by_role("button", name="Documento anterior"))
+    await expect(frame.locator("#title")).to_have_text("enero.pdf")
+    await expect(frame.locator("#title")).to_be_focused()
+    await expect(frame.locator("#viewer .textLayer")).to_contain_text("enero")
+
+    assert set(await frame.evaluate("window.seen")) == {"read 1"}
 
 
 async def test_session_that_runs_out_says_so(
@@ -328,7 +397,7 @@ async def test_session_that_runs_out_says_so(
     site.appliance.refresh(person)
     later = await shown(site, page, token_for(backend, made["loteId"]), person)
     await listed(later, person)
-    await expect(later.locator("#read-count-label")).to_have_text("1 de 2 leídos")
+    await expect(later.locator("#read-count-label")).to_have_text("1 de 2 abiertos")
 
 
 async def test_nobody_else_gets_further(
@@ -374,7 +443,7 @@ async def test_it_is_seen_at_every_width(
     await frame.get_by_role("button", name="Ver todos").click()
     await ceremony.at(frame, "documents")
     await looked("half")
-    await read_all(frame, 2)
+    await read_all(frame, 1)
     await looked("password")
     await ceremony.sign(frame, person)
     await ceremony.at(frame, "done")
