@@ -18,8 +18,15 @@ from redis.asyncio import Redis
 
 from appliance.core.messaging import RedisLink
 from appliance.domain.clock import Clock
-from appliance.domain.errors import RATE_USED_UP, ApplianceError, ErrorCode
+from appliance.domain.errors import (
+    DAY_USED_UP,
+    MINUTE_USED_UP,
+    ApplianceError,
+    ErrorCode,
+)
 
+_USED_UP: Final = {60: MINUTE_USED_UP, 86_400: DAY_USED_UP}
+"""What is said of a limit, by the seconds of its window."""
 _ALONE_MOST: Final = 10_000
 """Counts that a process keeps by itself."""
 # Two keys: this window and the one before it. In one go, so that of calls at the same
@@ -60,6 +67,7 @@ class RatePolicy:
     most: int
     """Within the window."""
     window_s: int
+    """60 or 86,400: a minute or a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ class RateLimitedError(ApplianceError):
             ErrorCode.RATE_LIMITED,
             params={"limit": state.policy.name, "most": state.policy.most},
             extras={"retryAfter": wait_s},
-            sentence=RATE_USED_UP,
+            sentence=_USED_UP[state.policy.window_s],
         )
         self.state = state
 

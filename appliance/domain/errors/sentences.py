@@ -353,10 +353,16 @@ DOCUMENT_IS_KNOWN: Final = (
     "This session was opened for something to sign: the page must send no document."
 )
 """Of `INIT_INVALID`, where one came with the initial message."""
-RATE_USED_UP: Final = (
-    "The limit of {limit} ({most}) is used up; try again after the time in Retry-After."
+MINUTE_USED_UP: Final = (
+    "The limit of {limit} ({most} a minute) is used up; try again after the time in "
+    "Retry-After."
 )
-"""Of `RATE_LIMITED`, where a backend's limit is; it is called as in `RateLimit`."""
+"""Of `RATE_LIMITED`, where a caller's limit is; it is called as in `RateLimit`."""
+DAY_USED_UP: Final = (
+    "The limit of {limit} ({most} a day) is used up; try again after the time in "
+    "Retry-After."
+)
+"""The same of a limit for a day."""
 REMINDED_TODAY: Final = "Everybody whose turn it is was reminded within a day."
 """Of `RATE_LIMITED`, where a reminder is asked for."""
 NOT_ENROLLED: Final = (

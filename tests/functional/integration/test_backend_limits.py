@@ -194,7 +194,7 @@ def test_repeated_call_is_answered_when_nothing_is_left(
     assert again.headers["Idempotent-Replayed"] == "true"
     assert again.json()["procesoId"] == made.json()["procesoId"]
     problem(more, 429, "RATE_LIMITED")
-    assert "el límite de bytes (1048576)" in more.json()["detail"]
+    assert "el límite de bytes (1048576 por día)" in more.json()["detail"]
 
 
 def test_more_than_there_ever_may_be_is_no_matter_of_time(
