@@ -5,6 +5,7 @@ rubrica integrator domain add demo https://app.example
 """
 
 import argparse
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,23 +63,26 @@ def register(commands: "_Subparsers[argparse.ArgumentParser]") -> None:
     choice.add_argument("--refuse", action="store_true")
     handle(vouch, _set_vouch)
     mail = parts.add_parser(
-        "mail", help="whether its signers are written to, and how; shows what holds"
+        "mail",
+        help="mails to its signers: switch them on or off, set reminders and the page "
+        "to sign on; shows how they are set",
     )
-    mail.add_argument("code")
+    mail.add_argument("code", help="of the integrator")
     switch = mail.add_mutually_exclusive_group()
-    switch.add_argument("--on", action="store_true", help="write to its signers")
-    switch.add_argument("--off", action="store_true", help="do not")
+    switch.add_argument("--on", action="store_true", help="mail its signers")
+    switch.add_argument("--off", action="store_true", help="mail them no more")
     mail.add_argument(
         "--remind",
         metavar="DAYS",
         type=_days_of_reminders,
-        help="days after which they are reminded, such as 3,7; empty: never",
+        help="days after the request on which to remind, up to five from 1 to 60, "
+        "such as 3,7; '' for no reminders",
     )
     mail.add_argument(
         "--sign-url",
         metavar="URL",
-        help="where they sign, with {procesoId} or {solicitudId}; empty: its name "
-        "says where",
+        help="page of the integrator that mails lead to; {procesoId} and {solicitudId} "
+        "in it are filled in; '' for none: mails name the integrator instead",
     )
     handle(mail, _set_mail)
     listing = parts.add_parser("list", help="every integrator")
@@ -208,13 +212,21 @@ async def _set_mail(front: "ServiceRegistry", args: argparse.Namespace) -> int:
         reminder_days=args.remind,
         sign_url=args.sign_url,
     )
-    say(f"{view.code} signers get mail: {'yes' if view.mails_signers else 'no'}")
-    days = ", ".join(map(str, view.reminder_days))
-    say(f"reminders after days: {days or 'never'}")
-    say(f"signed at: {view.sign_url or '(its name says where)'}")
+    say(f"mails to signers: {'on' if view.mails_signers else 'off'}")
+    say(f"reminders: {_reminders(view.reminder_days)}")
+    say(f"page to sign on: {view.sign_url or 'none; mails name the integrator'}")
     if not front.settings.mail.is_on:
-        say("mail is off: no server is set (mail.host)")
+        say("no mail is sent: no mail server is set (mail.host)")
     return 0
+
+
+def _reminders(days: Sequence[int]) -> str:
+    """When signers are reminded, in words."""
+    if not days:
+        return "none"
+    *others, last = map(str, days)
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return f"{listed} {'day' if listed == '1' else 'days'} after the request"
 
 
 async def _set_prefix(front: "ServiceRegistry", args: argparse.Namespace) -> int:

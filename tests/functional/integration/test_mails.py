@@ -230,8 +230,8 @@ def test_mail_is_switched_on_as_the_manual_says(
         shell.run,
         ("mail demo", f"mail {backend.code}"),
     )
-    assert "signers get mail: yes" in told
-    assert "reminders after days: 3, 7" in told
+    assert "mails to signers: on" in told
+    assert "reminders: 3 and 7 days after the request" in told
 
 
 def test_the_server_is_tried(mailing: Appliance, mailbox: Mailbox) -> None:
