@@ -29,12 +29,18 @@ def printed(trial: Trial, lang: str) -> list[str]:
 
 
 def test_guide_runs_from_key_to_signed_pdf(trial: Trial) -> None:
-    """Unattended: key, signer, request, mail, session, signature, event, PDF."""
+    """Unattended: key, signer, request, mail, session, signature, event, PDF.
+
+    It ends with no webhook, no receiver and no secret left.
+    """
     blocks = printed(trial, "es")
     assert blocks == printed(trial, "en")
 
     said = trial.run("\n".join(blocks))
 
+    assert said.splitlines()[-1] == "[]"
+    assert not [*trial.folder.glob("webhook.*"), *trial.folder.glob("receiver.*")]
+    assert not (trial.folder / "signer.json").exists()
     signed = trial.folder / "firmado.pdf"
     assert "PREPROD" in said
     assert "/embed/?sessionToken=" in said

@@ -33,5 +33,8 @@ rm -f receiver.url events.txt
 .venv/bin/python receiver.py 2>receiver.log &
 RECEIVER=$!
 wait_for test -s receiver.url
-(umask 077; api "$WEB_URL/api/integration/webhooks" -H 'Content-Type: application/json' \
-  -d "{\"url\":\"$(cat receiver.url)\"}" | field secreto >webhook.secret)
+(umask 077
+  api "$WEB_URL/api/integration/webhooks" -H 'Content-Type: application/json' \
+    -d "{\"url\":\"$(cat receiver.url)\"}" >webhook.json
+  field secreto <webhook.json >webhook.secret)
+WEBHOOK=$(field webhookId <webhook.json)

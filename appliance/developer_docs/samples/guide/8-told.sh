@@ -1,3 +1,2 @@
 wait_for grep "solicitud.firmada $PROCESO" events.txt
 cat events.txt
-kill $RECEIVER
