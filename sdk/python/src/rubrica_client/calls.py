@@ -9,8 +9,11 @@
 one on an `AsyncRubricaClient`.
 """
 
+import functools
+import inspect
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
     Callable,
     Coroutine,
     Iterator,
@@ -28,6 +31,7 @@ from typing import (
     Protocol,
     Self,
     TypeVar,
+    get_args,
     overload,
 )
 from urllib.parse import quote
@@ -201,15 +205,46 @@ class _Described(Generic[P, T]):
     ) -> None:
         self.route = route
         self.build = build
-        self.__doc__ = build.__doc__
+        # What `help` and editors show: name, text and arguments of what is called.
+        functools.update_wrapper(self, build)
+        self._signatures = {
+            is_awaited: self._shown(is_awaited=is_awaited)
+            for is_awaited in (False, True)
+        }
+        self.__signature__ = self._signatures[False]
+
+    def __call__(
+        self, resource: Resource[Any], *args: P.args, **kwargs: P.kwargs
+    ) -> Any:
+        """Call it on a resource, as a method of a class can be."""
+        return self.__get__(resource, type(resource))(*args, **kwargs)
+
+    def __get__(self, resource: Resource[Any] | None, owner: type) -> Any:
+        """The method, as its client makes calls."""
+        raise NotImplementedError
+
+    def _answer(self, answer: Any, *, is_awaited: bool) -> Any:
+        """What the method returns whose call answers with a type."""
+        raise NotImplementedError
+
+    def _shown(self, *, is_awaited: bool) -> inspect.Signature:
+        """The signature of the method, by what it is called with and returns."""
+        built = inspect.signature(self.build)
+        (answer,) = get_args(built.return_annotation)
+        shown = self._answer(answer, is_awaited=is_awaited)
+        return built.replace(return_annotation=shown)
 
     def _call(self, resource: Resource[Any], how: str) -> Callable[..., Any]:
+        runner = resource._runner  # noqa: SLF001 (of this module)
+
         def call(*args: P.args, **kwargs: P.kwargs) -> Any:
             made = self.build(resource, *args, **kwargs)
-            return getattr(resource._runner, how)(self.route, made)  # noqa: SLF001 (of this module)
+            return getattr(runner, how)(self.route, made)
 
-        call.__doc__ = self.__doc__
-        call.__name__ = self.build.__name__
+        shown = self._signatures[inspect.iscoroutinefunction(runner.run)]
+        _, *parameters = shown.parameters.values()
+        functools.update_wrapper(call, self.build)
+        call.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
         return call
 
 
@@ -230,6 +265,9 @@ class _Operation(_Described[P, T]):
         """The method, as its client makes calls."""
         return self if resource is None else self._call(resource, "run")
 
+    def _answer(self, answer: Any, *, is_awaited: bool) -> Any:
+        return Awaitable[answer] if is_awaited else answer
+
 
 class _Listing(_Described[P, T]):
     """A method that iterates."""
@@ -247,3 +285,6 @@ class _Listing(_Described[P, T]):
     def __get__(self, resource: Resource[Any] | None, owner: type) -> Any:
         """The method, as its client makes calls."""
         return self if resource is None else self._call(resource, "pages")
+
+    def _answer(self, answer: Any, *, is_awaited: bool) -> Any:
+        return AsyncIterator[answer] if is_awaited else Iterator[answer]

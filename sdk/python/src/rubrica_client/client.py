@@ -42,15 +42,47 @@ _TIMEOUT_S: Final = 90.0
 class _Api(Generic[R]):
     """Everything that can be called."""
 
-    def _open(self, runner: R) -> None:
-        self.requests = Requests(runner)
-        self.batches = Batches(runner)
-        self.documents = Documents(runner)
-        self.sessions = Sessions(runner)
-        self.signers = Signers(runner)
-        self.webhooks = Webhooks(runner)
-        self.installation = Installation(runner)
-        self.test = Test(runner)
+    _runner: R
+
+    @property
+    def requests(self) -> Requests[R]:
+        """Requests to sign a document."""
+        return Requests(self._runner)
+
+    @property
+    def batches(self) -> Batches[R]:
+        """Many documents for one signer, by one call."""
+        return Batches(self._runner)
+
+    @property
+    def documents(self) -> Documents[R]:
+        """Documents that are uploaded once, and named later."""
+        return Documents(self._runner)
+
+    @property
+    def sessions(self) -> Sessions[R]:
+        """Sessions of the iframe."""
+        return Sessions(self._runner)
+
+    @property
+    def signers(self) -> Signers[R]:
+        """People who sign."""
+        return Signers(self._runner)
+
+    @property
+    def webhooks(self) -> Webhooks[R]:
+        """Addresses that are told of what happens."""
+        return Webhooks(self._runner)
+
+    @property
+    def installation(self) -> Installation[R]:
+        """What the integrator is given by the installation."""
+        return Installation(self._runner)
+
+    @property
+    def test(self) -> Test[R]:
+        """The test mode, which is there outside PROD alone."""
+        return Test(self._runner)
 
 
 def _options(
@@ -86,7 +118,7 @@ class RubricaClient(_Api[SyncRunner]):
         self._is_own = http is None
         self._http = http or httpx.Client(timeout=_TIMEOUT_S)
         options = _options(web_url, api_key, language, attempts, longest_wait_s)
-        self._open(_Waiting(self._http, options))
+        self._runner = _Waiting(self._http, options)
 
     def close(self) -> None:
         """Close its connections."""
@@ -133,7 +165,7 @@ class AsyncRubricaClient(_Api[AsyncRunner]):
         self._is_own = http is None
         self._http = http or httpx.AsyncClient(timeout=_TIMEOUT_S)
         options = _options(web_url, api_key, language, attempts, longest_wait_s)
-        self._open(_Awaiting(self._http, options))
+        self._runner = _Awaiting(self._http, options)
 
     async def aclose(self) -> None:
         """Close its connections."""

@@ -108,46 +108,84 @@ class Requests(Resource[R]):
 
     @operation("GET", f"{_REQUESTS}/{{procesoId}}")
     def get(self, process: str) -> Call[models.Request]:
-        """One of them, and what became of it."""
+        """One request: how it stands, and what became of it.
+
+        Args:
+            process: its `procesoId`.
+        """
         return Call(process)
 
     @operation("PATCH", f"{_REQUESTS}/{{procesoId}}")
     def change(
         self, process: str, change: models.RequestChange
     ) -> Call[models.Request]:
-        """Change what is said of it; None takes a value away."""
+        """Change what is said of a request; None takes a value away.
+
+        Args:
+            process: its `procesoId`.
+            change: what is to be another.
+        """
         return Call(process, body=change)
 
     @operation("POST", f"{_REQUESTS}/{{procesoId}}/cancel")
     def cancel(self, process: str, motivo: str | None = None) -> Call[models.Request]:
-        """Take back what is not signed yet, for good."""
+        """Take back what of a request is not signed yet, for good.
+
+        Args:
+            process: its `procesoId`.
+            motivo: why.
+        """
         return Call(process, body=_given(motivo=motivo))
 
     @operation("POST", f"{_REQUESTS}/{{procesoId}}/remind")
     def remind(self, process: str) -> Call[models.Reminded]:
-        """Write to those whose turn it is, once a day at most."""
+        """Write to the signers whose turn it is, once a day at most.
+
+        Args:
+            process: `procesoId` of the request.
+        """
         return Call(process)
 
     @operation("GET", f"{_REQUESTS}/{{procesoId}}/original")
     def original(self, process: str) -> Call[bytes]:
-        """The PDF as it came in, or the repaired copy of it."""
+        """The PDF of a request as it came in, or the repaired copy of it.
+
+        Args:
+            process: `procesoId` of the request.
+        """
         return Call(process)
 
     @operation("GET", f"{_REQUESTS}/{{procesoId}}/original")
     def original_to(self, process: str, path: Path) -> Call[Path]:
-        """The same, written to a file, which is there once it is whole."""
+        """Write that PDF to a file, which is there once it is whole.
+
+        Args:
+            process: `procesoId` of the request.
+            path: the file.
+        """
         return Call(process, save_to=path)
 
     @operation("GET", f"{_REQUESTS}/{{procesoId}}/document")
     def document(self, process: str, sha256: str | None = None) -> Call[bytes]:
-        """The PDF that all have signed, or the version with that SHA-256."""
+        """The PDF that all have signed.
+
+        Args:
+            process: `procesoId` of the request.
+            sha256: of another version of it, hex.
+        """
         return Call(process, query={"sha256": sha256})
 
     @operation("GET", f"{_REQUESTS}/{{procesoId}}/document")
     def document_to(
         self, process: str, path: Path, sha256: str | None = None
     ) -> Call[Path]:
-        """The same, written to a file, which is there once it is whole."""
+        """Write that PDF to a file, which is there once it is whole.
+
+        Args:
+            process: `procesoId` of the request.
+            path: the file.
+            sha256: of another version of it, hex.
+        """
         return Call(process, query={"sha256": sha256}, save_to=path)
 
 
@@ -182,22 +220,39 @@ class Batches(Resource[R]):
 
     @listing("GET", _BATCHES)
     def list(self, *, referencia: str | None = None) -> Call[models.BatchListed]:
-        """The integrator's batches, newest first."""
+        """The integrator's batches, newest first.
+
+        Args:
+            referencia: with exactly this reference.
+        """
         return Call(query={"referencia": referencia})
 
     @operation("GET", f"{_BATCHES}/{{loteId}}")
     def get(self, batch: str) -> Call[models.Batch]:
-        """One of them, with the first page of its documents."""
+        """One batch, with the first page of its documents.
+
+        Args:
+            batch: its `loteId`.
+        """
         return Call(batch)
 
     @listing("GET", f"{_BATCHES}/{{loteId}}")
     def members(self, batch: str) -> Call[models.BatchMember]:
-        """All documents of one, in order."""
+        """All documents of a batch, in order.
+
+        Args:
+            batch: its `loteId`.
+        """
         return Call(batch, member="solicitudes")
 
     @operation("POST", f"{_BATCHES}/{{loteId}}/cancel")
     def cancel(self, batch: str, motivo: str | None = None) -> Call[models.BatchListed]:
-        """Take back what of it is not signed yet, for good."""
+        """Take back what of a batch is not signed yet, for good.
+
+        Args:
+            batch: its `loteId`.
+            motivo: why.
+        """
         return Call(batch, body=_given(motivo=motivo))
 
 
@@ -227,27 +282,44 @@ class Documents(Resource[R]):
 
     @listing("GET", _DOCUMENTS)
     def list(self) -> Call[models.DocumentListed]:
-        """Those that were uploaded, newest first."""
+        """The documents that were uploaded, newest first."""
         return Call()
 
     @operation("GET", f"{_DOCUMENTS}/{{documentoId}}")
     def get(self, document: str) -> Call[models.Document]:
-        """One of them, with what is to be known of it."""
+        """One uploaded document, with what is to be known of it.
+
+        Args:
+            document: its `documentoId`.
+        """
         return Call(document)
 
     @operation("GET", f"{_DOCUMENTS}/{{documentoId}}/content")
     def content(self, document: str) -> Call[bytes]:
-        """Its bytes."""
+        """The bytes of an uploaded document.
+
+        Args:
+            document: its `documentoId`.
+        """
         return Call(document)
 
     @operation("GET", f"{_DOCUMENTS}/{{documentoId}}/content")
     def content_to(self, document: str, path: Path) -> Call[Path]:
-        """Its bytes, written to a file, which is there once it is whole."""
+        """Write an uploaded document to a file, which is there once it is whole.
+
+        Args:
+            document: its `documentoId`.
+            path: the file.
+        """
         return Call(document, save_to=path)
 
     @operation("DELETE", f"{_DOCUMENTS}/{{documentoId}}")
     def delete(self, document: str) -> Call[None]:
-        """Have it be named no more; requests that were made of it keep it."""
+        """Have a document be named no more; requests that were made of it keep it.
+
+        Args:
+            document: its `documentoId`.
+        """
         return Call(document)
 
 
@@ -276,7 +348,11 @@ class Sessions(Resource[R]):
 
     @operation("POST", f"{_API}/session/new")
     def new(self, integrator: str) -> Call[models.Session]:
-        """Open a session by the integrator's code: the older address of the same."""
+        """Open a session by the integrator's code: the older address of the same.
+
+        Args:
+            integrator: its code.
+        """
         return Call(query={"id": integrator})
 
 
@@ -285,7 +361,11 @@ class Signers(Resource[R]):
 
     @operation("GET", f"{_SIGNERS}/{{cuil}}")
     def get(self, cuil: str) -> Call[models.SignerState]:
-        """Whether somebody can sign now, and if not, why."""
+        """Whether somebody can sign now, and if not, why.
+
+        Args:
+            cuil: whose, 11 digits with or without dashes.
+        """
         return Call(cuil)
 
     @operation("PUT", f"{_SIGNERS}/{{cuil}}")
@@ -333,7 +413,13 @@ class Webhooks(Resource[R]):
         nombre: str | None = None,
         eventos: Sequence[str] | None = None,
     ) -> Call[models.WebhookWithSecret]:
-        """Have messages sent to an address; its secret is shown this once."""
+        """Have messages sent to an address; its secret is shown this once.
+
+        Args:
+            url: where to.
+            nombre: what tells it from others.
+            eventos: types of messages; all unless given.
+        """
         events = None if eventos is None else [*eventos]
         return Call(body=_given(url=url, nombre=nombre, eventos=events))
 
@@ -344,31 +430,53 @@ class Webhooks(Resource[R]):
 
     @operation("GET", f"{_WEBHOOKS}/{{webhookId}}")
     def get(self, webhook: str) -> Call[models.WebhookEndpoint]:
-        """One of them."""
+        """One webhook.
+
+        Args:
+            webhook: its `webhookId`.
+        """
         return Call(webhook)
 
     @operation("PATCH", f"{_WEBHOOKS}/{{webhookId}}")
     def change(
         self, webhook: str, change: models.WebhookChange
     ) -> Call[models.WebhookEndpoint]:
-        """Change it, turn it off and on."""
+        """Change a webhook, turn it off and on.
+
+        Args:
+            webhook: its `webhookId`.
+            change: what is to be another.
+        """
         return Call(webhook, body=change)
 
     @operation("DELETE", f"{_WEBHOOKS}/{{webhookId}}")
     def delete(self, webhook: str) -> Call[None]:
-        """Have it be told nothing ever again."""
+        """Have a webhook be told nothing ever again.
+
+        Args:
+            webhook: its `webhookId`.
+        """
         return Call(webhook)
 
     @operation("POST", f"{_WEBHOOKS}/{{webhookId}}/rotate")
     def rotate(
         self, webhook: str, *, at_once: bool = False
     ) -> Call[models.WebhookWithSecret]:
-        """Another secret; the one before signs for a day as well, unless `at_once`."""
+        """Give a webhook another secret.
+
+        Args:
+            webhook: its `webhookId`.
+            at_once: the one before signs no more; else it does for a day as well.
+        """
         return Call(webhook, body={"inmediata": at_once})
 
     @operation("POST", f"{_WEBHOOKS}/{{webhookId}}/test")
     def send_test(self, webhook: str) -> Call[models.DeliveryDetail]:
-        """Have a test sent."""
+        """Have a test message sent to a webhook.
+
+        Args:
+            webhook: its `webhookId`.
+        """
         return Call(webhook)
 
     @listing("GET", f"{_WEBHOOKS}/{{webhookId}}/deliveries")
@@ -405,12 +513,22 @@ class Webhooks(Resource[R]):
 
     @operation("GET", f"{_WEBHOOKS}/{{webhookId}}/deliveries/{{entregaId}}")
     def delivery(self, webhook: str, delivery: str) -> Call[models.DeliveryDetail]:
-        """One delivery, with each attempt."""
+        """One delivery to a webhook, with each attempt.
+
+        Args:
+            webhook: its `webhookId`.
+            delivery: `entregaId`.
+        """
         return Call(webhook, delivery)
 
     @operation("POST", f"{_WEBHOOKS}/{{webhookId}}/deliveries/{{entregaId}}/replay")
     def replay_one(self, webhook: str, delivery: str) -> Call[models.DeliveryDetail]:
-        """Send one again."""
+        """Send one delivery again.
+
+        Args:
+            webhook: `webhookId`.
+            delivery: `entregaId`.
+        """
         return Call(webhook, delivery)
 
     @operation("POST", f"{_WEBHOOKS}/{{webhookId}}/replay")
@@ -422,7 +540,14 @@ class Webhooks(Resource[R]):
         desde: str | None = None,
         hasta: str | None = None,
     ) -> Call[models.Replayed]:
-        """Send again what was given up, or all of a time."""
+        """Send again what was given up, or all of a time.
+
+        Args:
+            webhook: `webhookId`.
+            estado: `abandonada`: only what was given up.
+            desde: made at this time or later, with a zone.
+            hasta: made before this time.
+        """
         return Call(webhook, body=_given(estado=estado, desde=desde, hasta=hasta))
 
 
@@ -454,33 +579,56 @@ class TestSigners(Resource[R]):
         email: str | None = None,
         idioma: models.Language | None = None,
     ) -> Call[models.TestSigner]:
-        """Make somebody who is ready to sign."""
+        """Make up somebody who is ready to sign.
+
+        Args:
+            nombre: made up unless given, as all of it.
+            cuil: 11 digits with or without dashes.
+            email: where nothing is sent to.
+            idioma: of their mails.
+        """
         body = _given(nombre=nombre, cuil=cuil, email=email, idioma=idioma)
         return Call(body=body)
 
     @listing("GET", _TEST)
     def list(self) -> Call[models.TestSigner]:
-        """The integrator's, newest first."""
+        """The integrator's made-up people, newest first."""
         return Call()
 
     @operation("GET", f"{_TEST}/{{cuil}}")
     def get(self, cuil: str) -> Call[models.TestSigner]:
-        """One of them."""
+        """One made-up person.
+
+        Args:
+            cuil: whose.
+        """
         return Call(cuil)
 
     @operation("DELETE", f"{_TEST}/{{cuil}}")
     def delete(self, cuil: str) -> Call[None]:
-        """Have them sign no more; what they signed stays."""
+        """Have somebody made up sign no more; what they signed stays.
+
+        Args:
+            cuil: whose.
+        """
         return Call(cuil)
 
     @operation("GET", f"{_TEST}/{{cuil}}/otp")
     def otp(self, cuil: str) -> Call[models.TestCode]:
-        """A one-time code of theirs that is accepted now."""
+        """A one-time code of somebody made up that is accepted now.
+
+        Args:
+            cuil: whose.
+        """
         return Call(cuil)
 
     @operation("GET", f"{_TEST}/{{cuil}}/mails")
     def mails(self, cuil: str) -> Call[Sequence[models.TestMail]]:
-        """The mails to them, newest first."""
+        """The mails to somebody made up, newest first.
+
+        Args:
+            cuil: whose.
+        """
         return Call(cuil)
 
     @operation("POST", f"{_TEST}/{{cuil}}/sign")
@@ -492,7 +640,14 @@ class TestSigners(Resource[R]):
         request: int | None = None,
         batch: str | None = None,
     ) -> Call[dict[str, Any]]:
-        """Sign as they would: one of a request, a signer's part of it, or a batch."""
+        """Sign as somebody made up would.
+
+        Args:
+            cuil: whose.
+            process: `procesoId` of a request.
+            request: `solicitudId` of their part of it, in place of that.
+            batch: `loteId`: all of a batch, in place of either.
+        """
         body = _given(procesoId=process, solicitudId=request, loteId=batch)
         return Call(cuil, body=body)
 
@@ -505,7 +660,14 @@ class TestSigners(Resource[R]):
         request: int | None = None,
         motivo: str | None = None,
     ) -> Call[dict[str, Any]]:
-        """Refuse as they would."""
+        """Refuse to sign as somebody made up would.
+
+        Args:
+            cuil: whose.
+            process: `procesoId` of a request.
+            request: `solicitudId` of their part of it, in place of that.
+            motivo: why.
+        """
         body = _given(procesoId=process, solicitudId=request, motivo=motivo)
         return Call(cuil, body=body)
 
