@@ -216,7 +216,7 @@ class _Reading:
         with self.faults.collected():
             demand_named(read, under)
         with self.faults.collected():
-            if read.stamp is not None:
+            if read.stamp is not None and not self.faults.is_full:
                 wished = presets.wished_preset(read.stamp, f"{under}sello.")
         if read.part is not None and file is None:
             return None

@@ -25,7 +25,7 @@ from appliance.api.wire.fields import (
     whole,
     word,
 )
-from appliance.domain.errors import FieldInvalidError, FieldMissingError
+from appliance.domain.errors import Faults, FieldInvalidError, FieldMissingError
 from appliance.domain.identity import parse_cuil
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.process import NamedBy, ProcessNote
@@ -188,17 +188,18 @@ def named_signers(
     Raises:
         FieldInvalidError: they are named by nothing, or by several; or a turn comes
             before the one before it.
+        SeveralFaultsError: of these.
     """
     found: list[NamedSigner] = []
-    last = 0
+    faults, last = Faults(), 0
     for place, signer in enumerate(signers):
-        each = f"{under}[{place}]."
-        read = SignerInTurn.read(said(signer), under=each)
-        turn = last + 1 if read.turn is None else read.turn
-        if not max(last, 1) <= turn <= MAX_SIGNERS:
-            raise FieldInvalidError(f"{each}turno", f"{max(last, 1)}..{MAX_SIGNERS}")
-        found.append(replace(_named(read, each), turn=turn))
-        last = turn
+        if faults.is_full:
+            break
+        with faults.collected():
+            named = _named(SignerInTurn, signer, f"{under}[{place}].", last)
+            found.append(named)
+            last = named.turn or last
+    faults.demand_none()
     if [each.turn for each in found] == [*range(1, len(found) + 1)]:
         return tuple(replace(each, turn=None) for each in found)
     return tuple(found)
@@ -213,11 +214,57 @@ def named_signer(signer: Mapping[str, Any], under: str) -> NamedSigner:
 
     Raises:
         FieldInvalidError: they are named by nothing, or by several.
+        SeveralFaultsError: of what is wrong with them.
     """
-    return _named(NamedBody.read(said(signer), under=under), under)
+    return _named(NamedBody, signer, under)
 
 
-def _named(read: NamedBody, under: str) -> NamedSigner:
+def _named(
+    kind: type[NamedBody], signer: Mapping[str, Any], under: str, last: int = 0
+) -> NamedSigner:
+    """One who is to sign, with all that is wrong with their object.
+
+    Args:
+        kind: of their object.
+        signer: it.
+        under: what stands before its names in an answer.
+        last: the turn before theirs.
+    """
+    faults, given = Faults(), said(signer)
+    by = value = turn = wished = None
+    read = kind.read_all(given, faults, under=under)
+    if read is not None:
+        with faults.collected():
+            by, value = _by(read, under)
+        if isinstance(read, SignerInTurn):
+            with faults.collected():
+                turn = _turn(read, under, last)
+    if isinstance(stamp := given.get("sello"), dict):
+        with faults.collected():
+            wished = presets.wished_preset(stamp, f"{under}sello.")
+    return NamedSigner(
+        faults.unless_any(by), faults.unless_any(value), wished, turn=turn
+    )
+
+
+def _turn(read: SignerInTurn, under: str, last: int) -> int:
+    """When somebody signs among several.
+
+    Raises:
+        FieldInvalidError: before the one before them.
+    """
+    turn = last + 1 if read.turn is None else read.turn
+    if not max(last, 1) <= turn <= MAX_SIGNERS:
+        raise FieldInvalidError(f"{under}turno", f"{max(last, 1)}..{MAX_SIGNERS}")
+    return turn
+
+
+def _by(read: NamedBody, under: str) -> tuple[NamedBy, str]:
+    """What somebody is named by.
+
+    Raises:
+        FieldInvalidError: nothing, or several; a CUIL that is none.
+    """
     given = [
         (by, value)
         for by, value in (
@@ -232,7 +279,4 @@ def _named(read: NamedBody, under: str) -> NamedSigner:
     by, value = given[0]
     if by is NamedBy.CUIL:
         value = parse_cuil(value, f"{under}cuil")
-    wished = None
-    if read.stamp is not None:
-        wished = presets.wished_preset(read.stamp, f"{under}sello.")
-    return NamedSigner(by, value, wished)
+    return by, value

@@ -21,7 +21,7 @@ from appliance.api.wire.fields import (
     whole_or_word,
 )
 from appliance.api.wire.requests import PARAMETER_FIELDS, Parameters
-from appliance.domain.errors import NOT_WITH, FieldInvalidError
+from appliance.domain.errors import NOT_WITH, Faults, FieldInvalidError
 from appliance.domain.ids import MAX_REQUEST_ID
 from appliance.domain.requests.preset import Anchor, WishedPreset
 
@@ -76,23 +76,35 @@ def wished_preset(body: Mapping[str, object], under: str = "sello.") -> WishedPr
         FieldInvalidError: a value of another type or out of its range; an anchor
             beside a place.
         ApplianceError: `FIELD_UNKNOWN`.
+        SeveralFaultsError: of these.
     """
-    read = StampWish.read(body, under=under)
-    anchor = None
-    if read.anchor is not None:
-        anchor = _anchor(read.anchor, f"{under}ancla.")
-        for name in _NOT_WITH_ANCHOR:
-            if body.get(name) is not None:
-                other: dict[str, object] = {"other": f"{under}{name}"}
-                raise FieldInvalidError(
-                    f"{under}ancla", sentence=NOT_WITH, params=other
-                )
+    faults, anchor = Faults(), None
+    wish = StampWish.read_all(body, faults, under=under)
+    if isinstance(given_anchor := body.get("ancla"), dict):
+        with faults.collected():
+            anchor = _anchor(given_anchor, f"{under}ancla.")
+        with faults.collected():
+            _demand_alone(body, under)
+    read = faults.unless_any(wish)
     is_last = read.page == LAST
     given = read.given("page") if is_last else read.given()
     return WishedPreset(given, bool(read.fixed), is_last, anchor)
 
 
+def _demand_alone(body: Mapping[str, object], under: str) -> None:
+    """Refuse a place beside an anchor.
+
+    Raises:
+        FieldInvalidError: there is one.
+    """
+    for name in _NOT_WITH_ANCHOR:
+        if body.get(name) is not None:
+            other: dict[str, object] = {"other": f"{under}{name}"}
+            raise FieldInvalidError(f"{under}ancla", sentence=NOT_WITH, params=other)
+
+
 def _anchor(body: Mapping[str, object], under: str) -> Anchor:
-    read = TextAnchor.read(body, under=under)
+    faults = Faults()
+    read = faults.unless_any(TextAnchor.read_all(body, faults, under=under))
     wanted = " ".join(unicodedata.normalize("NFC", read.texto).split())
     return Anchor(wanted, read.aparicion, read.dx, read.dy)

@@ -37,6 +37,7 @@ from appliance.api.wire.requests import REJECTION_LENGTH, request_batch_id
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
+    Faults,
     FieldInvalidError,
     FieldMissingError,
 )
@@ -218,20 +219,41 @@ def order(
         FieldMissingError: a field is not there.
         FieldInvalidError: a value of another type or out of its range.
         ApplianceError: `FIELD_UNKNOWN`.
+        SeveralFaultsError: of these.
     """
+    faults, named, signers = Faults(), None, None
+    document: DocumentBytes | str | None = None
     # What is null is as if it were not there: so answers have it.
-    read = NewRequest.read(said(body))
-    document = SentDocument.read(said(read.document or {}), under="documento.")
-    demand_named(read)
+    given = said(body)
+    read = NewRequest.read_all(given, faults)
+    if isinstance(sent := given.get("documento", {}), dict):
+        named = SentDocument.read_all(said(sent), faults, under="documento.")
+    if read is not None:
+        with faults.collected():
+            demand_named(read)
+    if named is not None:
+        with faults.collected():
+            document = one_document(named, "documento.", file)
+    with faults.collected():
+        signers = named_signers(_listed(given), "firmantes")
+    whole, named = faults.unless_any(read), faults.unless_any(named)
     return ProcessOrder(
-        name=file_name if document.name is None else document.name,
-        document=one_document(document, "documento.", file),
-        signers=named_signers(read.signers, "firmantes"),
-        note=read.note(api_key),
-        expires=read.expires,
-        level=read.level,
+        name=file_name if named.name is None else named.name,
+        document=cast("DocumentBytes | str", document),
+        signers=faults.unless_any(signers),
+        note=whole.note(api_key),
+        expires=whole.expires,
+        level=whole.level,
         idempotency_key=idempotency_key,
     )
+
+
+def _listed(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Who is to sign, whatever else is wrong; none, where it is no list of them."""
+    listed = given.get("firmantes")
+    if not isinstance(listed, list) or len(listed) > MAX_SIGNERS:
+        return []
+    return listed if all(isinstance(each, dict) for each in listed) else []
 
 
 def change(body: Mapping[str, object]) -> ProcessChange:

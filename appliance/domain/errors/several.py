@@ -9,10 +9,12 @@ faults.demand_none()
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar, cast
 
 from appliance.domain.errors.codes import ErrorCode
 from appliance.domain.errors.exceptions import ApplianceError
+
+T = TypeVar("T")
 
 FAULTS_TOLD: Final = 50
 """Most that one answer tells."""
@@ -63,15 +65,15 @@ class Faults:
         return len(self.found) >= FAULTS_TOLD
 
     def add(self, fault: ApplianceError) -> None:
-        """Add one, unless there are too many.
+        """Add one, or the several that it is, unless there are too many.
 
         Raises:
             ApplianceError: it is none of what was sent.
         """
         if fault.code in NOT_OF_WHAT_CAME:
             raise fault
-        if not self.is_full:
-            self.found.append(fault)
+        several = fault.faults if isinstance(fault, SeveralFaultsError) else (fault,)
+        self.found.extend(several[: FAULTS_TOLD - len(self.found)])
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -98,3 +100,16 @@ class Faults:
             raise SeveralFaultsError(self.found)
         if self.found:
             raise self.found[0]
+
+    def unless_any(self, read: T | None) -> T:
+        """What was read, which nothing is wrong with.
+
+        Args:
+            read: None only where something is, and was added.
+
+        Raises:
+            ApplianceError: the only fault.
+            SeveralFaultsError: there are several.
+        """
+        self.demand_none()
+        return cast("T", read)
