@@ -392,6 +392,7 @@ async def test_session_that_runs_out_says_so(
     site.expire(token)
     await ceremony.go(frame)
     await ceremony.at(frame, "blocked")
+    await site.wait(page, "error")
     assert await site.errors(page) == ["SESSION_TOKEN_EXPIRED"]
 
     site.appliance.refresh(person)
