@@ -30,6 +30,7 @@ from appliance.domain.errors.exceptions import (
 from appliance.domain.errors.sentences import (
     ANCHOR_BEYOND,
     API_KEY_ELSEWHERE,
+    BATCH_TOO_SLOW,
     CHAIN_IN_USE,
     CHECK_DIGIT,
     COMES_WITH,
@@ -63,6 +64,7 @@ from appliance.domain.errors.sentences import (
 )
 from appliance.domain.errors.several import (
     FAULTS_TOLD,
+    NOT_OF_WHAT_CAME,
     Faults,
     SeveralFaultsError,
 )
@@ -70,6 +72,7 @@ from appliance.domain.errors.several import (
 __all__ = [
     "ANCHOR_BEYOND",
     "API_KEY_ELSEWHERE",
+    "BATCH_TOO_SLOW",
     "CHAIN_IN_USE",
     "CHECK_DIGIT",
     "COMES_WITH",
@@ -90,6 +93,7 @@ __all__ = [
     "NETWORK_MALFORMED",
     "NOTHING_TO_SEE",
     "NOT_ENROLLED",
+    "NOT_OF_WHAT_CAME",
     "NOT_WITH",
     "PART_MISSING",
     "PART_OF_NONE",
