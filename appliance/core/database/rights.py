@@ -176,10 +176,10 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "expiry_notice": {_CHORES: "SELECT, INSERT, UPDATE (not_after, days, at)"},
     # Documents.
     "document": {
-        # What was uploaded and nobody is asked to sign goes when it is deleted.
+        # What nothing refers to goes with the call that kept it, or that deletes it.
         _API: f"{_TAKEN_IN}, DELETE",
         _EMBED: _TAKEN_IN,
-        _ADMIN: _TAKEN_IN,
+        _ADMIN: f"{_TAKEN_IN}, DELETE",
         _SIGNING: _TAKEN_IN,
         _CHORES: f"{_TAKEN_IN}, DELETE",
     },
