@@ -26,6 +26,7 @@ from appliance.bootstrap import (
 from appliance.core.metrics_file import handing_over
 from appliance.core.system.late_imports import WORKERS, load_late
 from appliance.documents.garbage_collection import GarbageCollection
+from appliance.documents.passing_documents import PassingDocuments
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm_tasks import slot_host
 from appliance.domain.vocab import Environment
@@ -248,6 +249,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         documents = GarbageCollection(
             core.store, core.documents, core.clock, settings.documents
         )
+        passing = PassingDocuments(core.store, core.documents, core.clock)
         kept = timedelta(days=settings.signing.idempotency_days)
         known = timedelta(days=settings.auth.known_address_days)
         sweeping = ExpiryJob(
@@ -272,6 +274,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             asyncio.create_task(attempt(partial(_renew, inspections))),
             asyncio.create_task(repeat(_SWEEP_S, documents.run)),
             asyncio.create_task(repeat(_UPKEEP_S, documents.after_sessions)),
+            asyncio.create_task(repeat(_UPKEEP_S, passing.sweep)),
             asyncio.create_task(repeat(_UPKEEP_S, outside.upkeep.run)),
             asyncio.create_task(repeat(_CHORES_S, turns.give_on)),
             asyncio.create_task(repeat(EVERY_S, figures.look)),

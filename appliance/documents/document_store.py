@@ -19,7 +19,9 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    true,
     tuple_,
+    union,
     update,
 )
 
@@ -29,12 +31,15 @@ from appliance.core.database.tables import (
     document_repair,
     embed_session_document,
     metadata,
+    passing_document,
     signature_request,
     signed_document,
 )
 from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
 from appliance.domain.documents import (
+    INSPECTOR_VERSION,
+    Inspection,
     inspection_from_json,
     inspection_to_json,
     repair_of,
@@ -349,41 +354,109 @@ class DocumentStore(Store):
 
         None that came in later, and none that a session of the frame has brought.
         """
-        brought = exists().where(
-            embed_session_document.c.integrator == document.c.integrator,
-            embed_session_document.c.sha256 == document.c.sha256,
-        )
         result = await self._connection.execute(
             delete(document).where(
                 document.c.integrator == integrator,
                 document.c.sha256.in_(sha256),
                 _is_unused(before),
-                not_(brought),
+                not_(_IS_BROUGHT),
             )
         )
         return result.rowcount
+
+    async def forget_unneeded(self, integrator: IntegratorId, sha256: str) -> None:
+        """Forget a document at once, if nothing refers to it or has brought it."""
+        query = select(document.c.id).where(
+            document.c.integrator == integrator, document.c.sha256 == sha256
+        )
+        # Who is about to refer to it holds its row; what they wrote is seen only by
+        # a statement that begins after that.
+        locked = await self._connection.execute(query.with_for_update())
+        found = locked.scalar_one_or_none()
+        if found is not None:
+            await self._connection.execute(
+                delete(document).where(
+                    document.c.id == found, not_(_is_referred_to()), not_(_IS_BROUGHT)
+                )
+            )
 
     async def named(
         self, integrator: IntegratorId, sha256: Collection[str]
     ) -> set[str]:
         """Which of these are named by anything of that integrator's."""
-        found: set[str] = set()
-        for table in NAMING:
-            rows = await self._connection.execute(
-                select(table.c.sha256).where(
-                    table.c.integrator == integrator, table.c.sha256.in_(sha256)
-                )
+        named = [
+            select(table.c.sha256).where(
+                table.c.integrator == integrator, table.c.sha256.in_(sha256)
             )
-            found.update(rows.scalars())
-        return found
+            for table in NAMING
+        ]
+        return set((await self._connection.execute(union(*named))).scalars())
+
+    async def is_needed(self, integrator: IntegratorId, sha256: str) -> bool:
+        """Whether a file is named by anything but what says that it leaves.
+
+        One statement: what goes from one table to another is seen in one of them.
+        """
+        named = [
+            select(table.c.sha256).where(
+                table.c.integrator == integrator,
+                table.c.sha256 == sha256,
+                ~passing_document.c.leaves if table is passing_document else true(),
+            )
+            for table in NAMING
+        ]
+        found = await self._connection.execute(union(*named))
+        return found.first() is not None
+
+    async def known(
+        self, integrator: IntegratorId, sha256: Collection[str]
+    ) -> tuple[dict[str, Inspection], set[str]]:
+        """What this version's sandbox has said of files that came in before.
+
+        Args:
+            integrator: whose.
+            sha256: of the files, hex.
+
+        Returns:
+            By SHA-256, of those that are kept as they came; and which of the others
+            were damaged, so that a repaired copy is kept.
+        """
+        repair = document_repair.c
+        rows = await self._connection.execute(
+            DOCUMENTS.where(
+                document.c.integrator == integrator, document.c.sha256.in_(sha256)
+            )
+        )
+        stored = [stored_document(row) for row in rows]
+        damaged = await self._connection.execute(
+            select(repair.sha256).where(
+                repair.integrator == integrator, repair.sha256.in_(sha256)
+            )
+        )
+        found = {
+            each.sha256: each.inspection
+            for each in stored
+            # Of a copy more is said than its bytes tell.
+            if each.repair is None
+            and each.inspection.inspector_version == INSPECTOR_VERSION
+        }
+        return found, set(damaged.scalars())
+
+
+_IS_BROUGHT: Final = exists().where(
+    embed_session_document.c.integrator == document.c.integrator,
+    embed_session_document.c.sha256 == document.c.sha256,
+)
+"""A session of the frame has brought a document."""
+
+
+def _is_referred_to() -> ColumnElement[bool]:
+    return or_(*(exists().where(column == document.c.id) for column in REFERRING))
 
 
 def _is_unused(before: datetime) -> ColumnElement[bool]:
     """Came in before then, and nothing refers to it."""
-    return and_(
-        document.c.created < before,
-        *(not_(exists().where(column == document.c.id)) for column in REFERRING),
-    )
+    return and_(document.c.created < before, not_(_is_referred_to()))
 
 
 def _signed_view(row: Row[Any]) -> SignedDocumentView:

@@ -3,16 +3,20 @@
 Source: docs/documents.md; decisions "PDFs".
 """
 
-import asyncio
-import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from appliance.documents.document_bytes import rounds_of, sha256_of, size_of
 from appliance.domain.documents import FindingKind, Inspection, Repair
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ports import DocumentBytes, PdfInspector
 from appliance.settings import DocumentSettings
 
+ROUND_DOCUMENTS: Final = 16
+"""Most small documents that are looked at in one job of the sandbox."""
+ROUND_BYTES: Final = 1_048_576
+"""Of all of them: a job of several takes no longer than one of a large document."""
 _NO_CHANGES: Final = 1
 _REPAIRABLE: Final = frozenset({ErrorCode.PDF_MALFORMED, ErrorCode.PDF_UNVERIFIABLE})
 
@@ -51,6 +55,72 @@ class Examination:
         examined = await self._examined(pdf)
         self._demand_allowed(examined.inspection)
         return examined
+
+    async def inspect_together(
+        self, pdfs: Sequence[DocumentBytes]
+    ) -> list[Inspection | None]:
+        """Look at several documents of one owner by few jobs.
+
+        Args:
+            pdfs: of whatever size; large ones are left to `examine`.
+
+        Returns:
+            In order; None for what `examine` has to look at: it is large, empty,
+            damaged, or nothing could be said of it beside others.
+
+        Raises:
+            ApplianceError: `OVERLOADED`.
+        """
+        found: list[Inspection | None] = [None] * len(pdfs)
+        sizes = [size_of(pdf) for pdf in pdfs]
+        small = [at for at, size in enumerate(sizes) if 0 < size <= self._most_small]
+        sizes_of_small = [sizes[at] for at in small]
+        for places in rounds_of(small, sizes_of_small, ROUND_DOCUMENTS, ROUND_BYTES):
+            if len(places) == 1:
+                continue
+            described = await self._round([pdfs[at] for at in places])
+            for at, inspection in zip(places, described, strict=True):
+                if inspection is not None and inspection.size_bytes == sizes[at]:
+                    found[at] = inspection
+        return found
+
+    @property
+    def _most_small(self) -> int:
+        return min(self._settings.limit_bytes, ROUND_BYTES)
+
+    async def _round(self, pdfs: Sequence[DocumentBytes]) -> list[Inspection | None]:
+        """What one job says of several documents; nothing, where it says nothing.
+
+        Raises:
+            ApplianceError: `OVERLOADED`.
+        """
+        try:
+            return await self._inspector.inspect_all(pdfs)
+        except ApplianceError as exc:
+            if exc.code is ErrorCode.OVERLOADED:
+                raise
+            # One of them may have spoilt the answer; each has its own job then.
+            return [None] * len(pdfs)
+
+    def accept(self, pdf: DocumentBytes, inspection: Inspection) -> Examined | None:
+        """A PDF of which it is known what this version's sandbox says.
+
+        Args:
+            pdf: its bytes.
+            inspection: of these bytes.
+
+        Returns:
+            None where it has to be looked at again, as it is to be repaired.
+
+        Raises:
+            DocumentRefusedError: it is not taken here.
+            ApplianceError: `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`.
+        """
+        if _is_to_repair(inspection):
+            return None
+        self._demand_size(size_of(pdf))
+        self._demand_allowed(inspection)
+        return Examined(pdf, inspection, None)
 
     async def examine_copy(self, copy: bytes, repair: Repair) -> Examined:
         """Look again at a copy that was made earlier.
@@ -127,19 +197,6 @@ class Examination:
                 params={"kinds": kinds},
                 extras={"avisos": refused},
             )
-
-
-def size_of(pdf: DocumentBytes) -> int:
-    """How many bytes a document has."""
-    return len(pdf) if isinstance(pdf, bytes) else pdf.size_bytes
-
-
-async def sha256_of(pdf: DocumentBytes) -> str:
-    """The SHA-256 of a document, in hex."""
-    if not isinstance(pdf, bytes):
-        return pdf.sha256
-    # A large one would hold up everybody else.
-    return (await asyncio.to_thread(hashlib.sha256, pdf)).hexdigest()
 
 
 def _is_to_repair(inspection: Inspection) -> bool:

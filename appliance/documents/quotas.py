@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from appliance.core.unit_of_work import Database
-from appliance.documents.examination import sha256_of, size_of
+from appliance.documents.document_bytes import sha256_of, size_of
 from appliance.domain.clock import Clock
 from appliance.domain.embedding import BroughtDocument
 from appliance.domain.errors import ApplianceError, ErrorCode

@@ -23,6 +23,7 @@ from typing import Any, Final
 from appliance.core.fair_queue import FairLimits, FairQueue
 from appliance.core.system.sealed_memory import MemoryWriter, SealedMemory
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
+from appliance.documents.document_bytes import size_of
 from appliance.documents.sandbox_connection import (
     NotReachedError,
     Reply,
@@ -43,7 +44,7 @@ from appliance.domain.documents import (
     TextSearch,
     VerificationReport,
 )
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.sandbox import UNNAMED, JobCaller, MessageInvalidError, Operation
 from appliance.domain.timestamps import RevokedTsa
@@ -91,6 +92,26 @@ class SandboxClient:
             return sandbox.inspection_from_json(_result(reply))
         except MessageInvalidError as exc:
             raise _unavailable("an inspection of another shape") from exc
+
+    async def inspect_all(
+        self, pdfs: Sequence[DocumentBytes]
+    ) -> list[Inspection | None]:
+        """Describe several small PDFs of one owner in one job; see `PdfInspector`.
+
+        Raises:
+            ApplianceError: `OVERLOADED`, `SANDBOX_UNAVAILABLE`.
+        """
+        params = {"sizes": [size_of(pdf) for pdf in pdfs]}
+        together = b"".join(bytes(pdf) for pdf in pdfs)
+        try:
+            reply = await self._ask(Operation.INSPECT_ALL, params, together)
+        except DocumentRefusedError:
+            # One of them was too much for the job; which, nobody knows.
+            return [None] * len(pdfs)
+        try:
+            return sandbox.inspections_from_json(_result(reply), len(pdfs))
+        except MessageInvalidError as exc:
+            raise _unavailable("inspections of another shape") from exc
 
     async def repair(self, pdf: DocumentBytes) -> RepairedCopy:
         """Write a damaged file that holds no signature anew.
@@ -175,7 +196,7 @@ class SandboxClient:
             raise _unavailable("a picture of another shape") from exc
 
     async def find_text(
-        self, pdf: bytes, text: str, occurrence: int, page: int | None = None
+        self, pdf: DocumentBytes, text: str, occurrence: int, page: int | None = None
     ) -> TextSearch:
         """Look for a text of a PDF's pages, as far as that is bounded.
 

@@ -86,14 +86,18 @@ class UploadedDocumentStore(Store):
         query = query.order_by(_C.created.desc(), _C.id.desc()).limit(limit)
         return [_uploaded(row) for row in await self._connection.execute(query)]
 
-    async def remove(self, integrator: IntegratorId, wanted: UploadId) -> bool:
-        """Remove one; False where it is gone. The document itself stays."""
+    async def remove(self, integrator: IntegratorId, wanted: UploadId) -> int | None:
+        """Remove one; the document itself stays.
+
+        Returns:
+            Bytes of the file as it came; None where it is gone.
+        """
         result = await self._connection.execute(
-            delete(uploaded_document).where(
-                _C.id == wanted, _C.integrator == integrator
-            )
+            delete(uploaded_document)
+            .where(_C.id == wanted, _C.integrator == integrator)
+            .returning(_C.size_bytes)
         )
-        return result.rowcount == 1
+        return result.scalar_one_or_none()
 
     async def remove_over(
         self, now: datetime, limit: int
@@ -104,7 +108,7 @@ class UploadedDocumentStore(Store):
         return [each for each in over if await self._remove_one(each)]
 
     async def _remove_one(self, each: UploadedDocument) -> bool:
-        return await self.remove(each.document.integrator, each.id)
+        return await self.remove(each.document.integrator, each.id) is not None
 
     async def waiting_bytes(self, integrator: IntegratorId, but: str) -> int:
         """Sizes of what nobody is asked to sign, each document once, in bytes.

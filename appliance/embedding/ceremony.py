@@ -41,7 +41,7 @@ from appliance.embedding.session_steps import SessionSteps
 from appliance.embedding.session_views import EmbedSessionViews
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.session_store import SessionStore
-from appliance.requests.intake import Intake, check_file_name
+from appliance.requests.intake import Intake, check_file_name, stored_as
 from appliance.requests.request_store import RequestStore
 from appliance.settings import DocumentSettings
 from appliance.signing.requests import Requests
@@ -239,8 +239,10 @@ class Ceremony:
         if callable(pdf):
             pdf = await pdf()
         async with self._quotas.bringing(session, pdf):
-            kept = await self._intake.keep(session.integrator.id, pdf)
-        await self._quotas.count_copy(session, kept)
+            examined = await self._intake.examined(session.integrator.id, pdf)
+            kept = await stored_as(session.integrator.id, examined)
+            await self._quotas.count_copy(session, kept)
+            await self._intake.put(session.integrator.id, pdf, examined)
         await self._frame_requests.check_key(session, kept.sha256)
         async with self._store.write() as transaction:
             document = await DocumentStore(transaction).add(kept, self._clock.now())

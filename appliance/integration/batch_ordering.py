@@ -12,40 +12,34 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode, Faults
+from appliance.domain.errors import BATCH_TOO_SLOW, ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, RequestBatchId, new_id
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import LookupIndex
 from appliance.domain.requests.levels import ProfileWishes
-from appliance.domain.requests.new_request import StoredDocument
-from appliance.domain.requests.preset import SignaturePreset, WishedPreset
 from appliance.domain.requests.process import BACKEND_ORIGIN
 from appliance.domain.requests.request_batch import RequestBatch
-from appliance.domain.requests.uploads import DEFAULT_NAME, UploadedDocument
 from appliance.integration.batch_checks import (
     BatchChecks,
-    ReadyBatch,
     demand_uploaded,
-    field_of,
-    name_of,
     uploads_of,
+)
+from appliance.integration.batch_settling import (
+    BatchSettling,
+    SettledDocument,
+    came_of,
 )
 from appliance.integration.order_keys import OrderKey, is_key_known
 from appliance.integration.ordering import SETTLING_S
 from appliance.integration.orders import BatchDocument, BatchOrder
-from appliance.integration.refusals import refused_for, refused_within
 from appliance.requests.intake import Intake
 from appliance.requests.presets import Presets
-from appliance.requests.recording import NewProcess, NewSigner, record_all
+from appliance.requests.recording import NewProcess, record_all
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.uploads import UploadedDocuments
-
-_Settling: TypeAlias = tuple[str, WishedPreset]
-"""SHA-256 of a document, and the look and place that its signature is to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +49,6 @@ class MadeBatch:
     batch: RequestBatchId
     is_repeated: bool
     """Whether an earlier call with its idempotency key made it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """One document of an order, ready to be recorded."""
-
-    name: str
-    stored: StoredDocument
-    signer: NewSigner
 
 
 class BackendBatchOrders:
@@ -90,7 +75,7 @@ class BackendBatchOrders:
         self._store = store
         self._intake = intake
         self._uploads = uploads
-        self._presets = presets
+        self._settling = BatchSettling(intake, presets)
         self._checks = BatchChecks(store, uploads, lookup, clock)
         self._clock = clock
 
@@ -127,11 +112,12 @@ class BackendBatchOrders:
             return earlier
         try:
             async with asyncio.timeout(SETTLING_S):
-                asked = await self._settled(whose, order, ready)
+                settled = await self._settling.settle(whose, order, ready)
         except TimeoutError as exc:
-            raise ApplianceError(ErrorCode.OVERLOADED) from exc
+            raise ApplianceError(ErrorCode.OVERLOADED, sentence=BATCH_TOO_SLOW) from exc
         async with (
             self._naming_the_other(whose, order),
+            self._intake.keeping(whose, came_of(settled)) as kept,
             self._store.write() as transaction,
         ):
             now = self._clock.now()
@@ -141,7 +127,8 @@ class BackendBatchOrders:
             batch = RequestBatch(RequestBatchId(new_id()), whose, now, order.note)
             await self._hold(transaction, whose, order.documents)
             await RequestBatchStore(transaction).add(batch)
-            await record_all(transaction, _processes(asking, order, asked, batch))
+            await kept.recorded(transaction)
+            await record_all(transaction, _processes(asking, order, settled, batch))
             await key.stands_for(transaction, batch.id, now)
         return MadeBatch(batch.id, is_repeated=False)
 
@@ -156,80 +143,6 @@ class BackendBatchOrders:
         if earlier is None:
             return None
         return MadeBatch(RequestBatchId(earlier), is_repeated=True)
-
-    async def _settled(
-        self, whose: IntegratorId, order: BatchOrder, ready: ReadyBatch
-    ) -> list[_Asked]:
-        """Every document with its name, and what its signature is to look like.
-
-        Raises:
-            ApplianceError: as `create`: of all documents that cannot be signed so.
-        """
-        faults = Faults()
-        asked: list[_Asked] = []
-        settled: dict[_Settling, SignaturePreset] = {}
-        for place, each in order.placed():
-            with faults.collected():
-                name, stored = await self._kept(whose, place, each, ready.uploads)
-                signer = await self._signer(place, each, ready, stored, settled)
-                asked.append(_Asked(name, stored, signer))
-            if faults.is_full:
-                break
-        faults.demand_none()
-        return asked
-
-    async def _kept(
-        self,
-        whose: IntegratorId,
-        place: int,
-        wanted: BatchDocument,
-        uploads: dict[str, UploadedDocument],
-    ) -> tuple[str, StoredDocument]:
-        """What one document is called, and its bytes, kept.
-
-        Raises:
-            DocumentRefusedError: the PDF cannot be signed.
-            ApplianceError: `FILENAME`, those of `Intake.keep`.
-        """
-        name = name_of(wanted, place)
-        if not isinstance(wanted.document, str):
-            came_as = "contenido" if wanted.part is None else "archivo"
-            with refused_for(field_of(place, came_as), wanted.part):
-                kept = await self._intake.keep(whose, wanted.document)
-            return name or DEFAULT_NAME, kept
-        upload = uploads[wanted.document]
-        return name or upload.name, upload.document
-
-    async def _signer(
-        self,
-        place: int,
-        wanted: BatchDocument,
-        ready: ReadyBatch,
-        document: StoredDocument,
-        settled: dict[_Settling, SignaturePreset],
-    ) -> NewSigner:
-        """Who signs one document, and what they bring to it.
-
-        Args:
-            place: of the document.
-            wanted: as it is asked for.
-            ready: who signs.
-            document: its bytes are kept.
-            settled: what was found for the same wish of the same bytes before.
-
-        Raises:
-            ApplianceError: those of `Presets.settle`, with the field.
-        """
-        person, by = ready.person, ready.signer.by
-        wished = wanted.wished or ready.signer.wished
-        if wished is None:
-            return NewSigner(person.id, by)
-        settling = (document.sha256, wished)
-        if settling not in settled:
-            with refused_within(field_of(place, "sello")):
-                preset = await self._presets.settle(document, wished, person)
-            settled[settling] = preset
-        return NewSigner(person.id, by, settled[settling])
 
     async def _hold(
         self,
@@ -268,7 +181,7 @@ class BackendBatchOrders:
 def _processes(
     asking: IntegratorCaller,
     order: BatchOrder,
-    asked: Collection[_Asked],
+    settled: Collection[SettledDocument],
     batch: RequestBatch,
 ) -> list[NewProcess]:
     """What is to be recorded, in order."""
@@ -285,5 +198,5 @@ def _processes(
             note=said.note,
             batch=batch.id,
         )
-        for said, each in zip(order.documents, asked, strict=True)
+        for said, each in zip(order.documents, settled, strict=True)
     ]

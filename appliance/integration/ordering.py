@@ -14,12 +14,13 @@ from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.docmdp_policy import CERTIFIES
+from appliance.documents.examination import Examined
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person
 from appliance.domain.ids import IntegratorId, ProcessId
 from appliance.domain.integrators.integrators import IntegratorCaller
-from appliance.domain.ports import LookupIndex
+from appliance.domain.ports import DocumentBytes, LookupIndex
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.preset import SignaturePreset
@@ -30,7 +31,7 @@ from appliance.integration.order_keys import OrderKey, is_key_known
 from appliance.integration.orders import ProcessOrder
 from appliance.integration.refusals import refused_for, refused_within
 from appliance.integration.signer_lookup import person_named
-from appliance.requests.intake import Intake, check_file_name
+from appliance.requests.intake import Intake, check_file_name, stored_as
 from appliance.requests.presets import Presets
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.recording import NewProcess, NewSigner, record
@@ -54,10 +55,12 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """The document of an order, its bytes kept, and what it is called there."""
+    """The document of an order, and what it is called there."""
 
     name: str
     stored: StoredDocument
+    came: tuple[DocumentBytes, Examined] | None = None
+    """What is to be kept: it came with the order; None: it is kept already."""
 
 
 class BackendOrders:
@@ -122,17 +125,20 @@ class BackendOrders:
             people = await self._people(transaction, order, asking.integrator.id)
         try:
             async with asyncio.timeout(SETTLING_S):
-                signers = await self._signers(order, people, document.stored)
+                signers = await self._signers(order, people, document)
         except TimeoutError as exc:
             raise ApplianceError(ErrorCode.OVERLOADED) from exc
+        came = [] if document.came is None else [document.came]
         async with (
             naming_the_other(self._store, asking.integrator.id, order.note),
+            self._intake.keeping(asking.integrator.id, came) as kept,
             self._store.write() as transaction,
         ):
             now = self._clock.now()
             earlier = await key.bind(transaction, now)
             if earlier is not None:
                 return Made(ProcessId(earlier), is_repeated=True)
+            await kept.recorded(transaction)
             new = self._process(asking, order, document, signers)
             made = await self._record(transaction, asking, order, new)
             await key.stands_for(transaction, made, now)
@@ -145,7 +151,8 @@ class BackendOrders:
 
         Raises:
             DocumentRefusedError: the PDF cannot be signed.
-            ApplianceError: `FILENAME`, `DOCUMENT_NOT_FOUND`, those of `Intake.keep`.
+            ApplianceError: `FILENAME`, `DOCUMENT_NOT_FOUND`, those of
+                `Intake.examined`.
         """
         whose = asking.integrator.id
         with refused_for("documento.nombre"):
@@ -153,11 +160,12 @@ class BackendOrders:
         if isinstance(order.document, str):
             uploaded = await self._uploads.get(whose, order.document)
             return _Document(name or uploaded.name, uploaded.document)
-        kept = await self._intake.keep(whose, order.document)
-        return _Document(name or DEFAULT_NAME, kept)
+        examined = await self._intake.examined(whose, order.document)
+        stored = await stored_as(whose, examined)
+        return _Document(name or DEFAULT_NAME, stored, (order.document, examined))
 
     async def _signers(
-        self, order: ProcessOrder, people: list[Person], document: StoredDocument
+        self, order: ProcessOrder, people: list[Person], wanted: _Document
     ) -> list[NewSigner]:
         """Who signs, and what each brings to the signature.
 
@@ -165,6 +173,8 @@ class BackendOrders:
             ApplianceError: those of `Presets.settle`, with the field.
         """
         signers: list[NewSigner] = []
+        document = wanted.stored
+        pdf = None if wanted.came is None else wanted.came[1].pdf
         turns = [
             place if named.turn is None else named.turn
             for place, named in enumerate(order.signers)
@@ -183,6 +193,7 @@ class BackendOrders:
                         followed=turns[place] < turns[-1] or is_shared,
                         preceded=turns[place] > turns[0],
                         shared=is_shared,
+                        pdf=pdf,
                     )
                     params = preset.given.params
                     if params.field is not None and params.field in taken:

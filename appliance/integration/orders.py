@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import count
 from typing import Any
 
-from appliance.documents.examination import sha256_of
+from appliance.documents.document_bytes import sha256_of
 from appliance.domain.canonical_json import canonical_json
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ports import DocumentBytes

@@ -2,15 +2,23 @@
 
 import re
 import unicodedata
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from appliance.core.unit_of_work import Database
+from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_bytes import sha256_of
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.examination import Examination, Examined, sha256_of
+from appliance.documents.examination import Examination, Examined
+from appliance.documents.known_findings import KnownFindings
+from appliance.documents.passing_document_store import PassingDocumentStore
+from appliance.documents.passing_documents import Keeping, PassingDocuments
 from appliance.domain.clock import Clock
+from appliance.domain.documents import Inspection
 from appliance.domain.errors import (
+    NOT_OF_WHAT_CAME,
     SIGNER_REPEATED,
     SIGNERS_TOO_MANY,
     ApplianceError,
@@ -19,7 +27,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.identity import Integrator, Person, format_cuil
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
-from appliance.domain.ports import BlobStore, DocumentBytes, PdfInspector
+from appliance.domain.ports import BlobMaintenance, DocumentBytes, PdfInspector
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.text.unicode_nfc import nfc
@@ -78,7 +86,7 @@ class Intake:
     def __init__(
         self,
         store: Database,
-        documents: BlobStore,
+        documents: BlobMaintenance,
         inspector: PdfInspector,
         clock: Clock,
         settings: DocumentSettings,
@@ -86,7 +94,11 @@ class Intake:
         self._store = store
         self._documents = documents
         self._examination = Examination(inspector, settings)
+        self._known = KnownFindings()
         self._clock = clock
+        self.passing = PassingDocuments(store, documents, clock)
+        """What files are kept by, until it is recorded what they are."""
+        self._most = max(settings.integrator_bytes, settings.limit_bytes)
 
     async def create_request(self, order: IntakeOrder, pdf: bytes) -> RequestId:
         """Take a PDF in and ask a person, or several in turn, to sign it.
@@ -111,9 +123,9 @@ class Intake:
         """
         name = check_file_name(order.file_name)
         integrator, people = await self._parties(order)
-        kept = await self.keep(integrator.id, pdf)
+        examined = await self.examined(integrator.id, pdf)
         new = NewProcess(
-            document=kept,
+            document=await stored_as(integrator.id, examined),
             name=name,
             signers=tuple(NewSigner(person.id) for person in people),
             origin=order.origin,
@@ -122,7 +134,11 @@ class Intake:
             expires=order.expires,
             wishes=order.wishes,
         )
-        async with self._store.write() as transaction:
+        async with (
+            self.keeping(integrator.id, [(pdf, examined)]) as kept,
+            self._store.write() as transaction,
+        ):
+            await kept.recorded(transaction)
             return await record(transaction, new)
 
     async def _parties(self, order: IntakeOrder) -> tuple[Integrator, list[Person]]:
@@ -151,34 +167,144 @@ class Intake:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND, extras={"field": "then"})
         return integrator, people
 
-    async def keep(
-        self, integrator: IntegratorId, pdf: DocumentBytes
-    ) -> StoredDocument:
-        """Examine a PDF and keep its bytes; a damaged one is repaired first.
-
-        Returns:
-            The document to be recorded: the PDF, or the repaired copy of it.
+    async def examined(self, integrator: IntegratorId, pdf: DocumentBytes) -> Examined:
+        """Examine a PDF; a damaged one is repaired. Nothing of it is kept.
 
         Raises:
             DocumentRefusedError: the PDF cannot be signed.
-            ApplianceError: `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
+            ApplianceError: `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`, `OVERLOADED`,
                 `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
 
         Source: docs/documents.md; decisions "PDFs".
         """
-        examined = await self._earlier_copy(
-            integrator, pdf
-        ) or await self._examination.examine(pdf)
-        if examined.repair is not None:
-            await self._documents.put(integrator, pdf)
-        sha256 = await self._documents.put(integrator, examined.pdf)
-        return StoredDocument(
-            DocumentId(new_id()),
-            integrator,
-            sha256,
-            examined.inspection,
-            examined.repair,
-        )
+        (found,) = await self.examined_all(integrator, [pdf])
+        if isinstance(found, ApplianceError):
+            raise found
+        return found
+
+    async def examined_all(
+        self, integrator: IntegratorId, pdfs: Sequence[DocumentBytes]
+    ) -> list[Examined | ApplianceError]:
+        """Examine several PDFs, small ones together; none that is known already.
+
+        Returns:
+            In order: what `examined` gives, or how it refuses.
+
+        Raises:
+            ApplianceError: none of them is to blame for it (`NOT_OF_WHAT_CAME`).
+        """
+        if not pdfs:
+            return []
+        hashes = [await sha256_of(pdf) for pdf in pdfs]
+        distinct = dict(zip(hashes, pdfs, strict=True))
+        known, damaged = await self._known_of(integrator, distinct.keys())
+        fresh = {
+            sha256: pdf
+            for sha256, pdf in distinct.items()
+            if sha256 not in known and sha256 not in damaged
+        }
+        described = await self._examination.inspect_together(list(fresh.values()))
+        for sha256, inspection in zip(fresh, described, strict=True):
+            if inspection is not None:
+                known[sha256] = inspection
+        found: list[Examined | ApplianceError] = []
+        done: dict[str, Examined] = {}
+        for sha256, pdf in zip(hashes, pdfs, strict=True):
+            try:
+                if sha256 not in done:
+                    done[sha256] = await self._one(
+                        integrator, pdf, known.get(sha256), is_damaged=sha256 in damaged
+                    )
+                found.append(done[sha256])
+            except ApplianceError as refusal:
+                if refusal.code in NOT_OF_WHAT_CAME:
+                    raise
+                found.append(refusal)
+        for sha256, examined in done.items():
+            if examined.repair is None:
+                self._known.note(integrator, sha256, examined.inspection)
+        return found
+
+    async def _known_of(
+        self, integrator: IntegratorId, hashes: Collection[str]
+    ) -> tuple[dict[str, Inspection], set[str]]:
+        """What was said of files before, and which of them were damaged."""
+        async with self._store.read() as transaction:
+            known, damaged = await DocumentStore(transaction).known(integrator, hashes)
+        for sha256 in hashes:
+            lately = self._known.get(integrator, sha256)
+            if lately is not None:
+                known.setdefault(sha256, lately)
+        return known, damaged
+
+    async def _one(
+        self,
+        integrator: IntegratorId,
+        pdf: DocumentBytes,
+        inspection: Inspection | None,
+        *,
+        is_damaged: bool,
+    ) -> Examined:
+        """Examine one, by what is known of it if that is enough.
+
+        Args:
+            integrator: whose.
+            pdf: its bytes.
+            inspection: what the sandbox has said of it, where it has.
+            is_damaged: whether a copy of it was made before.
+
+        Raises:
+            DocumentRefusedError: the PDF cannot be signed.
+            ApplianceError: as `examined`.
+        """
+        examined = None
+        if is_damaged:
+            examined = await self._earlier_copy(integrator, pdf)
+        elif inspection is not None:
+            examined = self._examination.accept(pdf, inspection)
+        return examined or await self._examination.examine(pdf)
+
+    @asynccontextmanager
+    async def keeping(
+        self,
+        integrator: IntegratorId,
+        documents: Sequence[tuple[DocumentBytes, Examined]],
+    ) -> AsyncIterator[Keeping]:
+        """Keep what was examined while it is recorded; see `PassingDocuments`.
+
+        Args:
+            integrator: whose.
+            documents: as they came, and what was found of them.
+
+        Raises:
+            ApplianceError: `DOCUMENT_QUOTA` where too much was left behind by calls
+                before; `STORAGE_FULL`, `STORE_UNAVAILABLE`.
+        """
+
+        async def demand(transaction: Transaction, call: str) -> None:
+            passing = PassingDocumentStore(transaction)
+            others = await passing.passing_bytes(integrator, but_call=call)
+            if others > self._most:
+                raise ApplianceError(ErrorCode.DOCUMENT_QUOTA)
+
+        files = files_of(documents)
+        async with self.passing.keeping(integrator, files, demand) as kept:
+            yield kept
+
+    async def put(
+        self, integrator: IntegratorId, came: DocumentBytes, examined: Examined
+    ) -> None:
+        """Keep one that the record has counted already, for a session of the frame.
+
+        Args:
+            integrator: whose.
+            came: as it came.
+            examined: what was found of it.
+
+        Raises:
+            ApplianceError: `STORAGE_FULL`, `STORE_UNAVAILABLE`.
+        """
+        await self._documents.put_all(integrator, files_of([(came, examined)]))
 
     async def _earlier_copy(
         self, integrator: IntegratorId, pdf: DocumentBytes
@@ -189,5 +315,42 @@ class Intake:
             earlier = await DocumentStore(transaction).repaired(integrator, original)
         if earlier is None or earlier.repair is None:
             return None
-        copy = await self._documents.get(integrator, earlier.sha256)
+        try:
+            copy = await self._documents.get(integrator, earlier.sha256)
+        except ApplianceError:
+            # It may just have been deleted; the file that came is there.
+            return None
         return await self._examination.examine_copy(copy, earlier.repair)
+
+
+def files_of(
+    documents: Sequence[tuple[DocumentBytes, Examined]],
+) -> list[DocumentBytes]:
+    """The files that are kept: of a damaged one both it and its copy.
+
+    Args:
+        documents: as they came, and what was found of them.
+    """
+    return [
+        file
+        for came, examined in documents
+        for file in (
+            (examined.pdf,) if examined.repair is None else (came, examined.pdf)
+        )
+    ]
+
+
+async def stored_as(integrator: IntegratorId, examined: Examined) -> StoredDocument:
+    """The document to be recorded: the PDF, or the repaired copy of it.
+
+    Args:
+        integrator: whose.
+        examined: what was found of it.
+    """
+    return StoredDocument(
+        DocumentId(new_id()),
+        integrator,
+        await sha256_of(examined.pdf),
+        examined.inspection,
+        examined.repair,
+    )

@@ -27,7 +27,7 @@ from appliance.domain.errors import (
     PageOutOfRangeError,
 )
 from appliance.domain.identity import Person
-from appliance.domain.ports import BlobStore, PdfInspector
+from appliance.domain.ports import BlobStore, DocumentBytes, PdfInspector
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.preset import Anchor, SignaturePreset, WishedPreset
 from appliance.domain.signing_command import GivenParameters, SignParameters
@@ -71,16 +71,18 @@ class Presets:
         followed: bool = False,
         preceded: bool = False,
         shared: bool = False,
+        pdf: DocumentBytes | None = None,
     ) -> SignaturePreset:
         """What a request brings to its signature; refused where that cannot be.
 
         Args:
-            document: that is to be signed, its bytes kept already.
+            document: that is to be signed.
             wished: as it was asked for.
             person: its signer.
             followed: whether others sign after them.
             preceded: whether others sign before them.
             shared: whether others have the same turn.
+            pdf: its bytes; None: they are kept already.
 
         Raises:
             DocumentRefusedError: the document cannot be searched.
@@ -92,7 +94,7 @@ class Presets:
         if wished.last_page:
             given = given.also(page=len(document.inspection.pages))
         if wished.anchor is not None:
-            given = await self._anchored(document, given, wished.anchor)
+            given = await self._anchored(document, given, wished.anchor, pdf)
         params = given.params
         if preceded and params.restriction is not Restriction.NO_VALUE:
             raise ApplianceError(ErrorCode.PDF_ALREADY_SIGNED)
@@ -113,7 +115,11 @@ class Presets:
         return SignaturePreset(given, wished.fixed)
 
     async def _anchored(
-        self, document: StoredDocument, given: GivenParameters, anchor: Anchor
+        self,
+        document: StoredDocument,
+        given: GivenParameters,
+        anchor: Anchor,
+        pdf: DocumentBytes | None,
     ) -> GivenParameters:
         """The same, at the point below a text.
 
@@ -127,7 +133,8 @@ class Presets:
         only = given.params.page if "page" in given.names else None
         if only is not None and only > len(pages):
             raise PageOutOfRangeError(only, len(pages))
-        pdf = await self._documents.get(document.integrator, document.sha256)
+        if pdf is None:
+            pdf = await self._documents.get(document.integrator, document.sha256)
         with working_for(document.integrator):
             search = await self._inspector.find_text(
                 pdf, anchor.text, anchor.occurrence, only

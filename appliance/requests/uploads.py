@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_bytes import sha256_of, size_of
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.examination import sha256_of, size_of
+from appliance.documents.passing_document_store import PassingDocumentStore
+from appliance.documents.passing_documents import Keeping
 from appliance.documents.uploaded_document_store import UploadedDocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -22,7 +24,7 @@ from appliance.domain.ports import BlobStore, DocumentBytes, DocumentStream
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.uploads import UploadedDocument, UploadOrder
 from appliance.domain.vocab import EventKind
-from appliance.requests.intake import Intake, check_file_name
+from appliance.requests.intake import Intake, check_file_name, files_of, stored_as
 from appliance.settings import DocumentSettings
 
 
@@ -83,8 +85,16 @@ class UploadedDocuments:
             if earlier is not None:
                 return Uploaded(earlier, is_repeated=True)
             await self._demand_room(transaction, order.integrator, sha256, size_of(pdf))
-        kept = await self._intake.keep(order.integrator, pdf)
-        return await self._record(order, name, (sha256, size_of(pdf)), kept)
+        examined = await self._intake.examined(order.integrator, pdf)
+        stored = await stored_as(order.integrator, examined)
+
+        async def demand(transaction: Transaction, _: str) -> None:
+            await self._demand_room(transaction, order.integrator, sha256, 0)
+
+        files = files_of([(pdf, examined)])
+        keeping = self._intake.passing.keeping(order.integrator, files, demand)
+        async with keeping as kept:
+            return await self._record(order, name, size_of(pdf), stored, kept)
 
     async def _demand_room(
         self, transaction: Transaction, integrator: IntegratorId, sha256: str, size: int
@@ -93,29 +103,42 @@ class UploadedDocuments:
 
         Nothing is locked: as many uploads as run at once may pass it by their size.
 
+        Args:
+            transaction: the caller's.
+            integrator: whose.
+            sha256: of the document as it came: what waits of it counts no more.
+            size: in bytes; 0 where it is among what is on its way in.
+
         Raises:
             ApplianceError: `DOCUMENT_QUOTA`.
         """
-        uploads = UploadedDocumentStore(transaction)
-        if await uploads.waiting_bytes(integrator, sha256) + size > self._most:
+        waiting = await UploadedDocumentStore(transaction).waiting_bytes(
+            integrator, sha256
+        )
+        passing = await PassingDocumentStore(transaction).passing_bytes(
+            integrator, but_sha256=(sha256,) if size else ()
+        )
+        if waiting + passing + size > self._most:
             raise ApplianceError(ErrorCode.DOCUMENT_QUOTA)
 
     async def _record(
         self,
         order: UploadOrder,
         name: str,
-        came: tuple[str, int],
-        kept: StoredDocument,
+        size_bytes: int,
+        stored: StoredDocument,
+        kept: Keeping,
     ) -> Uploaded:
         """Record what is kept.
 
         Args:
             order: whose it is.
             name: its own.
-            came: SHA-256 (hex) and size in bytes of the file as it came.
-            kept: the document, or its repaired copy.
+            size_bytes: of the file as it came.
+            stored: the document, or its repaired copy.
+            kept: its files.
         """
-        sha256, size_bytes = came
+        sha256 = stored.repair.original_sha256 if stored.repair else stored.sha256
         now = self._clock.now()
         ident = UploadId(new_id())
         async with self._store.write() as transaction:
@@ -129,7 +152,8 @@ class UploadedDocuments:
                         transaction, order.integrator, stands or "", name, sha256
                     )
                     return Uploaded(there, is_repeated=True)
-            document = await DocumentStore(transaction).add(kept, now)
+            await kept.recorded(transaction)
+            document = await DocumentStore(transaction).add(stored, now)
             new = UploadedDocument(ident, document, name, now, now + self._kept)
             await UploadedDocumentStore(transaction).add(new, size_bytes, order.api_key)
             transaction.audit.add(
@@ -238,16 +262,21 @@ class UploadedDocuments:
     ) -> None:
         """Have one be named no more; requests that were made of it stay.
 
+        What nothing else needs is gone from the store when this returns; what could
+        not be removed counts until it is.
+
         Raises:
             ApplianceError: `DOCUMENT_NOT_FOUND`.
         """
         async with self._store.write() as transaction:
             alive = await self._alive(transaction, integrator, (documento_id,))
             found = _demand(alive, documento_id)
-            if not await UploadedDocumentStore(transaction).remove(
-                integrator, found.id
-            ):
+            came = await UploadedDocumentStore(transaction).remove(integrator, found.id)
+            if came is None:
                 raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND)
+            await self._intake.passing.leave(
+                transaction, found.id, found.document, came
+            )
             transaction.audit.add(
                 AuditEvent(
                     EventKind.DOCUMENT_UPLOAD_REMOVED,
@@ -256,6 +285,7 @@ class UploadedDocuments:
                     detail=found.facts(),
                 )
             )
+        await self._intake.passing.remove(found.id)
 
     async def hold(
         self,

@@ -23,7 +23,7 @@ from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.examination import sha256_of
+from appliance.documents.document_bytes import sha256_of
 from appliance.domain.activation import (
     MOST_DOCUMENTS,
     SIGNING_PASSWORD,

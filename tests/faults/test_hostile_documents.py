@@ -22,6 +22,7 @@ from appliance.documents.document_store import DocumentStore
 from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.requests.new_request import NewRequest
 from appliance.people.person_store import PersonStore
+from appliance.requests.intake import stored_as
 from appliance.requests.request_store import RequestStore
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.documents import hostile_pdfs
@@ -73,7 +74,8 @@ def doctored(appliance: Appliance, person: TestPerson, pdf: bytes) -> list[int]:
         async with front.core.store.read() as transaction:
             integrator = await PersonStore(transaction).integrator("demo")
         assert integrator is not None
-        kept = await front.intake.keep(integrator.id, hostile_pdfs.plain())
+        examined = await front.intake.examined(integrator.id, hostile_pdfs.plain())
+        kept = await stored_as(integrator.id, examined)
         sha256 = await front.core.documents.put(integrator.id, pdf)
         kept = replace(kept, id=DocumentId(new_id()), sha256=sha256)
         now = front.clock.now()

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import pyseccomp
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 
+from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import (
     REFUSALS,
@@ -25,11 +26,13 @@ from appliance.domain.sandbox import (
     Operation,
     damage_to_json,
     inspection_to_json,
+    inspections_to_json,
     layout_from_json,
     picture_from_json,
     report_to_json,
     revoked_from_json,
     search_to_json,
+    sizes_from_json,
     wanted_from_json,
 )
 from worker.pades.appearance.fonts import StampFonts
@@ -161,6 +164,26 @@ def _inspect(request: Request, tools: Tools) -> Answer:
     return Answer(inspection_to_json(inspect(request.pdf, tools.limits.pages)))
 
 
+def _inspect_all(request: Request, tools: Tools) -> Answer:
+    """Describe several small documents, which lie one after the other.
+
+    Nothing is refused here: what cannot be described, for whatever reason, is left
+    out, and its turn comes in a job of its own.
+
+    Raises:
+        MessageInvalidError: they are not as long as the request says.
+    """
+    found: list[Inspection | None] = []
+    at = 0
+    for size in sizes_from_json(request.params, len(request.pdf)):
+        try:
+            found.append(inspect(request.pdf[at : at + size], tools.limits.pages))
+        except Exception:  # noqa: BLE001 (whatever it is: that one is looked at alone)
+            found.append(None)
+        at += size
+    return Answer(inspections_to_json(found))
+
+
 def _repair(request: Request, tools: Tools) -> Answer:
     del tools
     repaired = repair(request.pdf)
@@ -199,6 +222,7 @@ def _find_text(request: Request, tools: Tools) -> Answer:
 _WORK: Mapping[str, Callable[[Request, Tools], Answer]] = {
     Operation.PING: _ping,
     Operation.INSPECT: _inspect,
+    Operation.INSPECT_ALL: _inspect_all,
     Operation.REPAIR: _repair,
     Operation.RENDER: _render,
     Operation.VERIFY: _verify,

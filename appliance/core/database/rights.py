@@ -50,6 +50,7 @@ _UPKEEP: Final = (
 _CERTIFIED: Final = "certificate, chain, not_before, not_after"
 _REVOKING: Final = "state, revoked_at, reason, task"
 _TAKEN_IN: Final = "SELECT, INSERT, UPDATE (inspection, created)"
+_PASSING: Final = "SELECT, INSERT, UPDATE (leaves, since), DELETE"
 _TRIES: Final = (
     "SELECT, INSERT, UPDATE (account_index, person, outcome, token_index, until), "
     "DELETE"
@@ -175,9 +176,10 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "expiry_notice": {_CHORES: "SELECT, INSERT, UPDATE (not_after, days, at)"},
     # Documents.
     "document": {
-        _API: _TAKEN_IN,
+        # What nothing refers to goes with the call that kept it, or that deletes it.
+        _API: f"{_TAKEN_IN}, DELETE",
         _EMBED: _TAKEN_IN,
-        _ADMIN: _TAKEN_IN,
+        _ADMIN: f"{_TAKEN_IN}, DELETE",
         _SIGNING: _TAKEN_IN,
         _CHORES: f"{_TAKEN_IN}, DELETE",
     },
@@ -191,7 +193,13 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     },
     "uploaded_document": {
         _API: "SELECT, INSERT, DELETE",
+        _ADMIN: "SELECT",
         _CHORES: "SELECT, DELETE",
+    },
+    "passing_document": {
+        _API: _PASSING,
+        _ADMIN: _PASSING,
+        _CHORES: _PASSING,
     },
     # Nobody but the owner destroys one (`documents shred`) or seals it anew.
     "document_key": dict.fromkeys(Role, "SELECT, INSERT"),
@@ -328,6 +336,9 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _CHORES: "SELECT, UPDATE (document, expiry_told), DELETE",
     },
     "embed_session_document": {
+        # Who removes a file asks first whether a session has brought it, too.
+        _API: "SELECT",
+        _ADMIN: "SELECT",
         _EMBED: "SELECT, INSERT, DELETE",
         _CHORES: "SELECT, DELETE",
     },

@@ -30,6 +30,8 @@ from appliance.core.system.durable_files import (
     sync_folder,
     write_all_durably,
 )
+from appliance.core.system.loop_calls import asked_of_loop
+from appliance.documents.document_bytes import rounds_of, size_of
 from appliance.documents.document_files import (
     NewDocument,
     SealedReader,
@@ -47,9 +49,18 @@ from appliance.documents.local.disk_reserve import Reserve
 from appliance.documents.local.folder_mark import DocumentMark
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentKeys, DocumentMemory, DocumentStream
+from appliance.domain.ports import (
+    DocumentBytes,
+    DocumentKeys,
+    DocumentMemory,
+    DocumentStream,
+)
 
 _Key = TypeVar("_Key")
+_GROUP: Final = 32
+"""Documents that a disk is waited for together."""
+_GROUP_BYTES: Final = 8_388_608
+"""Of these, a larger one apart."""
 _READERS: Final = 2
 """Threads that read for streams: the allocator keeps some pieces for each thread."""
 
@@ -124,6 +135,25 @@ class LocalBlobStore:
             return new.sha256
 
         return await asyncio.to_thread(put)
+
+    async def put_all(
+        self, integrator: IntegratorId, documents: Sequence[DocumentBytes]
+    ) -> None:
+        """Keep several documents that come in; see `BlobStore`.
+
+        Raises:
+            ApplianceError: as `put`.
+        """
+        await self.check()
+        key = await self._key(integrator)
+
+        def put(group: Sequence[DocumentBytes]) -> None:
+            news = [NewDocument(integrator, (each,), key) for each in group]
+            self._write(news, self._reserve.demand_intake_room)
+
+        sizes = [size_of(each) for each in documents]
+        for group in rounds_of(documents, sizes, _GROUP, _GROUP_BYTES):
+            await asyncio.to_thread(put, group)
 
     async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
         """Read them back, hashed again on the way.
@@ -294,6 +324,32 @@ class LocalBlobStore:
         def remove() -> bool:
             with named_faults(), held(path.parent, alone=True):
                 if not is_older(path, before):
+                    return False
+                path.unlink()
+                return True
+
+        await self.check()
+        return await asyncio.to_thread(remove)
+
+    async def remove_unneeded(
+        self,
+        integrator: IntegratorId,
+        sha256: str,
+        is_needed: Callable[[], Awaitable[bool]],
+    ) -> bool:
+        """Remove a document unless it is needed; see `BlobMaintenance`.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`; what `is_needed` raises.
+        """
+        path = self._folder / name_of(integrator, sha256)
+        asked = asked_of_loop(is_needed)
+
+        def remove() -> bool:
+            if not path.parent.exists():
+                return False
+            with named_faults(), held(path.parent, alone=True):
+                if asked() or not path.exists():
                     return False
                 path.unlink()
                 return True

@@ -22,6 +22,7 @@ import io
 import time
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
     Callable,
     Coroutine,
     Iterable,
@@ -33,6 +34,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, TypeVar
 
+from appliance.core.system.loop_calls import asked_of_loop
 from appliance.documents.document_files import (
     NewDocument,
     SealedReader,
@@ -49,7 +51,12 @@ from appliance.documents.s3.bucket_mark import BucketMark
 from appliance.documents.s3.object_file import BucketFile
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentKeys, DocumentMemory, DocumentStream
+from appliance.domain.ports import (
+    DocumentBytes,
+    DocumentKeys,
+    DocumentMemory,
+    DocumentStream,
+)
 
 AGAIN: Final = ".again"
 LEAVING: Final = ".leaving"
@@ -121,6 +128,18 @@ class S3BlobStore:
             if signed and exc.code is ErrorCode.STORAGE_FULL:
                 raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
             raise
+
+    async def put_all(
+        self, integrator: IntegratorId, documents: Sequence[DocumentBytes]
+    ) -> None:
+        """Keep several documents that come in; see `BlobStore`.
+
+        Raises:
+            ApplianceError: as `put`.
+        """
+        for kept in await _each_of(self.put(integrator, one) for one in documents):
+            if isinstance(kept, ApplianceError):
+                raise kept
 
     async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
         """Read them back, hashed again on the way.
@@ -259,6 +278,30 @@ class S3BlobStore:
         await self.check()
         return await self._run(self._remove, name, before)
 
+    async def remove_unneeded(
+        self,
+        integrator: IntegratorId,
+        sha256: str,
+        is_needed: Callable[[], Awaitable[bool]],
+    ) -> bool:
+        """Remove a document unless it is needed; see `BlobMaintenance`.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, also where another one is removing
+                it; what `is_needed` raises.
+        """
+        name = name_of(integrator, sha256)
+        await self.check()
+        asked = asked_of_loop(is_needed)
+
+        def is_due() -> bool:
+            return not asked() and self._bucket.look(name) is not None
+
+        removed = await self._run(self._remove_where, name, is_due)
+        if removed is None:
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+        return removed
+
     async def clear(self, before: datetime) -> int:
         """Remove what killed writers left before then; how many uploads.
 
@@ -343,20 +386,33 @@ class S3BlobStore:
         """Remove a document if it is old, and nobody else removes it."""
         if not self._is_old(name, before):
             return False
+        return self._remove_where(name, partial(self._is_old, name, before)) is True
+
+    def _remove_where(self, name: str, is_due: Callable[[], bool]) -> bool | None:
+        """Remove a document if that is due, while nobody else removes it.
+
+        Args:
+            name: of its object.
+            is_due: asked while who puts it in waits.
+
+        Returns:
+            Whether it was removed; None: somebody else is at it, or it took too long.
+        """
         leaving, began = _beside(name, LEAVING), time.monotonic()
         if not self._bucket.create(leaving, b"leaving"):
             found = self._bucket.look(leaving)
             if found is not None and _is_older(found, datetime.now(UTC) - _DEAD):
                 self._bucket.delete(leaving)  # the next sweep begins anew
-            return False
+            return None
         try:
+            if not is_due():
+                return False
             # Whoever was stopped in between does not go on, after who knows what.
-            is_due = self._is_old(name, before)
-            if is_due and time.monotonic() < began + _REMOVAL_S:
+            if time.monotonic() < began + _REMOVAL_S:
                 self._bucket.delete(name)
                 self._bucket.delete(_beside(name, AGAIN))
                 return True
-            return False
+            return None
         finally:
             self._bucket.delete(leaving)
 

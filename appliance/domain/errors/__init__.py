@@ -30,6 +30,7 @@ from appliance.domain.errors.exceptions import (
 from appliance.domain.errors.sentences import (
     ANCHOR_BEYOND,
     API_KEY_ELSEWHERE,
+    BATCH_TOO_SLOW,
     CHAIN_IN_USE,
     CHECK_DIGIT,
     COMES_WITH,
@@ -64,6 +65,7 @@ from appliance.domain.errors.sentences import (
 )
 from appliance.domain.errors.several import (
     FAULTS_TOLD,
+    NOT_OF_WHAT_CAME,
     Faults,
     SeveralFaultsError,
 )
@@ -71,6 +73,7 @@ from appliance.domain.errors.several import (
 __all__ = [
     "ANCHOR_BEYOND",
     "API_KEY_ELSEWHERE",
+    "BATCH_TOO_SLOW",
     "CHAIN_IN_USE",
     "CHECK_DIGIT",
     "COMES_WITH",
@@ -93,6 +96,7 @@ __all__ = [
     "NETWORK_MALFORMED",
     "NOTHING_TO_SEE",
     "NOT_ENROLLED",
+    "NOT_OF_WHAT_CAME",
     "NOT_WITH",
     "PART_MISSING",
     "PART_OF_NONE",

@@ -1,6 +1,6 @@
 """Where documents are kept, and under which keys."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -76,6 +76,16 @@ class BlobStore(Protocol):
         Raises:
             ApplianceError: `STORAGE_FULL`; `STORE_UNAVAILABLE`, also for what is
                 signed and does not even fit where the reserve was.
+        """
+        ...
+
+    async def put_all(
+        self, integrator: IntegratorId, documents: Sequence[DocumentBytes]
+    ) -> None:
+        """Keep several documents that come in, as `put` does each.
+
+        Raises:
+            ApplianceError: as `put`; those before may be kept.
         """
         ...
 
@@ -167,6 +177,31 @@ class BlobMaintenance(BlobStore, Protocol):
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        ...
+
+    async def remove_unneeded(
+        self,
+        integrator: IntegratorId,
+        sha256: str,
+        is_needed: Callable[[], Awaitable[bool]],
+    ) -> bool:
+        """Remove a document, however new it is, unless somebody needs it.
+
+        Who is going to put it in has said so in the record before: either `is_needed`
+        finds that, or what they put in comes after the removal.
+
+        Args:
+            integrator: whose.
+            sha256: of its bytes, hex.
+            is_needed: asks the record, while nobody can put the document in.
+
+        Returns:
+            Whether it was there and is removed.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, also where another one is removing
+                it; what `is_needed` raises.
         """
         ...
 

@@ -27,6 +27,20 @@ class PdfInspector(Protocol):
         """
         ...
 
+    async def inspect_all(
+        self, pdfs: Sequence[DocumentBytes]
+    ) -> list[Inspection | None]:
+        """Describe several small PDFs of one owner in one job.
+
+        Returns:
+            In order; None for one that has to be inspected alone: none is refused
+            because of what stands beside it.
+
+        Raises:
+            ApplianceError: `OVERLOADED`, `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
     async def repair(self, pdf: DocumentBytes) -> RepairedCopy:
         """Write a damaged file that holds no signature anew.
 
@@ -84,7 +98,7 @@ class PdfInspector(Protocol):
         ...
 
     async def find_text(
-        self, pdf: bytes, text: str, occurrence: int, page: int | None = None
+        self, pdf: DocumentBytes, text: str, occurrence: int, page: int | None = None
     ) -> TextSearch:
         """Look for a text of a PDF's pages, as far as that is bounded.
 

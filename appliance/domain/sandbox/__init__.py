@@ -18,6 +18,9 @@ from appliance.domain.sandbox.inspections import (
     damage_to_json,
     inspection_from_json,
     inspection_to_json,
+    inspections_from_json,
+    inspections_to_json,
+    sizes_from_json,
 )
 from appliance.domain.sandbox.messages import (
     ANSWER_BYTES_MAX,
@@ -73,6 +76,8 @@ __all__ = [
     "encode",
     "inspection_from_json",
     "inspection_to_json",
+    "inspections_from_json",
+    "inspections_to_json",
     "job_caller",
     "layout_from_json",
     "layout_to_json",
@@ -86,6 +91,7 @@ __all__ = [
     "revoked_to_json",
     "search_from_json",
     "search_to_json",
+    "sizes_from_json",
     "socket_name",
     "wanted_from_json",
     "wanted_to_json",

@@ -51,6 +51,60 @@ def inspection_from_json(message: Mapping[str, Any]) -> Inspection:
         raise MessageInvalidError from exc
 
 
+def inspections_to_json(
+    inspections: Sequence[Inspection | None],
+) -> dict[str, Any]:
+    """Write what came of several documents, in order; None: that is not said."""
+    return {
+        "inspections": [
+            None if each is None else inspection_to_json(each) for each in inspections
+        ]
+    }
+
+
+def inspections_from_json(
+    message: Mapping[str, Any], count: int
+) -> list[Inspection | None]:
+    """Read them, distrusting who wrote them.
+
+    Args:
+        message: the answer.
+        count: how many were asked for.
+
+    Raises:
+        MessageInvalidError: they are not so many, or one is of another shape.
+    """
+    rows = message.get("inspections")
+    if not isinstance(rows, list) or len(rows) != count:
+        raise MessageInvalidError
+    found: list[Inspection | None] = []
+    for row in rows:
+        if row is not None and not isinstance(row, dict):
+            raise MessageInvalidError
+        found.append(None if row is None else inspection_from_json(row))
+    return found
+
+
+def sizes_from_json(params: Mapping[str, Any], total: int) -> list[int]:
+    """Read how many bytes each of several documents has, one after the other.
+
+    Args:
+        params: of the request.
+        total: bytes of all of them.
+
+    Raises:
+        MessageInvalidError: they are no such numbers, or have another sum.
+    """
+    sizes = params.get("sizes")
+    if (
+        not isinstance(sizes, list)
+        or not all(isinstance(size, int) and size > 0 for size in sizes)
+        or sum(sizes) != total
+    ):
+        raise MessageInvalidError
+    return sizes
+
+
 def _signing(message: Mapping[str, Any], pages: int) -> SigningFacts:
     """Read what the fields of a document of so many pages allow.
 

@@ -20,6 +20,7 @@ class Operation(StrEnum):
     """What can be asked of the sandbox."""
 
     INSPECT = "inspect"
+    INSPECT_ALL = "inspect_all"
     REPAIR = "repair"
     RENDER = "render"
     VERIFY = "verify"

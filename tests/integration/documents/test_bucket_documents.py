@@ -191,6 +191,49 @@ async def test_put_waits_for_who_removes(
     assert await documents.get(ONE, SHA256) == PDF
 
 
+async def test_what_nobody_needs_is_removed_however_new(
+    document_storage: DocumentStorage,
+) -> None:
+    """In a folder and in a bucket; what came while it was asked for is there."""
+    documents = document_storage.store_with(FixedDocumentKeys())
+    await documents.put_all(ONE, [PDF, b"%PDF other"])
+    putting: list[asyncio.Task[str]] = []
+
+    async def is_needed() -> bool:
+        return True
+
+    async def is_none() -> bool:
+        # Whose row came a moment too late for us: they wait, and put it in anew.
+        putting.append(asyncio.create_task(documents.put(ONE, PDF)))
+        await asyncio.sleep(0)
+        return False
+
+    assert not await documents.remove_unneeded(ONE, SHA256, is_needed)
+    assert await documents.remove_unneeded(ONE, SHA256, is_none)
+    await putting[0]
+
+    assert await documents.get(ONE, SHA256) == PDF
+    assert not await documents.remove_unneeded(ONE, "0" * 64, is_none)
+    await asyncio.gather(*putting)
+
+
+async def test_only_one_removes_from_a_bucket(
+    documents: S3BlobStore, bucket_storage: BucketStorage
+) -> None:
+    """The other one is told, and tries again."""
+    await documents.put(ONE, PDF)
+    bucket_storage.write(beside(LEAVING), b"leaving")
+
+    async def is_needed() -> bool:
+        return False
+
+    with pytest.raises(ApplianceError) as caught:
+        await documents.remove_unneeded(ONE, SHA256, is_needed)
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    bucket_storage.remove(beside(LEAVING))
+    assert await documents.remove_unneeded(ONE, SHA256, is_needed)
+
+
 async def test_dead_remover_keeps_nobody(
     documents: S3BlobStore,
     bucket_storage: BucketStorage,

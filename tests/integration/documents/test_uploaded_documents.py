@@ -12,6 +12,7 @@ import pytest
 
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.local.blob_store import LocalBlobStore
+from appliance.documents.passing_documents import PassingDocuments
 from appliance.documents.uploaded_document_store import UploadedDocumentStore
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
@@ -36,6 +37,17 @@ DAY = 86_400
 KIB = 1_024
 KEY = "abcdefghijkl"
 OTHER = IntegratorId("0197d3c0-0000-7000-8000-000000000001")
+
+
+class CountingInspector(FakeInspector):
+    """Counts what it looks at."""
+
+    seen = 0
+
+    async def inspect(self, pdf: DocumentBytes) -> Inspection:
+        """Once more."""
+        self.seen += 1
+        return await super().inspect(pdf)
 
 
 class AwayInspector(FakeInspector):
@@ -233,13 +245,13 @@ async def test_deleted_it_goes_unless_something_needs_it(uploads: Uploads) -> No
     assert uploads.kept() == {first.document.sha256, third.document.sha256}
 
     await uploads.service.remove(uploads.mine, "integrator:x", second.id)
-    assert await uploads.sweep() == 1
     assert uploads.kept() == {third.document.sha256}
+    assert await uploads.sweep() == 0
     assert len(await uploads.events(EventKind.DOCUMENT_UPLOAD_REMOVED)) == 3
 
 
-async def test_use_prolongs_nothing_and_keeps_the_document(uploads: Uploads) -> None:
-    """Who makes something of it has it, whatever becomes of the upload meanwhile."""
+async def test_use_prolongs_nothing(uploads: Uploads) -> None:
+    """Who makes something of it holds it; to have found it once holds nothing."""
     taken = (await uploads.take(pdf("1"))).upload
     uploads.core.clock.forward(29 * DAY)
     async with uploads.core.store.write() as transaction:
@@ -250,9 +262,7 @@ async def test_use_prolongs_nothing_and_keeps_the_document(uploads: Uploads) -> 
     assert others == {}
     assert await uploads.service.get(uploads.mine, taken.id) == taken
     await uploads.service.remove(uploads.mine, "integrator:x", taken.id)
-    # It was needed just now: whoever found it may still be about to refer to it.
-    assert await uploads.sweep() == 0
-    assert uploads.kept() == {taken.document.sha256}
+    assert uploads.kept() == set()
 
 
 async def test_damaged_file_is_kept_as_its_copy(uploads: Uploads) -> None:
@@ -352,3 +362,78 @@ async def test_nothing_is_left_of_what_was_refused(uploads: Uploads) -> None:
     # The key stands for nothing yet.
     taken = await uploads.take(pdf("2"), idempotency_key="k")
     assert not taken.is_repeated
+
+
+async def test_refused_uploads_fill_no_disk(uploads: Uploads) -> None:
+    """Whose key stands for another file by then: nothing of them is left."""
+    await uploads.take(pdf("1"), idempotency_key="k")
+    earlier = uploads.service._earlier
+
+    async def late(*_: object) -> None:
+        """The other call is not seen before the document is kept."""
+
+    uploads.service._earlier = late  # type: ignore[method-assign, assignment]
+    for number in range(10):
+        await refused(
+            uploads.take(pdf(f"x{number}"), idempotency_key="k"),
+            ErrorCode.IDEMKEY_CONFLICT,
+        )
+    uploads.service._earlier = earlier  # type: ignore[method-assign]
+
+    assert len(uploads.kept()) == 1
+
+
+async def test_deleted_upload_makes_room_at_once(uploads: Uploads) -> None:
+    """Of a damaged one both files are gone; what a session has still counts."""
+    limits = DocumentSettings(limit_bytes=10 * KIB, integrator_bytes=25 * KIB)
+    uploads.service = uploads.with_(limits)
+    for number in range(6):
+        taken = (await uploads.take(pdf(str(number), 10 * KIB))).upload
+        damaged = (await uploads.take(DAMAGED_PDF)).upload
+        assert len(uploads.kept()) == 3
+        for each in (taken, damaged):
+            await uploads.service.remove(uploads.mine, "integrator:x", each.id)
+        assert uploads.kept() == set()
+    assert len(await uploads.events(EventKind.DOCUMENT_REMOVED)) == 18
+
+
+async def test_deleted_upload_that_stays_counts(uploads: Uploads) -> None:
+    """Where its file cannot be removed: until it is."""
+    limits = DocumentSettings(limit_bytes=10 * KIB, integrator_bytes=25 * KIB)
+    uploads.service = uploads.with_(limits)
+
+    async def away(*_: object) -> bool:
+        raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+
+    removing = uploads.files.remove_unneeded
+    uploads.files.remove_unneeded = away  # type: ignore[method-assign, assignment]
+    for number in "12":
+        taken = (await uploads.take(pdf(number, 10 * KIB))).upload
+        await uploads.service.remove(uploads.mine, "integrator:x", taken.id)
+        assert await uploads.ids() == []
+
+    await refused(uploads.take(pdf("3", 10 * KIB)), ErrorCode.DOCUMENT_QUOTA)
+    uploads.files.remove_unneeded = removing  # type: ignore[method-assign]
+    uploads.core.clock.forward(61)
+    passing = PassingDocuments(uploads.core.store, uploads.files, uploads.core.clock)
+    assert await passing.sweep() == 2
+    await uploads.take(pdf("3", 10 * KIB))
+
+
+async def test_known_document_is_examined_once(uploads: Uploads) -> None:
+    """By the record, and in memory where nothing was recorded; of one's own alone."""
+    sandbox = CountingInspector(pages=2)
+    service = uploads.with_(DocumentSettings(), sandbox)
+    first = await service.take(uploads.order(), pdf("1"))
+    again = await service.take(uploads.order(name="b.pdf"), pdf("1"))
+    assert sandbox.seen == 1
+    assert again.upload.document == first.upload.document
+    for each in (first, again):
+        await service.remove(uploads.mine, "integrator:x", each.upload.id)
+    await service.take(uploads.order(), pdf("1"))
+    assert sandbox.seen == 1
+    other = uploads.with_(DocumentSettings(), sandbox)
+    await other.take(uploads.order(name="c.pdf"), pdf("1"))
+    assert sandbox.seen == 1
+    await service.take(uploads.order(integrator=OTHER), pdf("1"))
+    assert sandbox.seen == 2

@@ -63,7 +63,7 @@ class Desk:
         return StoredDocument(DocumentId(new_id()), integrator, sha256, inspection)
 
     async def settle(
-        self, wished: WishedPreset, pdf: bytes = THREE, **how: bool
+        self, wished: WishedPreset, pdf: bytes = THREE, **how: Any
     ) -> SignaturePreset:
         """Hold a preset to a document."""
         presets = Presets(
@@ -76,7 +76,7 @@ class Desk:
         return await presets.settle(await self.keep(pdf), wished, ANA, **how)
 
     async def refusal(
-        self, wished: WishedPreset, pdf: bytes = THREE, **how: bool
+        self, wished: WishedPreset, pdf: bytes = THREE, **how: Any
     ) -> ApplianceError:
         """How one is refused."""
         with pytest.raises(ApplianceError) as caught:

@@ -20,7 +20,7 @@ from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorC
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.vocab import EventKind
 from appliance.people.person_store import PersonStore
-from appliance.requests.intake import Intake, IntakeOrder
+from appliance.requests.intake import Intake, IntakeOrder, stored_as
 from appliance.settings import DocumentSettings
 from appliance.web.problems import ANSWERS
 from tests.support.documents import hostile_pdfs, pdfs, shadow_pdfs
@@ -225,7 +225,10 @@ def open_intake(
 
 async def keep(intake: Intake, core: CoreFixture, pdf: bytes) -> StoredDocument:
     """Take a document in and record it."""
-    kept = await intake.keep(await core.integrator(), pdf)
+    integrator = await core.integrator()
+    examined = await intake.examined(integrator, pdf)
+    await intake.put(integrator, pdf, examined)
+    kept = await stored_as(integrator, examined)
     async with core.store.write() as transaction:
         return await DocumentStore(transaction).add(kept, core.now)
 

@@ -226,7 +226,7 @@ class ApiServices:
 
 @asynccontextmanager
 async def open_api_services(
-    folder: Path, **tables: dict[str, Any]
+    folder: Path, inspector: FakeInspector | None = None, **tables: dict[str, Any]
 ) -> AsyncIterator[ApiServices]:
     """Build the parts over a fresh database, and close them."""
     settings = make_settings(folder, **tables)
@@ -235,7 +235,7 @@ async def open_api_services(
     store = Database(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(KeyRing.of(b"d" * 32)), LookupKey(KeyRing.of(b"l" * 32))
     documents = LocalBlobStore(folder / "documents", FixedDocumentKeys())
-    inspector = FakeInspector(pages=1)
+    inspector = inspector or FakeInspector(pages=1)
     intake = Intake(store, documents, inspector, clock, settings.documents)
     slots = HashSlots()
     passwords = Passwords(slots)

@@ -36,6 +36,18 @@ class PlayedSandbox:
         """See `PdfInspector`."""
         raise NotImplementedError
 
+    async def inspect_all(
+        self, pdfs: Sequence[DocumentBytes]
+    ) -> list[Inspection | None]:
+        """Each as `inspect` has it; what that refuses is left to it."""
+        found: list[Inspection | None] = []
+        for pdf in pdfs:
+            try:
+                found.append(await self.inspect(pdf))
+            except DocumentRefusedError:
+                found.append(None)
+        return found
+
     async def repair(self, pdf: DocumentBytes) -> RepairedCopy:
         """See `PdfInspector`."""
         raise NotImplementedError
@@ -66,7 +78,7 @@ class PlayedSandbox:
         raise NotImplementedError
 
     async def find_text(
-        self, pdf: bytes, text: str, occurrence: int, page: int | None = None
+        self, pdf: DocumentBytes, text: str, occurrence: int, page: int | None = None
     ) -> TextSearch:
         """See `PdfInspector`."""
         raise NotImplementedError

@@ -29,6 +29,7 @@ from appliance.core.database.tables.documents import (
     document_key,
     document_repair,
     level_upkeep,
+    passing_document,
     signed_document,
     uploaded_document,
 )
@@ -119,6 +120,7 @@ __all__ = [
     "metadata",
     "ocsp_response",
     "outside_status",
+    "passing_document",
     "person",
     "person_vouch",
     "request_batch",

@@ -76,6 +76,24 @@ uploaded_document = Table(
     Index("ix_uploaded_document_integrator_created", "integrator", "created"),
 )
 
+# Files on their way in or out: of a call that is not over, or that nothing needs any
+# more. A row is there before its file is, and until it is gone or recorded otherwise.
+passing_document = Table(
+    "passing_document",
+    metadata,
+    # What keeps it: no other row has this id.
+    Column("call", Id, primary_key=True),
+    Column("sha256", String(64), primary_key=True),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    # The call is over and has no need of it.
+    Column("leaves", Boolean, nullable=False),
+    # When the call began, or it was tried last to remove the file.
+    Column("since", Instant, nullable=False),
+    Index("ix_passing_document_integrator_sha256", "integrator", "sha256"),
+    Index("ix_passing_document_since", "since"),
+)
+
 signed_document = Table(
     "signed_document",
     metadata,

@@ -128,6 +128,17 @@ def upgrade() -> None:
         sa.Index("ix_uploaded_document_integrator_created", "integrator", "created"),
     )
     op.create_table(
+        "passing_document",
+        sa.Column("call", sa.String(36), primary_key=True),
+        sa.Column("sha256", sa.String(64), primary_key=True),
+        _required("integrator", sa.String(36), sa.ForeignKey("integrator.id")),
+        _required("size_bytes", sa.BigInteger),
+        _required("leaves", sa.Boolean),
+        _required("since", _INSTANT),
+        sa.Index("ix_passing_document_integrator_sha256", "integrator", "sha256"),
+        sa.Index("ix_passing_document_since", "since"),
+    )
+    op.create_table(
         "integrator_event",
         sa.Column("id", _SERIAL, primary_key=True, autoincrement=True),
         _required("integrator", sa.String(36), sa.ForeignKey("integrator.id")),
@@ -267,6 +278,7 @@ def downgrade() -> None:
     op.drop_table("mail_message")
     op.drop_table("person_vouch")
     op.drop_table("integrator_event")
+    op.drop_table("passing_document")
     op.drop_table("uploaded_document")
     op.drop_table("request_batch")
     for index, _, _ in _PARTIAL:
