@@ -1,33 +1,22 @@
 """Batches of an integrator's backend, over HTTP: from asking to what was signed."""
 
 import base64
-import hashlib
-import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.backends import TestBackend, assert_valid, backend_of
+from tests.support.appliance.backends import (
+    REQUESTS,
+    TestBackend,
+    assert_valid,
+    backend_of,
+    sign_batch,
+    upload,
+)
 from tests.support.documents import pdfs
 
 BATCHES = "/api/integration/batches"
-DOCUMENTS = "/api/integration/documents"
-REQUESTS = "/api/integration/requests"
-LOTE = "/solicitudes/firmar/lote"
-
-
-def uploaded(backend: TestBackend, pdf: bytes, name: str = "a.pdf") -> str:
-    """A document of a backend; its id."""
-    answer = backend.client.post(
-        DOCUMENTS,
-        params={"nombre": name},
-        content=pdf,
-        headers={"Content-Type": "application/pdf"},
-    )
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["documentoId"])
 
 
 def asked(
@@ -46,22 +35,6 @@ def asked(
     return told
 
 
-def signed(
-    appliance: Appliance, person: TestPerson, lote: str, **fields: Any
-) -> dict[str, Any]:
-    """Sign a whole batch, to its end."""
-    with appliance.client(person) as client:
-        body = {"loteId": lote, "password": person.signing_password, **fields}
-        answer = client.post(LOTE, json=body)
-        assert answer.status_code in {200, 202}, answer.text
-        where = answer.headers.get("Location", "")
-        while answer.json()["status"] == "en_proceso":
-            time.sleep(float(answer.headers["Retry-After"]))
-            answer = client.get(where)
-        told: dict[str, Any] = answer.json()
-        return told
-
-
 def test_batch_is_made_signed_and_followed(
     appliance: Appliance, backend: TestBackend, people: list[TestPerson]
 ) -> None:
@@ -69,7 +42,7 @@ def test_batch_is_made_signed_and_followed(
     one, two = (pdfs.one_page(text) for text in ("Recibo 1", "Recibo 2"))
     documents: list[dict[str, Any]] = [
         {
-            "documentoId": uploaded(backend, one, "enero.pdf"),
+            "documentoId": upload(backend, one, "enero.pdf"),
             "referencia": "enero",
             "metadatos": {"mes": "1"},
         },
@@ -110,7 +83,7 @@ def test_batch_is_made_signed_and_followed(
     assert [listed[number] for number in numbers] == [made["loteId"]] * 2
     assert shown["loteId"] == made["loteId"]
 
-    told = signed(appliance, people[0], made["loteId"])
+    told = sign_batch(appliance, people[0], made["loteId"])
 
     assert told["status"] == "success"
     assert [each["solicitudId"] for each in told["resultados"]] == numbers
@@ -130,7 +103,7 @@ def test_batch_is_found_and_taken_back(
 ) -> None:
     """By its reference, page by page; nobody else sees it."""
     with backend_of(appliance) as backend, backend_of(appliance) as other:
-        document = {"documentoId": uploaded(backend, pdfs.one_page())}
+        document = {"documentoId": upload(backend, pdfs.one_page())}
         made = [
             asked(backend, people[0], [document] * 3, referencia=f"l{n}")
             for n in range(3)
@@ -228,12 +201,12 @@ def test_all_that_is_wrong_is_told_at_once(
     backend: TestBackend, people: list[TestPerson]
 ) -> None:
     """How it is written first, before any document is examined; then the documents."""
-    upload = {"documentoId": uploaded(backend, pdfs.one_page())}
-    twice = {**upload, "referencia": "R", "referenciaUnica": True}
-    taken = {**upload, "referencia": "ya", "referenciaUnica": True}
+    there = {"documentoId": upload(backend, pdfs.one_page())}
+    twice = {**there, "referencia": "R", "referenciaUnica": True}
+    taken = {**there, "referencia": "ya", "referenciaUnica": True}
     asked(backend, people[0], [taken])
     broken = {"contenido": base64.b64encode(b"Hola").decode()}
-    away = {**upload, "sello": {"page": 9}}
+    away = {**there, "sello": {"page": 9}}
 
     written = backend.client.post(
         BATCHES,
@@ -241,11 +214,11 @@ def test_all_that_is_wrong_is_told_at_once(
             "firmante": {"cuil": people[0].cuil, "x": 1},
             "documentos": [
                 broken,
-                {**upload, "nombre": "../a.pdf"},
+                {**there, "nombre": "../a.pdf"},
                 {"documentoId": 7, "referencia": "", "y": 1},
                 twice,
                 {**twice, "sello": {"page": 0}},
-                {**upload, "sello": {"page": 0}},
+                {**there, "sello": {"page": 0}},
                 {"documentoId": "x"},
                 twice,
                 taken,
@@ -266,7 +239,7 @@ def test_all_that_is_wrong_is_told_at_once(
         BATCHES,
         json={
             "firmante": {"cuil": people[0].cuil},
-            "documentos": [upload, broken, away, broken, upload],
+            "documentos": [there, broken, away, broken, there],
         },
     )
 
@@ -312,55 +285,3 @@ def test_so_many_faults_are_told_and_no_more(
     assert faults_of(answer) == [
         ("FIELD_MISSING", f"documentos[{n}].contenido") for n in range(50)
     ]
-
-
-@pytest.mark.alone
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("database", ["appliance", "postgres_appliance"])
-def test_a_thousand_are_asked_for_and_signed_at_once(
-    request: pytest.FixtureRequest, database: str
-) -> None:
-    """One call makes them, one signs them; the same call again makes nothing new."""
-    appliance: Appliance = request.getfixturevalue(database)
-    person = appliance.new_person()
-    originals = [pdfs.one_page(f"Recibo {n}") for n in range(1_000)]
-    with backend_of(appliance) as backend, ThreadPoolExecutor(2) as pool:
-        uploads = list(pool.map(lambda pdf: uploaded(backend, pdf), originals))
-        body = {
-            "firmante": {"cuil": person.cuil, "sello": {"page": "ultima"}},
-            "documentos": [
-                {"documentoId": each, "referencia": f"recibo-{n}"}
-                for n, each in enumerate(uploads)
-            ],
-            "referencia": "recibos-2026-11",
-        }
-        key = {"Idempotency-Key": "recibos-2026-11"}
-        begun = time.perf_counter()
-        answer = backend.client.post(BATCHES, json=body, headers=key)
-        made_s = time.perf_counter() - begun
-        assert answer.status_code == 201, answer.text
-        made = answer.json()
-
-        begun = time.perf_counter()
-        told = signed(appliance, person, made["loteId"])
-        signed_s = time.perf_counter() - begun
-        again = backend.client.post(BATCHES, json=body, headers=key)
-        listed = backend.client.get(BATCHES).json()
-
-        members = made["solicitudes"]
-        numbers = [each["solicitudId"] for each in members]
-        assert [each["solicitudId"] for each in told["resultados"]] == numbers
-        assert (told["status"], told["firmadas"]) == ("success", 1_000)
-        assert again.headers["Idempotent-Replayed"] == "true"
-        assert [each["solicitudId"] for each in again.json()["solicitudes"]] == numbers
-        assert [each["estados"] for each in listed] == [{"firmada": 1_000}]
-        paths = [f"{REQUESTS}/{each['procesoId']}/document" for each in members]
-        fetched = pool.map(lambda path: backend.client.get(path).content, paths)
-        for place, pdf in enumerate(fetched):
-            assert pdf.startswith(originals[place])
-            digest = hashlib.sha256(pdf).hexdigest()
-            assert digest == told["resultados"][place]["sha256"]
-            if place % 50 == 0:
-                assert_valid(appliance, pdf, 1)
-    assert made_s < 30
-    assert signed_s < 240

@@ -89,7 +89,6 @@ def in_pieces(pdf: bytes, until_byte: int | None = None) -> Iterator[bytes]:
         yield pdf[start : start + MB]
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("form", ["as it is", "as a part", "for a request"])
 def test_no_role_grows_by_what_is_uploaded(
     backend: TestBackend, large: bytes, form: str
@@ -120,7 +119,6 @@ def test_no_role_grows_by_what_is_uploaded(
     assert {name: size for name, size in grown.items() if size >= 20 * MB} == {}
 
 
-@pytest.mark.alone
 def test_upload_that_breaks_off_leaves_nothing(
     backend: TestBackend, large: bytes
 ) -> None:
@@ -161,7 +159,6 @@ def memory_files(process: psutil.Process) -> list[str]:
     return found
 
 
-@pytest.mark.alone
 def test_no_role_grows_by_the_documents_of_a_batch(backend: TestBackend) -> None:
     """A hundred megabytes in four parts of one call: each by less than 20 MB."""
     person = backend.appliance.new_person()
@@ -177,7 +174,6 @@ def test_no_role_grows_by_the_documents_of_a_batch(backend: TestBackend) -> None
     assert {name: size for name, size in grown.items() if size >= 20 * MB} == {}
 
 
-@pytest.mark.alone
 def test_batch_that_breaks_off_leaves_nothing(
     backend: TestBackend, large: bytes
 ) -> None:

@@ -126,7 +126,6 @@ def faces(appliance: Appliance) -> list[int]:
     return [int(url.rpartition(":")[2]) for url in urls]
 
 
-@pytest.mark.alone
 def test_half_bodies_keep_nobody_out(crowded: Appliance) -> None:
     """More of them than places, on each face: all fresh callers are answered."""
     for port in faces(crowded):
@@ -219,7 +218,6 @@ def push(appliance: Appliance, head: str, size: int) -> bytes:
     return b""
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(
     "line", ["GET /readyz", "POST /auth/login", "POST /solicitudes/firmar"]
 )

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 
 REQUESTS = "/api/integration/requests"
+DOCUMENTS = "/api/integration/documents"
+LOTE = "/solicitudes/firmar/lote"
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,34 @@ def sign(appliance: Appliance, person: TestPerson, request: int) -> httpx.Respon
         )
     assert answer.status_code == 200, answer.text
     return answer
+
+
+def upload(backend: TestBackend, pdf: bytes, name: str = "a.pdf") -> str:
+    """A document of a backend; its id."""
+    answer = backend.client.post(
+        DOCUMENTS,
+        params={"nombre": name},
+        content=pdf,
+        headers={"Content-Type": "application/pdf"},
+    )
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["documentoId"])
+
+
+def sign_batch(
+    appliance: Appliance, person: TestPerson, lote: str, **fields: Any
+) -> dict[str, Any]:
+    """Sign a whole batch, to its end."""
+    with appliance.client(person) as client:
+        body = {"loteId": lote, "password": person.signing_password, **fields}
+        answer = client.post(LOTE, json=body)
+        assert answer.status_code in {200, 202}, answer.text
+        where = answer.headers.get("Location", "")
+        while answer.json()["status"] == "en_proceso":
+            time.sleep(float(answer.headers["Retry-After"]))
+            answer = client.get(where)
+        told: dict[str, Any] = answer.json()
+        return told
 
 
 def assert_valid(appliance: Appliance, pdf: bytes, signatures: int) -> None:

@@ -2,7 +2,9 @@
 
 What drives a whole appliance by a browser, and what calls it over HTTP, goes to few
 processes, each test after the other: they share appliances and browsers.
-Elsewhere the tests of one file share that file's fixtures. xdist's own groups
+Elsewhere the tests of one file share that file's fixtures. Groups with a browser keep a
+core busy, the others wait for half of their time: two of the former run beside two of
+the latter while there are any. xdist's own groups
 (`--dist loadgroup`) are of no use here: xdist 3.8 writes them into an attribute
 that pytest 9.2 does not read, and hands out each test by itself.
 """
@@ -32,12 +34,16 @@ _TOGETHER = {
     "test_corpus.py": "faults",
 }
 """Files there that stay with others: one process with all would be the last to end."""
+_WITH_A_BROWSER: Final = frozenset({"e2e", "ceremonies", "messages"})
+_BROWSERS: Final = 2
+"""Groups with a browser at once: of more, each would be late for its tests."""
 _APART = frozenset(
     {
         "test_api_key_rights.py",
         "test_backend_limits.py",
         "test_backup.py",
         "test_backup_in_bucket.py",
+        "test_connections.py",
         "test_developer_guide.py",
         "test_document_bucket.py",
         "test_document_folder_faults.py",
@@ -45,6 +51,8 @@ _APART = frozenset(
         "test_hsm_faults.py",
         "test_hsm_member_faults.py",
         "test_key_ownership.py",
+        "test_large_batches.py",
+        "test_large_uploads.py",
         "test_mails.py",
         "test_manual_calls.py",
         "test_manual_lines.py",
@@ -97,6 +105,21 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no t
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if self._browsers() >= _BROWSERS:
+            others = (each for each in self.workqueue if each not in _WITH_A_BROWSER)
+            if (other := next(others, None)) is not None:
+                self.workqueue.move_to_end(other, last=False)
+        super()._assign_work_unit(node)
+
+    def _browsers(self) -> int:
+        """How many groups with a browser are given to somebody, and not over."""
+        return sum(
+            group in _WITH_A_BROWSER and not all(tests.values())
+            for given in self.assigned_work.values()
+            for group, tests in given.items()
+        )
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,10 +1,11 @@
 """Tests that share something dear run in one process, also under xdist."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
-from tests.support.plugins.grouping import group_of
+from tests.support.plugins.grouping import GroupScheduling, group_of
 from tests.tools import contract
 
 PROBE = """
@@ -51,3 +52,42 @@ def test_files_of_a_whole_folder_run_in_one_process(
     ran = re.findall(r"^\[(gw\d)\].* PASSED (\w+)/", done.stdout.str(), re.MULTILINE)
     assert len(ran) == 24
     assert len({worker for worker, folder in ran if folder == "functional"}) == 1
+
+
+class Worker:
+    """A process of tests, as the scheduler knows it: it takes all that it is given."""
+
+    shutting_down = False
+    gateway = SimpleNamespace(id="gw")
+
+    def send_runtest_some(self, tests: list[int]) -> None:
+        """Take them."""
+
+    def shutdown(self) -> None:
+        """End after what was taken."""
+        self.shutting_down = True
+
+
+def test_two_browsers_run_beside_what_waits(pytester: pytest.Pytester) -> None:
+    """The third one when one of them is over, or where nothing else is left."""
+    browsers = ("test_flow", "test_frame_flow", "test_frame_contract")
+    files = [f"tests/e2e/{name}.py" for name in browsers]
+    files += ["tests/functional/test_b.py", "tests/unit/test_c.py"]
+    scheduling = GroupScheduling(pytester.parseconfig("--tx=4*popen"))
+    scheduling.config.option.loadscopereorder = False
+    workers = [Worker() for _ in range(4)]
+    tests = [f"{file}::test_{number}" for file in files for number in range(8)]
+    for worker in workers:
+        scheduling.add_node(worker)
+        scheduling.add_node_collection(worker, tests)
+
+    scheduling.schedule()
+    first = [list(scheduling.assigned_work[worker]) for worker in workers]
+    for number, test in enumerate(tests):
+        if group_of(test) == "ceremonies":
+            scheduling.mark_test_complete(workers[1], number)
+    then = list(scheduling.assigned_work[workers[1]])
+
+    apart = [["e2e"], ["ceremonies"], ["functional"], ["tests/unit/test_c.py"]]
+    assert first == apart
+    assert then == ["ceremonies", "messages"]

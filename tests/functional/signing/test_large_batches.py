@@ -1,0 +1,126 @@
+"""As many documents as a batch may have, of one backend and one signer.
+
+Source: docs/integration.md; docs/limits.md.
+"""
+
+import hashlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from appliance.bootstrap import ServiceRegistry
+from appliance.documents.document_store import DocumentStore
+from appliance.documents.uploaded_document_store import UploadedDocumentStore
+from appliance.domain.ids import DocumentId, UploadId, new_id
+from appliance.domain.requests.uploads import UploadedDocument
+from appliance.people.person_store import PersonStore
+from tests.support.appliance.appliance import Appliance
+from tests.support.appliance.backends import (
+    REQUESTS,
+    TestBackend,
+    assert_valid,
+    backend_of,
+    sign_batch,
+    upload,
+)
+from tests.support.documents import pdfs
+
+BATCHES = "/api/integration/batches"
+UPLOADED = 100
+"""Documents that come over HTTP, of a thousand."""
+
+
+def planted(backend: TestBackend, originals: list[bytes]) -> list[str]:
+    """Uploads that differ in their words alone: one is examined for all; their ids."""
+
+    async def plant(front: ServiceRegistry) -> list[str]:
+        async with front.core.store.read() as transaction:
+            integrator = await PersonStore(transaction).integrator(backend.code)
+        assert integrator is not None
+        examined = await front.intake.keep(integrator.id, originals[0])
+        kept = [
+            replace(
+                examined,
+                id=DocumentId(new_id()),
+                sha256=await front.core.documents.put(integrator.id, pdf),
+                inspection=replace(examined.inspection, size_bytes=len(pdf)),
+            )
+            for pdf in originals
+        ]
+        now = front.clock.now()
+        until = now + timedelta(days=1)
+        uploads = []
+        async with front.core.store.write() as transaction:
+            documents = DocumentStore(transaction)
+            for each in kept:
+                document = await documents.add(each, now)
+                new = UploadedDocument(
+                    UploadId(new_id()), document, "a.pdf", now, until
+                )
+                size = each.inspection.size_bytes
+                await UploadedDocumentStore(transaction).add(
+                    new, size, backend.key.key.id
+                )
+                uploads.append(str(new.id))
+        return uploads
+
+    return backend.appliance.do(plant)
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_thousand_are_asked_for_and_signed_at_once(
+    appliance: Appliance, postgres_appliance: Appliance, database: str
+) -> None:
+    """One call makes them, one signs them; the same call again makes nothing new."""
+    # Both are named: shared appliances rest while no test names them.
+    if database == "postgresql":
+        appliance = postgres_appliance
+    person = appliance.new_person()
+    originals = [pdfs.one_page(f"Recibo {n:04}") for n in range(1_000)]
+    with backend_of(appliance) as backend, ThreadPoolExecutor(2) as pool:
+        # To upload all would take 80 s of a processor, in the sandbox nearly all.
+        sent, others = originals[:UPLOADED], originals[UPLOADED:]
+        uploads = list(pool.map(lambda pdf: upload(backend, pdf), sent))
+        uploads += planted(backend, others)
+        body = {
+            "firmante": {"cuil": person.cuil, "sello": {"page": "ultima"}},
+            "documentos": [
+                {"documentoId": each, "referencia": f"recibo-{n}"}
+                for n, each in enumerate(uploads)
+            ],
+            "referencia": "recibos-2026-11",
+        }
+        key = {"Idempotency-Key": "recibos-2026-11"}
+        begun = time.perf_counter()
+        answer = backend.client.post(BATCHES, json=body, headers=key)
+        made_s = time.perf_counter() - begun
+        assert answer.status_code == 201, answer.text
+        made = answer.json()
+
+        begun = time.perf_counter()
+        told = sign_batch(appliance, person, made["loteId"])
+        signed_s = time.perf_counter() - begun
+        again = backend.client.post(BATCHES, json=body, headers=key)
+        listed = backend.client.get(BATCHES).json()
+
+        members = made["solicitudes"]
+        numbers = [each["solicitudId"] for each in members]
+        assert [each["solicitudId"] for each in told["resultados"]] == numbers
+        assert (told["status"], told["firmadas"]) == ("success", 1_000)
+        assert again.headers["Idempotent-Replayed"] == "true"
+        assert [each["solicitudId"] for each in again.json()["solicitudes"]] == numbers
+        assert [each["estados"] for each in listed] == [{"firmada": 1_000}]
+        paths = [f"{REQUESTS}/{each['procesoId']}/document" for each in members]
+        fetched = pool.map(lambda path: backend.client.get(path).content, paths)
+        for place, pdf in enumerate(fetched):
+            assert pdf.startswith(originals[place])
+            digest = hashlib.sha256(pdf).hexdigest()
+            assert digest == told["resultados"][place]["sha256"]
+            if place % 50 == 0:
+                assert_valid(appliance, pdf, 1)
+    assert made_s < 30
+    assert signed_s < 240
