@@ -46,7 +46,6 @@ from appliance.identity.people import NewPersonOrder
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.requests.intake import IntakeOrder
-from appliance.requests.recording import NewProcess, NewSigner, record_all
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings, load_settings
 from appliance.signing.activations.activation_store import ActivationStore
@@ -481,27 +480,11 @@ class Appliance:
 
     def new_requests(self, person: TestPerson, pdf: bytes, count: int) -> list[int]:
         """As many requests of one document, examined once, for somebody to sign."""
-        if not count:
-            return []
         order = intake_order(person)
 
         async def create(front: ServiceRegistry) -> list[int]:
-            async with front.core.store.read() as transaction:
-                integrator = await PersonStore(transaction).integrator(_INTEGRATOR)
-            assert integrator is not None
-            new = NewProcess(
-                document=await front.intake.keep(integrator.id, pdf),
-                name=order.file_name,
-                signers=(NewSigner(person.id),),
-                origin=order.origin,
-                actor=order.actor,
-                created=front.clock.now(),
-                expires=order.expires,
-                wishes=order.wishes,
-            )
-            async with front.core.store.write() as transaction:
-                made = await record_all(transaction, [new] * count)
-            return [int(request) for (request,) in made]
+            made = [await front.intake.create_request(order, pdf) for _ in range(count)]
+            return [int(request) for request in made]
 
         return self.do(create)
 
