@@ -42,6 +42,7 @@ from worker.signing.activation_keys import ActivationKeys
 from worker.signing.activation_signer import ActivationSigner
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_maintenance import LevelUpkeep
+from worker.signing.turns import Turns
 from worker.work_notifications import hear_notifications
 
 _log = structlog.get_logger(__name__)
@@ -94,6 +95,8 @@ class SigningWorker:
     _stop: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     _was_choosy: bool = field(init=False, default=True)
     """Whether the last look was not for all that waits."""
+    _turns: Turns = field(init=False)
+    """Of the documents in hand."""
     _hands: int = field(init=False)
     """Single documents in hand at a time."""
     _batch_hands: int = field(init=False)
@@ -113,12 +116,12 @@ class SigningWorker:
         self._batch_hands = max(self._hands, _BATCHES)
         self._share = max(1, self._hands - 1)
         self._batch_share = max(_BATCHES, self._batch_hands - 1)
+        self._turns = Turns(self._hands, self._share)
         signer = ActivationSigner(
             self.claims,
             self.signer,
             self.core.work_notifier,
-            turns=asyncio.Semaphore(self._hands),
-            share=self._share,
+            turns=self._turns,
             yields=self._yields,
             came_through=self._came_through,
         )
@@ -279,7 +282,9 @@ class SigningWorker:
             if any(peer.hsm == HsmStatus.READY.value for peer in alive):
                 return None
         try:
-            work = await self._claim()
+            # What comes may be a single document, for which batches make way.
+            with self._turns.ahead():
+                work = await self._claim()
         except SuspectWaitsError:
             self._suspect_waits = self._was_choosy = True
             return None

@@ -5,18 +5,15 @@ signing, ends it here: its request goes back to its signer, is given up, waits f
 later try, or is left to the role that has a network.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from weakref import WeakValueDictionary
 
 import structlog
 from structlog.contextvars import bound_contextvars
 
 from appliance.domain.activation import ActivationDocument, Claim
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
-from appliance.domain.ids import PersonId
 from appliance.domain.ports import WorkNotifier
 from appliance.domain.vocab import ItemState
 from appliance.signing.claims import CertificateChangedError, ClaimedActivation, Claims
@@ -29,6 +26,7 @@ from worker.signing.document_signer import (
 )
 from worker.signing.failed_documents import fail_documents
 from worker.signing.level_extension import AWAY
+from worker.signing.turns import Turn, Turns
 
 _log = structlog.get_logger(__name__)
 
@@ -54,8 +52,7 @@ class ActivationSigner:
         claims: this worker's transactions.
         signer: signs a group of documents.
         work_notifier: wakes the role that has a network.
-        turns: groups in work at a time; who waits for a turn gets it in order.
-        share: of one person at a time.
+        turns: of groups and single documents.
         yields: whether no further group of a batch is to be begun now.
         came_through: told of each group that was signed or ended.
     """
@@ -63,14 +60,9 @@ class ActivationSigner:
     claims: Claims
     signer: DocumentSigner
     work_notifier: WorkNotifier
-    turns: asyncio.Semaphore
-    share: int
+    turns: Turns
     yields: Callable[[], bool]
     came_through: Callable[[], None]
-    _shares: WeakValueDictionary[PersonId, asyncio.Semaphore] = field(
-        default_factory=WeakValueDictionary
-    )
-    """Of those who have documents in work, or waiting for a turn."""
 
     async def sign(self, work: ClaimedActivation) -> GiveBack | None:
         """Sign what is left of an activation; how to give back what is left then.
@@ -134,11 +126,10 @@ class ActivationSigner:
         Raises:
             FencedOffError: another worker has claimed since, or is to.
         """
+        of_batch = len(progress.work.claim.documents) > 1
         person = progress.work.claim.person
-        # What a person waits for before a turn: one of their own to end.
-        share = self._shares.setdefault(person, asyncio.Semaphore(self.share))
-        async with share, self.turns:
-            if len(progress.work.claim.documents) > 1 and self.yields():
+        async with self.turns.turn(person, of_batch=of_batch) as turn:
+            if of_batch and self.yields():
                 await self.claims.drop(progress.work.claim)
                 raise FencedOffError
             group = self.signer.next_group(progress.work, left)
@@ -146,7 +137,7 @@ class ActivationSigner:
             with bound_contextvars(**named):
                 while True:
                     try:
-                        await self._sign_group(progress, group)
+                        await self._sign_group(progress, group, turn)
                         break
                     except CertificateChangedError:
                         # Nothing was intended yet: it is prepared anew.
@@ -157,7 +148,7 @@ class ActivationSigner:
         return group
 
     async def _sign_group(
-        self, progress: _Progress, group: Sequence[ActivationDocument]
+        self, progress: _Progress, group: Sequence[ActivationDocument], turn: Turn
     ) -> None:
         """Sign documents, and end each other one by the reason it cannot be signed.
 
@@ -167,7 +158,7 @@ class ActivationSigner:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         try:
-            result = await self.signer.sign(progress.work, group, progress.key)
+            result = await self.signer.sign(progress.work, group, progress.key, turn)
         except ApplianceError as refusal:
             if refusal.code is ErrorCode.STORE_UNAVAILABLE:
                 raise

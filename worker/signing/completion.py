@@ -29,7 +29,8 @@ from worker.pades.byte_range import FileDigests
 from worker.pades.cms import complete
 from worker.pades.self_check import CheckedSignature, check, method_of
 from worker.signing.level_extension import ExtensionResult, Levels
-from worker.stage_timings import StageTimings
+from worker.signing.stage_timings import StageTimings
+from worker.signing.turns import TOGETHER
 
 _log = structlog.get_logger(__name__)
 # Told from the start: an increase from nothing is none to Prometheus.
@@ -178,12 +179,19 @@ class Completion:
         ended: Ended = {}
         source = self.levels.shared_source()
         # 1. A timestamp over each value.
-        stamped = await self._stamp(certificate, group, ended)
-        stages.done("stamp")
+        async with stages.turn.waiting():
+            stamped = await self._stamp(certificate, group, ended)
+        await stages.over("stamp")
         for part in stamped:
             crash_point(STAMPED, part.of.document.request)
         # 2. The CMS in its place, checked before anybody can have it.
-        checked = await asyncio.to_thread(_checked, stamped, certificate, chain, ended)
+        checked = []
+        for first in range(0, len(stamped), TOGETHER):
+            some = stamped[first : first + TOGETHER]
+            checked += await asyncio.to_thread(
+                _checked, some, certificate, chain, ended
+            )
+            await stages.turn.make_way()
         stages.done("check")
         # 3. What its level asks for, appended.
         raised = []
@@ -202,6 +210,7 @@ class Completion:
                 ended[part.of.document.seq] = exc
             else:
                 raised.append((part.of, increment, reached))
+            await stages.turn.make_way()
         stages.done("level")
         # 4. The files durable, then named by the record.
         await self._publish(work, raised, ended, stages)
@@ -259,7 +268,8 @@ class Completion:
             for part, increment, reached in raised
         ]
         try:
-            kept = await self.documents.put_signed(files)
+            async with stages.turn.waiting():
+                kept = await self.documents.put_signed(files)
         except ApplianceError as exc:
             kept = [exc] * len(files)
         publications: list[Publication] = []
@@ -273,7 +283,8 @@ class Completion:
             inspection = None
             # A sandbox that does not answer is not waited for by each of a group.
             if part.view.followed and answers:
-                inspection = await self.turns.inspect_for_next(part.view, *signed)
+                async with stages.turn.waiting():
+                    inspection = await self.turns.inspect_for_next(part.view, *signed)
                 answers = inspection is not None
             file = _signed_view(part, signed, reached, sha256)
             publications.append(

@@ -59,7 +59,8 @@ from worker.pades.reading_limits import read_all_apart
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.completion import Completion, DocumentInWork, Ended, ended_by
 from worker.signing.level_extension import Levels
-from worker.stage_timings import StageTimings
+from worker.signing.stage_timings import StageTimings
+from worker.signing.turns import SINGLE, TOGETHER, Turn
 
 UsableKey = KeyReference | WrappedKey
 """What the HSM signs with; a wrapped one only within this HSM."""
@@ -219,6 +220,7 @@ class DocumentSigner:
         work: ClaimedActivation,
         group: Sequence[ActivationDocument],
         key: UsableKey | None,
+        turn: Turn = SINGLE,
     ) -> GroupResult:
         """Take documents to their end, from wherever an earlier attempt left them.
 
@@ -226,6 +228,7 @@ class DocumentSigner:
             work: the claim.
             group: of it, as `next_group` gave it.
             key: as `unlock` gave it; None for those whose signatures are stored.
+            turn: of the group.
 
         Raises:
             FencedOffError: another worker has claimed since.
@@ -233,11 +236,12 @@ class DocumentSigner:
             ApplianceError: `STORE_UNAVAILABLE`: the record is away.
         """
         result = GroupResult()
-        stages = StageTimings()
+        stages = StageTimings(turn)
         begun = time.monotonic()
         # 1. Read the originals again, and hash them.
-        parts = await self._read(work, group, result)
-        stages.done("read")
+        async with turn.waiting():
+            parts = await self._read(work, group, result)
+        await stages.over("read")
         # 2. Use the key, unless an earlier attempt did.
         waiting = [p for p in parts if p.document.state is ItemState.WAITING]
         signed = [p for p in parts if p.document.state is not ItemState.WAITING]
@@ -312,7 +316,8 @@ class DocumentSigner:
             )
             # 1. The revisions, which lack nothing but the value, of what was
             # consented to; and room for the files: a key is not used for nothing.
-            ready = await self._prepare(work, waiting, person, credential, ended)
+            signer = (person, credential)
+            ready = await self._prepare(work, waiting, signer, ended, stages.turn)
             stages.done("prepare")
             ready = await self._with_room(ready, ended)
             if not ready:
@@ -326,19 +331,21 @@ class DocumentSigner:
         except ApplianceError as exc:
             ended |= ended_by(exc, waiting) | ended
             return []
-        stages.done("intend")
+        await stages.over("intend")
         for document in documents:
             crash_point(BEFORE_SIGN, document.request)
         # 3. The key is used, and its signatures are committed, with all that
         # publishing them needs.
-        made = await self._sign(key, ready, ended)
-        stages.done("sign")
-        if not made:
-            return []
-        documents = [part.document for part in made]
-        if not await self.claims.record_signatures(work.claim, documents):
-            raise FencedOffError
-        stages.done("keyed")
+        is_slow = self.session.group_size < GROUP_MOST
+        async with stages.turn.waiting(long=is_slow):
+            made = await self._sign(key, ready, ended)
+            stages.done("sign")
+            if not made:
+                return []
+            documents = [part.document for part in made]
+            if not await self.claims.record_signatures(work.claim, documents):
+                raise FencedOffError
+        await stages.over("keyed")
         for document in documents:
             crash_point(KEYED, document.request)
         return made
@@ -347,36 +354,33 @@ class DocumentSigner:
         self,
         work: ClaimedActivation,
         waiting: Sequence[DocumentInWork],
-        person: Person,
-        credential: Credential,
+        signer: tuple[Person, Credential],
         ended: Ended,
+        turn: Turn,
     ) -> list[_Prepared]:
         """Lay the stamps out and make the revisions, with room for timestamps."""
         asked, calls = [], []
+        certificate = signer[1].certificate
         for part in waiting:
             profile = self.completion.profile_of(part.view)
             try:
                 # What was consented to is what is stored, and what is stored is this.
                 _check_consent(part.document, part.view)
                 method = method_for(
-                    credential.certificate,
-                    prefer_pss=self.prefer_pss,
-                    digest=profile.digest,
+                    certificate, prefer_pss=self.prefer_pss, digest=profile.digest
                 )
             except ApplianceError as exc:
                 ended[part.document.seq] = exc
                 continue
             room = await self.levels.token_bytes(profile, method.digest)
             asked.append((part, method))
-            calls.append(
-                partial(
-                    self._prepare_one, work, part, (person, credential), method, room
-                )
-            )
+            calls.append(partial(self._prepare_one, work, part, signer, method, room))
+        results: list[PreparedSignature | ApplianceError] = []
+        for first in range(0, len(calls), TOGETHER):
+            results += await read_all_apart(calls[first : first + TOGETHER])
+            await turn.make_way()
         ready = []
-        for (part, method), made in zip(
-            asked, await read_all_apart(calls), strict=True
-        ):
+        for (part, method), made in zip(asked, results, strict=True):
             if isinstance(made, ApplianceError):
                 ended[part.document.seq] = made
             else:

@@ -72,8 +72,10 @@ class PlayedSigner:
         work: ClaimedActivation,
         group: Sequence[ActivationDocument],
         key: object,
+        turn: object,
     ) -> GroupResult:
         """Publish them."""
+        del turn
         assert key == work.claim.id
         assert work.credential is not None
         self.begun += [item.request for item in group]
