@@ -347,23 +347,6 @@ class DocumentStore(Store):
         )
         return result.rowcount
 
-    async def forget_these(
-        self, integrator: IntegratorId, sha256: Collection[str], before: datetime
-    ) -> int:
-        """Forget those of an integrator's documents that nothing refers to; how many.
-
-        None that came in later, and none that a session of the frame has brought.
-        """
-        result = await self._connection.execute(
-            delete(document).where(
-                document.c.integrator == integrator,
-                document.c.sha256.in_(sha256),
-                _is_unused(before),
-                not_(_IS_BROUGHT),
-            )
-        )
-        return result.rowcount
-
     async def forget_unneeded(self, integrator: IntegratorId, sha256: str) -> None:
         """Forget a document at once, if nothing refers to it or has brought it."""
         query = select(document.c.id).where(

@@ -15,10 +15,11 @@ import structlog
 
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentStore
+from appliance.documents.passing_documents import PassingDocuments
 from appliance.documents.uploaded_document_store import UploadedDocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.ids import IntegratorId
+from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.ports import BlobMaintenance
 from appliance.domain.vocab import EventKind
 from appliance.integrators.session_document_store import SessionDocumentStore
@@ -29,7 +30,7 @@ _LEFT_BEHIND: Final = timedelta(days=1)
 """No write takes so long."""
 _BATCH: Final = 500
 _REPLACED: Final = timedelta(minutes=5)
-"""After this what a session replaced goes; no upload takes so long."""
+"""After this what a session brought may go; no upload takes so long."""
 _ENDED: Final = timedelta(hours=1)
 """After a session's end it may still be renewed, and goes on with its document."""
 
@@ -55,6 +56,7 @@ class GarbageCollection:
         self._documents = documents
         self._clock = clock
         self._kept = timedelta(days=settings.unused_days)
+        self._passing = PassingDocuments(store, documents, clock)
 
     async def run(self) -> int:
         """Do it once; how many files were removed.
@@ -83,20 +85,20 @@ class GarbageCollection:
         removed = 0
         while True:
             now = self._clock.now()
-            before = now - _REPLACED
             async with self._store.write() as transaction:
                 idle = await SessionDocumentStore(transaction).forget_idle(
-                    before, now - _ENDED, _BATCH
+                    now - _REPLACED, now - _ENDED, _BATCH
                 )
-                files: dict[IntegratorId, list[str]] = {}
+                files: dict[IntegratorId, dict[str, int]] = {}
                 for each in idle:
-                    files.setdefault(each.integrator, []).append(each.sha256)
-                for integrator, names in files.items():
-                    await DocumentStore(transaction).forget_these(
-                        integrator, names, before
+                    files.setdefault(each.integrator, {})[each.sha256] = each.size_bytes
+                calls = {integrator: new_id() for integrator in files}
+                for integrator, call in calls.items():
+                    await self._passing.leave(
+                        transaction, call, integrator, files[integrator]
                     )
-            for integrator, names in files.items():
-                removed += await self._remove(integrator, names, before)
+            for call in calls.values():
+                removed += await self._passing.remove(call)
             if len(idle) < _BATCH:
                 return removed
 

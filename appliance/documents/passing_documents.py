@@ -13,7 +13,14 @@ nobody can put it in (`BlobMaintenance.remove_unneeded`).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,7 +41,6 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.ports import BlobMaintenance, DocumentBytes
-from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.vocab import EventKind
 
 Demand = Callable[[Transaction, str], Awaitable[None]]
@@ -131,33 +137,38 @@ class PassingDocuments:
             # While files are still being put in, all is left to chores.
             is_still = putting is None or putting.done()
             if not kept.is_recorded and is_still:
-                await self._end(kept.call)
+                came = sizes if putting is not None else {}
+                await self._end(kept.call, came, integrator)
 
     async def leave(
-        self, transaction: Transaction, call: str, document: StoredDocument, came: int
+        self,
+        transaction: Transaction,
+        call: str,
+        integrator: IntegratorId,
+        files: Mapping[str, int],
     ) -> None:
-        """Have a document leave that its integrator has deleted; then call `remove`.
+        """Have files leave, unless something else needs them; then call `remove`.
 
         Args:
-            transaction: the one that deletes it.
+            transaction: the one that forgets what needed them.
             call: an id that no other has.
-            document: that is to go, unless something else needs it.
-            came: bytes of the file as it came, where that was a damaged one.
+            integrator: whose.
+            files: size in bytes of each, by SHA-256 (hex).
         """
-        files = {document.sha256: document.inspection.size_bytes}
-        if document.repair is not None:
-            files[document.repair.original_sha256] = came
         await PassingDocumentStore(transaction).add(
-            call, document.integrator, files, self._clock.now(), leaves=True
+            call, integrator, files, self._clock.now(), leaves=True
         )
 
-    async def remove(self, call: str) -> None:
+    async def remove(self, call: str) -> int:
         """Remove what a call had kept and nothing needs; chores do what cannot be now.
 
         Args:
             call: that is over.
+
+        Returns:
+            How many files.
         """
-        await self._end(call)
+        return await self._end(call, {})
 
     async def sweep(self) -> int:
         """Remove what calls have left behind; how many files.
@@ -178,18 +189,40 @@ class PassingDocuments:
             if len(found) < _BATCH:
                 return removed
 
-    async def _end(self, call: str) -> None:
-        """Remove what a call did not record; whatever fails is left to chores."""
+    async def _end(
+        self,
+        call: str,
+        files: Mapping[str, int],
+        integrator: IntegratorId | None = None,
+    ) -> int:
+        """Remove what a call did not record; whatever fails is left to chores.
+
+        Args:
+            call: that is over.
+            files: what it put in; where chores took it for dead, its rows are gone,
+                and are made once more.
+            integrator: whose.
+
+        Returns:
+            How many files were removed.
+        """
+        removed = 0
         try:
             async with self._store.write() as transaction:
-                left = await PassingDocumentStore(transaction).let_go(
-                    call, self._clock.now()
-                )
+                passing = PassingDocumentStore(transaction)
+                now = self._clock.now()
+                left = await passing.let_go(call, now)
+                gone = files.keys() - {each.sha256 for each in left}
+                if gone and integrator is not None:
+                    again = {sha256: files[sha256] for sha256 in gone}
+                    await passing.add(call, integrator, again, now, leaves=True)
+                    left += [PassingFile(call, integrator, each) for each in again]
                 await _forget_unneeded(transaction, left)
             for each in left:
-                await self._remove(each)
+                removed += await self._remove(each)
         except ApplianceError as exc:
             _log.warning("documents.left_behind", call=call, code=exc.code.value)
+        return removed
 
     async def _remove(self, each: PassingFile) -> bool:
         """Remove a file that nothing needs, and forget it; whether it was removed.

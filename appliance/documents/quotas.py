@@ -1,13 +1,14 @@
 """How much sessions of the frame may bring: nobody has to sign in to bring something.
 
 Counted before a document is looked at or kept, by session and by integrator; what a
-session does not sign is removed again (`services.document_sweeping`). The sum over an
+session does not sign is removed again (`garbage_collection`). The sum over an
 integrator's sessions is not locked: as many uploads as run at once may pass it by
 their own size.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_bytes import sha256_of, size_of
@@ -20,6 +21,14 @@ from appliance.domain.requests.new_request import StoredDocument
 from appliance.integrators.session_document_store import SessionDocumentStore
 from appliance.integrators.session_store import SessionStore
 from appliance.settings import DocumentSettings
+
+
+@dataclass(slots=True)
+class Bringing:
+    """A document that is being taken in."""
+
+    is_kept: bool = False
+    """Whether its file may be there, or yet come, whatever becomes of the call."""
 
 
 class SessionQuotas:
@@ -41,8 +50,11 @@ class SessionQuotas:
     @asynccontextmanager
     async def bringing(
         self, session: EmbedSession, pdf: DocumentBytes
-    ) -> AsyncIterator[None]:
+    ) -> AsyncIterator[Bringing]:
         """Count a document while it is taken in; uncount it where it is refused.
+
+        A file is put in by threads that go on when the caller leaves. So one that may
+        have been kept counts until chores have removed it, some minutes later.
 
         Raises:
             ApplianceError: `SESSION_DOCUMENTS`, `DOCUMENT_QUOTA`.
@@ -52,10 +64,11 @@ class SessionQuotas:
             session.id, session.integrator.id, sha256, size_of(pdf)
         )
         is_new = await self._count(brought)
+        bringing = Bringing()
         try:
-            yield
+            yield bringing
         except BaseException:
-            if not is_new:
+            if not is_new or bringing.is_kept:
                 raise
             async with self._store.write() as transaction:
                 await SessionDocumentStore(transaction).forget(session.id, sha256)

@@ -238,10 +238,11 @@ class Ceremony:
         name = check_file_name(name)
         if callable(pdf):
             pdf = await pdf()
-        async with self._quotas.bringing(session, pdf):
+        async with self._quotas.bringing(session, pdf) as bringing:
             examined = await self._intake.examined(session.integrator.id, pdf)
             kept = await stored_as(session.integrator.id, examined)
             await self._quotas.count_copy(session, kept)
+            bringing.is_kept = True
             await self._intake.put(session.integrator.id, pdf, examined)
         await self._frame_requests.check_key(session, kept.sha256)
         async with self._store.write() as transaction:

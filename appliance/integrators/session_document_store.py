@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
 
 from appliance.core.database.tables import (
     document,
@@ -62,7 +62,14 @@ class SessionDocumentStore(Store):
     async def forget_idle(
         self, replaced: datetime, ended: datetime, limit: int
     ) -> Sequence[BroughtDocument]:
-        """Forget what sessions do not sign any more, and give it."""
+        """Forget what sessions do not sign any more, and give it.
+
+        Args:
+            replaced: nothing that was brought after that is forgotten: it may still
+                be on its way.
+            ended: whose time was over then is not renewed any more.
+            limit: how many.
+        """
         is_over = or_(
             _S.id.is_(None),
             _S.until <= ended,
@@ -74,7 +81,7 @@ class SessionDocumentStore(Store):
             select(embed_session_document, is_over.label("is_over"))
             .outerjoin(embed_session, _S.id == _C.session)
             .outerjoin(document, document.c.id == _S.document)
-            .where(or_(is_over, and_(is_replaced, _C.brought < replaced)))
+            .where(_C.brought < replaced, or_(is_over, is_replaced))
             .order_by(_C.brought)
             .limit(limit)
         )

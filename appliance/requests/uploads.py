@@ -274,9 +274,11 @@ class UploadedDocuments:
             came = await UploadedDocumentStore(transaction).remove(integrator, found.id)
             if came is None:
                 raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND)
-            await self._intake.passing.leave(
-                transaction, found.id, found.document, came
-            )
+            document = found.document
+            files = {document.sha256: document.inspection.size_bytes}
+            if document.repair is not None:
+                files[document.repair.original_sha256] = came
+            await self._intake.passing.leave(transaction, found.id, integrator, files)
             transaction.audit.add(
                 AuditEvent(
                     EventKind.DOCUMENT_UPLOAD_REMOVED,

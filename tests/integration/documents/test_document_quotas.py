@@ -1,5 +1,6 @@
 """How much sessions of the frame may bring, and when it goes, on both databases."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -132,6 +133,58 @@ async def test_what_was_not_signed_goes_after_the_sessions_end(
         assert await swept(services, tmp_path) == 2
         assert files(tmp_path) == 0
         await bring(services, (await services.open()).view.session, pdf("9"))
+
+
+async def test_what_a_session_brought_that_ends_at_once_goes_soon(
+    tmp_path: Path, each_url: str
+) -> None:
+    """It counts until it is gone, minutes later."""
+    limits = {**LIMITS, "integrator_bytes": 25 * KIB}
+    async with open_frame_services(tmp_path, each_url, documents=limits) as services:
+        for number in range(2):
+            session = (await services.open()).view.session
+            await bring(services, session, pdf(str(number)))
+            again = await services.again(session)
+            await services.signing.cancel(again, by_signer=True)
+        assert await swept(services, tmp_path) == 0
+        another = (await services.open()).view.session
+        await refused(bring(services, another, pdf("2")), ErrorCode.DOCUMENT_QUOTA)
+
+        services.services.clock.forward(301)
+
+        assert await swept(services, tmp_path) == 2
+        assert files(tmp_path) == 0
+        await bring(services, another, pdf("2"))
+
+
+async def test_what_was_kept_for_a_page_that_hung_up_goes_soon(
+    tmp_path: Path, each_url: str
+) -> None:
+    """Its file comes when nobody waits for it any more; it counts till it is gone."""
+    async with open_frame_services(tmp_path, each_url, documents=LIMITS) as services:
+        session = (await services.open()).view.session
+        put_all, begun = services.documents.put_all, asyncio.Event()
+
+        async def hang(*_: object) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        services.documents.put_all = hang  # type: ignore[method-assign, assignment]
+        call = asyncio.create_task(bring(services, session, pdf("1")))
+        await begun.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        services.documents.put_all = put_all  # type: ignore[method-assign]
+        await put_all(session.integrator.id, [pdf("1")])
+        async with services.services.store.read() as transaction:
+            counted = await SessionDocumentStore(transaction).session_bytes(session.id)
+        assert counted == 10 * KIB
+
+        services.services.clock.forward(301)
+
+        assert await swept(services, tmp_path) == 1
+        assert files(tmp_path) == 0
 
 
 async def test_what_somebody_is_asked_to_sign_stays(

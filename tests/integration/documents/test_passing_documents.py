@@ -203,6 +203,24 @@ async def test_killed_call_counts_until_it_is_swept(shelf: Shelf) -> None:
             await kept.recorded(transaction)
 
 
+async def test_call_that_was_taken_for_dead_leaves_nothing(shelf: Shelf) -> None:
+    """Though its rows were gone before its file came: chores' clock was ahead."""
+    put_all = shelf.disk.put_all
+
+    async def late(*arguments: object) -> None:
+        shelf.core.clock.forward(HOUR + 1)
+        assert await shelf.passing.sweep() == 0
+        await put_all(*arguments)  # type: ignore[arg-type]
+
+    shelf.disk.put_all = late  # type: ignore[method-assign, assignment]
+    with pytest.raises(ApplianceError) as refusal:
+        await shelf.recorded(ONE)
+
+    assert refusal.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert shelf.files() == set()
+    assert await shelf.rows() == 0
+
+
 async def test_what_cannot_be_removed_counts_and_is_tried_again(shelf: Shelf) -> None:
     """Where the store of documents is away at the end of the call."""
 
