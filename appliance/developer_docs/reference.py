@@ -30,8 +30,15 @@ _SEVERAL: Final = {
     "oneOf": Markup(" | "),
     "allOf": Markup(" + "),
 }
-_DEEPEST: Final = 3
+_DEEPEST: Final = 4
 """Levels of an example."""
+_SAMPLES: Final = {
+    "cuil": "27-31415926-3",
+    "date-time": "2030-01-31T18:00:00-03:00",
+    "email": "ana@example.com",
+    "uri": "https://example.com/webhooks",
+}
+"""Strings, by their format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,7 @@ class Field:
     is_required: bool
     place: str = ""
     """Of a parameter: `path`, `query` or `header`."""
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +140,13 @@ def _operation(
         summary=told["summary"],
         needs=_needs(told),
         parameters=tuple(
-            Field(each["name"], type_of(each["schema"]), each["required"], each["in"])
+            Field(
+                each["name"],
+                type_of(each["schema"]),
+                each["required"],
+                each["in"],
+                each.get("description", ""),
+            )
             for each in told["parameters"]
         ),
         bodies=_contents(bodies),
@@ -184,7 +198,12 @@ def _schema(name: str, schema: Mapping[str, Any]) -> Schema:
         name,
         schema.get("description", ""),
         tuple(
-            Field(each, type_of(member), each in required)
+            Field(
+                each,
+                type_of(member),
+                each in required,
+                meaning=member.get("description", ""),
+            )
             for each, member in members.items()
         ),
         type_of({**schema, "properties": {}}) if not members else Markup(),
@@ -301,35 +320,61 @@ def _example(
     document: Mapping[str, Any], schema: Mapping[str, Any], depth: int = 0
 ) -> Any:
     """A value that has what is required, and no more."""
-    chosen = _chosen(document, schema)
-    if words := chosen.get("enum") or [chosen[k] for k in ("const",) if k in chosen]:
-        return words[0]
-    match chosen.get("type"):
-        case "object" if depth < _DEEPEST:
-            members = chosen.get("properties", {})
-            return {
-                name: _example(document, members.get(name, {}), depth + 1)
-                for name in chosen.get("required", ())
-            }
+    facets = list(_facets(document, schema))
+    members: dict[str, list[Mapping[str, Any]]] = {}
+    required: dict[str, None] = {}
+    for facet in facets:
+        required |= dict.fromkeys(facet.get("required", ()))
+        for name, member in facet.get("properties", {}).items():
+            members.setdefault(name, []).append(member)
+    if required and depth < _DEEPEST:
+        return {
+            name: _example(document, {"allOf": members.get(name, ())}, depth + 1)
+            for name in required
+        }
+    items = [facet["items"] for facet in facets if "items" in facet]
+    if items:
+        return [_example(document, {"allOf": items}, depth + 1)]
+    for facet in facets:
+        if words := facet.get("enum") or [facet[k] for k in ("const",) if k in facet]:
+            return words[0]
+    kinds = [facet["type"] for facet in facets if "type" in facet]
+    return _plain_example(facets, kinds[0] if kinds else "string")
+
+
+def _plain_example(facets: Sequence[Mapping[str, Any]], kind: str) -> Any:
+    """A value without members."""
+    match kind:
+        case "object":
+            return {}
         case "array":
-            return [_example(document, chosen.get("items", {}), depth + 1)]
+            return []
         case "integer" | "number":
-            return max(1, chosen.get("minimum", 1))
+            return max(1, *(facet.get("minimum", 1) for facet in facets))
         case "boolean":
             return True
         case _:
-            return "…"
+            known = [facet.get("format") for facet in facets]
+            return next((_SAMPLES[each] for each in known if each in _SAMPLES), "…")
 
 
-def _chosen(
+def _facets(
     document: Mapping[str, Any], schema: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """What a schema leads to: the one that it names, or the first of several."""
+) -> Iterator[Mapping[str, Any]]:
+    """Schemas that hold at once: of several that would do one."""
     if ref := schema.get("$ref"):
         named = document["components"]["schemas"][ref.removeprefix(_SCHEMAS)]
-        return _chosen(document, named)
-    for several in _SEVERAL:
-        for part in schema.get(several, ()):
-            if _is_told(part) and part.get("type") != "null":
-                return _chosen(document, part)
-    return schema
+        yield from _facets(document, named)
+    for part in schema.get("allOf", ()):
+        yield from _facets(document, part)
+    for several in ("oneOf", "anyOf"):
+        parts = [each for each in schema.get(several, ()) if each.get("type") != "null"]
+        if parts:
+            # The one that asks for least.
+            yield from _facets(document, min(parts, key=_asked))
+    yield schema
+
+
+def _asked(schema: Mapping[str, Any]) -> int:
+    """How much a schema asks for."""
+    return len(schema.get("required", ()))

@@ -16,6 +16,7 @@ from re import findall
 from typing import Any, Final
 
 from appliance.api.openapi import backend, codes, parameters, signers, test_mode
+from appliance.api.openapi.meanings import meaning_of, with_meanings
 from appliance.api.openapi.operation import (
     BINARY,
     Caller,
@@ -96,7 +97,10 @@ def _document(lang: str, has_test_mode: bool) -> dict[str, Any]:  # noqa: FBT001
         "info": {"title": "Rúbrica", "version": _VERSION},
         "paths": {path: paths[path] for path in sorted(paths)},
         "components": {
-            "schemas": {name: schemas.made[name] for name in sorted(schemas.made)},
+            "schemas": {
+                name: with_meanings(schemas.made[name], name, lang)
+                for name in sorted(schemas.made)
+            },
             "headers": {
                 name: {"required": name in _ALWAYS, "schema": dict(schema)}
                 for name, schema in parameters.HEADERS.items()
@@ -128,13 +132,7 @@ def _operation(operation: Operation, schemas: Schemas, lang: str) -> dict[str, A
         "tags": [_tag(operation.path)],
         "security": _security(operation),
         "parameters": [
-            {
-                "name": each.name,
-                "in": each.place,
-                "required": each.is_required,
-                "schema": dict(each.schema),
-            }
-            for each in (*in_path, *operation.parameters)
+            _parameter(each, lang) for each in (*in_path, *operation.parameters)
         ],
         "responses": _responses(operation, schemas, lang),
     }
@@ -147,6 +145,18 @@ def _operation(operation: Operation, schemas: Schemas, lang: str) -> dict[str, A
             },
         }
     return told
+
+
+def _parameter(parameter: Parameter, lang: str) -> dict[str, Any]:
+    """A Parameter Object."""
+    told: dict[str, Any] = {
+        "name": parameter.name,
+        "in": parameter.place,
+        "required": parameter.is_required,
+        "schema": dict(parameter.schema),
+    }
+    said = meaning_of(parameter.name, "", lang)
+    return told if said is None else {**told, "description": said}
 
 
 def _security(operation: Operation) -> list[dict[str, list[str]]]:

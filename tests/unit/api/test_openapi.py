@@ -12,6 +12,7 @@ import pytest
 import schemathesis
 
 from appliance.api.openapi.document import OPERATIONS, openapi_document
+from appliance.api.openapi.meanings import MEANINGS
 from appliance.web import i18n
 
 _ROUTES = Path(__file__).parents[2] / "vectors/names/routes.json"
@@ -19,6 +20,8 @@ _PAGES = ("/", "/alta/", "/docs", "/sdk/", "/revocar", "/static/", "/verificar")
 """For people: they link to one another."""
 _MAPS = {"metadatos", "estados"}
 """Whose names are whoever's; their number and their values are bounded."""
+_SAID_BY_NAME = {"nombre", "estado", "id"}
+"""They are the name, the state and the id of what they are in."""
 DOCUMENT = openapi_document("en", web_url="https://firma.example")
 
 
@@ -150,3 +153,44 @@ def test_test_mode_is_told_where_it_is() -> None:
 
     assert path in DOCUMENT["paths"]
     assert path not in openapi_document(has_test_mode=False)["paths"]
+
+
+def members(node: Any, seen: frozenset[str] = frozenset()) -> Iterator[tuple[str, Any]]:
+    """Members of every schema that a body leads to."""
+    named = DOCUMENT["components"]["schemas"]
+    if isinstance(node, list):
+        for each in node:
+            yield from members(each, seen)
+    elif isinstance(node, dict):
+        name = str(node.get("$ref", "")).rpartition("/")[2]
+        if name in named and name not in seen:
+            yield from named[name].get("properties", {}).items()
+            yield from members(named[name], seen | {name})
+        for each in node.values():
+            yield from members(each, seen)
+
+
+def sent_fields() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Fields and parameters of every operation, by its name and theirs."""
+    for item in DOCUMENT["paths"].values():
+        for told in item.values():
+            if isinstance(told, dict) and "operationId" in told:
+                given = ((each["name"], each) for each in told["parameters"])
+                for name, member in (*members(told.get("requestBody", {})), *given):
+                    yield told["operationId"], name, member
+
+
+def test_what_is_sent_says_what_it_means() -> None:
+    """Each field and parameter, unless its name says all there is to say."""
+    silent = {
+        f"{operation}: {name}"
+        for operation, name, member in sent_fields()
+        if "description" not in member and name not in _SAID_BY_NAME
+    }
+    assert silent == set()
+
+
+@pytest.mark.parametrize("said", sorted({*MEANINGS.values()}))
+def test_meanings_are_translated(said: str) -> None:
+    """In Spanish they are other words."""
+    assert i18n.translate("es", said) != said
