@@ -37,6 +37,7 @@ from appliance.api.wire.orders import (
 from appliance.api.wire.requests import REJECTION_LENGTH, request_batch_id
 from appliance.domain.errors import (
     ApplianceError,
+    CheckDigitError,
     ErrorCode,
     Faults,
     FieldInvalidError,
@@ -80,6 +81,7 @@ _FILTERS: Final = (
     "limite",
     "cursor",
 )
+_CUIL_FORM: Final = "XX-XXXXXXXX-X"
 _CHANGED: Final = {
     wire: inside for inside, wire in CHANGED_NAMES.items() if inside != "expires"
 }
@@ -321,7 +323,6 @@ def asked() -> ProcessFilter:
 
     Raises:
         QueryInvalidError: `QUERY_INVALID`, `QUERY_UNKNOWN`, naming the parameter.
-        FieldInvalidError: `cuil` is none.
     """
     query.demand_known(_FILTERS)
     given = request.args
@@ -333,7 +334,7 @@ def asked() -> ProcessFilter:
     return ProcessFilter(
         state=_state(given.get("estado")),
         reference=reference,
-        cuil=None if cuil is None else parse_cuil(cuil),
+        cuil=_cuil(cuil),
         since=asked_instant("desde"),
         until=asked_instant("hasta"),
         before=None if cursor is None else query.before(cursor),
@@ -342,11 +343,23 @@ def asked() -> ProcessFilter:
     )
 
 
+def _cuil(written: str | None) -> str | None:
+    if written is None:
+        return None
+    try:
+        return parse_cuil(written)
+    except CheckDigitError as wrong:
+        sentence = wrong.sentence
+        raise query.QueryInvalidError("cuil", _CUIL_FORM, sentence=sentence) from wrong
+    except FieldInvalidError as wrong:
+        raise query.QueryInvalidError("cuil", _CUIL_FORM) from wrong
+
+
 def _batch(written: str | None) -> RequestBatchId | None:
     if written is None:
         return None
     if not is_id(written):
-        raise query.QueryInvalidError("loteId", "as its batch was answered")
+        raise query.QueryInvalidError("loteId", "as an answer gave it")
     return RequestBatchId(written)
 
 

@@ -474,6 +474,24 @@ def _patch(backend: TestBackend, path: str, change: dict[str, Any]) -> httpx.Res
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("loteId", "zz", "como lo dio una respuesta"),
+        ("cuil", "20-26756539-4", "XX-XXXXXXXX-X"),
+        ("cuil", "nobody", "XX-XXXXXXXX-X"),
+    ],
+)
+def test_wrong_filter_is_told_in_spanish(
+    backend: TestBackend, name: str, value: str, allowed: str
+) -> None:
+    """Every parameter by the same code, with what it may be."""
+    told = backend.client.get(REQUESTS, params={name: value}).json()
+
+    assert (told["code"], told["field"]) == ("QUERY_INVALID", name)
+    assert told["allowed"] == [allowed]
+
+
 def test_no_cuil_is_found_out_by_an_address(
     appliance: Appliance, people: list[TestPerson]
 ) -> None:
