@@ -50,3 +50,15 @@ def test_guide_runs_from_key_to_signed_pdf(trial: Trial) -> None:
         ["pdfsig", signed], capture_output=True, text=True, check=False
     )
     assert "Signature is Valid" in checked.stdout
+    # What the guide explains, and nothing else is odd about it.
+    assert "Not total document signed" in checked.stdout
+
+
+def test_guide_can_be_begun_again(trial: Trial) -> None:
+    """With the same integrator, and another key."""
+    key = printed(trial, "es")[0]
+
+    for _ in range(2):
+        said = trial.run(key)
+        assert "ALREADY_EXISTS" not in said
+        assert said.splitlines()[-1] == "PREPROD"
