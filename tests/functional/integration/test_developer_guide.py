@@ -4,10 +4,12 @@ import html
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.support.appliance.manual import DOCS
 from tests.support.appliance.trial import Trial, running_trial
 from tests.support.processes.scratch import short_folder
 
@@ -62,3 +64,15 @@ def test_guide_can_be_begun_again(trial: Trial) -> None:
         said = trial.run(key)
         assert "ALREADY_EXISTS" not in said
         assert said.splitlines()[-1] == "PREPROD"
+
+
+def test_readme_deletes_what_is_in_memory(trial: Trial) -> None:
+    """The folder that its line computes is the one of the trial, which tells it too."""
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    [folder] = re.findall(r'^rm -rf var \.venv ("/dev/shm/.*")$', readme, re.MULTILINE)
+
+    named = trial.run(f"echo {folder}").strip()
+    shown = trial.run(".venv/bin/rubrica --settings var/settings.toml demo show")
+
+    assert Path(named).is_dir()
+    assert f"in memory:      {named} " in shown
