@@ -75,6 +75,7 @@ def test_a_model_shows_what_may_be_left_out() -> None:
 
     assert text.startswith("One document of a batch.\n\nFields:\n")
     assert "    archivo: str  (may be left out)\n" in text
+    assert "    turno: int  (may be" in (inspect.getdoc(models.SignerInTurn) or "")
     assert "    solicitudes: list[BatchMember]" in (inspect.getdoc(models.Batch) or "")
     assert "    otp: str\n" in (inspect.getdoc(models.TestCode) or "")
 

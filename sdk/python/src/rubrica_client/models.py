@@ -27,6 +27,12 @@ class SignerNamed(TypedDict, total=False):
     sello: Stamp
 
 
+class SignerInTurn(SignerNamed, total=False):
+    """The same among several; those of one `turno` sign in any order."""
+
+    turno: int
+
+
 class DocumentRef(TypedDict, total=False):
     """A document that was uploaded, or that comes in Base64."""
 

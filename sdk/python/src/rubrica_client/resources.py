@@ -48,13 +48,13 @@ class Requests(Resource[R]):
     def create(
         self,
         document: Source | models.DocumentRef,
-        signers: Sequence[models.SignerNamed],
+        signers: Sequence[models.SignerInTurn],
         options: models.RequestOptions | None = None,
         *,
         name: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[models.Request]:
-        """Ask people to sign a document, one after the other.
+        """Ask people to sign a document, one after the other or in turns of several.
 
         Args:
             document: its bytes or file, which is sent in pieces; or one that was
