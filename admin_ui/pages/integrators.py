@@ -29,7 +29,7 @@ _MAIL_SENTENCES: Final = {
     "reminder_days": words.N_("Write up to five numbers from 1 to 60, such as 3, 7."),
     "sign_url": words.N_(
         "Write an address that begins with https://; in braces it may have "
-        "procesoId and solicitudId alone."
+        "procesoId, solicitudId and loteId alone."
     ),
 }
 _FIELDS = {"code": "code", "name": "name", "ALREADY_EXISTS": "code"}

@@ -81,8 +81,9 @@ def register(commands: "_Subparsers[argparse.ArgumentParser]") -> None:
     mail.add_argument(
         "--sign-url",
         metavar="URL",
-        help="page of the integrator that mails lead to; {procesoId} and {solicitudId} "
-        "in it are filled in; '' for none: mails name the integrator instead",
+        help="page of the integrator that mails lead to; {procesoId}, {solicitudId} "
+        "and {loteId} (empty unless a mail is about a batch) in it are filled in; "
+        "'' for none: mails name the integrator instead",
     )
     handle(mail, _set_mail)
     listing = parts.add_parser("list", help="every integrator")

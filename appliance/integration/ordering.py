@@ -14,24 +14,25 @@ from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.docmdp_policy import CERTIFIES
-from appliance.documents.examination import Examined
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import Person
+from appliance.domain.errors import ApplianceError, ErrorCode, Faults
 from appliance.domain.ids import IntegratorId, ProcessId
 from appliance.domain.integrators.integrators import IntegratorCaller
-from appliance.domain.ports import DocumentBytes, LookupIndex
+from appliance.domain.ports import LookupIndex
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.requests.new_request import StoredDocument
-from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.process import BACKEND_ORIGIN, ProcessNote
-from appliance.domain.requests.uploads import DEFAULT_NAME
 from appliance.domain.vocab import Restriction
+from appliance.integration.order_checks import (
+    SIGNERS,
+    OrderChecks,
+    ReadyOrder,
+    WantedDocument,
+)
 from appliance.integration.order_keys import OrderKey, is_key_known
 from appliance.integration.orders import ProcessOrder
-from appliance.integration.refusals import refused_for, refused_within
-from appliance.integration.signer_lookup import person_named
-from appliance.requests.intake import Intake, check_file_name, stored_as
+from appliance.integration.refusals import refused_within
+from appliance.requests.intake import Intake
 from appliance.requests.presets import Presets
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.recording import NewProcess, NewSigner, record
@@ -40,8 +41,6 @@ from appliance.requests.uploads import UploadedDocuments
 
 SETTLING_S: Final = 60
 """Longest that the places of all signers of one order are looked for."""
-_SIGNERS: Final = "firmantes"
-"""The field of the signers, for errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +50,6 @@ class Made:
     process: ProcessId
     is_repeated: bool
     """Whether an earlier call with its idempotency key made it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Document:
-    """The document of an order, and what it is called there."""
-
-    name: str
-    stored: StoredDocument
-    came: tuple[DocumentBytes, Examined] | None = None
-    """What is to be kept: it came with the order; None: it is kept already."""
 
 
 class BackendOrders:
@@ -88,7 +77,7 @@ class BackendOrders:
         self._intake = intake
         self._uploads = uploads
         self._presets = presets
-        self._lookup = lookup
+        self._checks = OrderChecks(store, intake, uploads, lookup, clock)
         self._clock = clock
 
     async def is_repeated(self, whose: IntegratorId, key: str | None) -> bool:
@@ -105,133 +94,106 @@ class BackendOrders:
         Raises:
             DocumentRefusedError: the PDF cannot be signed, or not searched.
             FieldInvalidError: `vence` is over, or somebody is named twice.
+            SeveralFaultsError: several of these; places once nothing else is wrong.
             ApplianceError: `PERSON_NOT_FOUND`, `REFERENCE_IN_USE`,
                 `IDEMKEY_CONFLICT`, `DOCUMENT_NOT_FOUND`, `FILENAME`, `DOCUMENT_EMPTY`,
                 `DOCUMENT_TOO_LARGE`, `OVERLOADED`, `SANDBOX_UNAVAILABLE`,
                 `STORE_UNAVAILABLE`; those of `Presets.settle`, with the signer's field.
         """
-        key = OrderKey(
-            asking.integrator.id, order.idempotency_key, await order.fingerprint()
-        )
-        async with self._store.read() as transaction:
-            earlier = await key.made(transaction)
+        whose = asking.integrator.id
+        key = OrderKey(whose, order.idempotency_key, await order.fingerprint())
+        earlier = None if order.faults else await self._made(key)
         if earlier is not None:
-            return Made(ProcessId(earlier), is_repeated=True)
-        if order.expires is not None and order.expires <= self._clock.now():
-            raise FieldInvalidError("vence", "a time to come")
-        # Before people: who is known here is told to who has something to be signed.
-        document = await self._document(asking, order)
-        async with self._store.read() as transaction:
-            people = await self._people(transaction, order, asking.integrator.id)
+            return earlier
+        try:
+            ready = await self._checks.ready(whose, order)
+        except ApplianceError:
+            # Another call of the same may have made it meanwhile, reference and all.
+            earlier = None if order.faults else await self._made(key)
+            if earlier is None:
+                raise
+            return earlier
+        document = ready.document
         try:
             async with asyncio.timeout(SETTLING_S):
-                signers = await self._signers(order, people, document)
+                signers = await self._signers(order, ready)
         except TimeoutError as exc:
             raise ApplianceError(ErrorCode.OVERLOADED) from exc
         came = [] if document.came is None else [document.came]
         async with (
-            naming_the_other(self._store, asking.integrator.id, order.note),
-            self._intake.keeping(asking.integrator.id, came) as kept,
+            naming_the_other(self._store, whose, order.note),
+            self._intake.keeping(whose, came) as kept,
             self._store.write() as transaction,
         ):
             now = self._clock.now()
-            earlier = await key.bind(transaction, now)
-            if earlier is not None:
-                return Made(ProcessId(earlier), is_repeated=True)
+            bound = await key.bind(transaction, now)
+            if bound is not None:
+                return Made(ProcessId(bound), is_repeated=True)
             await kept.recorded(transaction)
             new = self._process(asking, order, document, signers)
             made = await self._record(transaction, asking, order, new)
             await key.stands_for(transaction, made, now)
         return Made(made, is_repeated=False)
 
-    async def _document(
-        self, asking: IntegratorCaller, order: ProcessOrder
-    ) -> _Document:
-        """What is to be signed: it came with the order, or was uploaded.
+    async def _made(self, key: OrderKey) -> Made | None:
+        """What an order with that key came to before.
 
         Raises:
-            DocumentRefusedError: the PDF cannot be signed.
-            ApplianceError: `FILENAME`, `DOCUMENT_NOT_FOUND`, those of
-                `Intake.examined`.
+            ApplianceError: `IDEMKEY_CONFLICT`.
         """
-        whose = asking.integrator.id
-        with refused_for("documento.nombre"):
-            name = None if order.name is None else check_file_name(order.name)
-        if isinstance(order.document, str):
-            uploaded = await self._uploads.get(whose, order.document)
-            return _Document(name or uploaded.name, uploaded.document)
-        examined = await self._intake.examined(whose, order.document)
-        stored = await stored_as(whose, examined)
-        return _Document(name or DEFAULT_NAME, stored, (order.document, examined))
+        async with self._store.read() as transaction:
+            earlier = await key.made(transaction)
+        if earlier is None:
+            return None
+        return Made(ProcessId(earlier), is_repeated=True)
 
-    async def _signers(
-        self, order: ProcessOrder, people: list[Person], wanted: _Document
-    ) -> list[NewSigner]:
+    async def _signers(self, order: ProcessOrder, ready: ReadyOrder) -> list[NewSigner]:
         """Who signs, and what each brings to the signature.
 
         Raises:
-            ApplianceError: those of `Presets.settle`, with the field.
+            ApplianceError: all those of `Presets.settle`, with the field.
         """
         signers: list[NewSigner] = []
-        document = wanted.stored
-        pdf = None if wanted.came is None else wanted.came[1].pdf
+        document, faults = ready.document.stored, Faults()
+        came = ready.document.came
+        pdf = None if came is None else came[1].pdf
         turns = [
             place if named.turn is None else named.turn
             for place, named in enumerate(order.signers)
         ]
         taken: set[str | None] = set()
-        each = zip(people, order.signers, strict=True)
+        each = zip(ready.people, order.signers, strict=True)
         for place, (person, named) in enumerate(each):
-            preset: SignaturePreset | None = None
             is_shared = turns.count(turns[place]) > 1
-            if named.wished is not None:
-                with refused_within(f"{_SIGNERS}[{place}].sello"):
-                    preset = await self._presets.settle(
-                        document,
-                        named.wished,
-                        person,
-                        followed=turns[place] < turns[-1] or is_shared,
-                        preceded=turns[place] > turns[0],
-                        shared=is_shared,
-                        pdf=pdf,
+            if named.wished is None:
+                signers.append(NewSigner(person.id, named.by, None, named.turn))
+                continue
+            with faults.collected(), refused_within(f"{SIGNERS}[{place}].sello"):
+                preset = await self._presets.settle(
+                    document,
+                    named.wished,
+                    person,
+                    followed=turns[place] < turns[-1] or is_shared,
+                    preceded=turns[place] > turns[0],
+                    shared=is_shared,
+                    pdf=pdf,
+                )
+                params = preset.given.params
+                if params.field is not None and params.field in taken:
+                    raise ApplianceError(
+                        ErrorCode.SIGNATURE_FIELD_FILLED, extras={"field": "campo"}
                     )
-                    params = preset.given.params
-                    if params.field is not None and params.field in taken:
-                        raise ApplianceError(
-                            ErrorCode.SIGNATURE_FIELD_FILLED, extras={"field": "campo"}
-                        )
                 taken.add(params.field)
                 document = _after(document, params.restriction)
-            signers.append(NewSigner(person.id, named.by, preset, named.turn))
+                signers.append(NewSigner(person.id, named.by, preset, named.turn))
+        faults.demand_none()
         return signers
-
-    async def _people(
-        self, transaction: Transaction, order: ProcessOrder, whose: IntegratorId
-    ) -> list[Person]:
-        """Who is to sign.
-
-        Raises:
-            ApplianceError: `PERSON_NOT_FOUND`, with the field.
-            FieldInvalidError: somebody is there twice.
-        """
-        found: list[Person] = []
-        for place, named in enumerate(order.signers):
-            person = await person_named(transaction, self._lookup, named, whose)
-            field = f"{_SIGNERS}[{place}]"
-            if person is None:
-                raise ApplianceError(
-                    ErrorCode.PERSON_NOT_FOUND, extras={"field": field}
-                )
-            if person.id in {other.id for other in found}:
-                raise FieldInvalidError(field, "each person once")
-            found.append(person)
-        return found
 
     def _process(
         self,
         asking: IntegratorCaller,
         order: ProcessOrder,
-        document: _Document,
+        document: WantedDocument,
         signers: list[NewSigner],
     ) -> NewProcess:
         return NewProcess(

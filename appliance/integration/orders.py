@@ -2,11 +2,11 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from appliance.documents.document_bytes import sha256_of
 from appliance.domain.canonical_json import canonical_json
@@ -15,6 +15,8 @@ from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.preset import WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessNote
 from appliance.domain.vocab import SignatureLevel
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class ProcessOrder:
 
     name: str | None
     """File name of the document; None: as it was uploaded, or `DEFAULT_NAME`."""
-    document: DocumentBytes | str = field(repr=False)
-    """Its bytes, or the id of one that was uploaded."""
+    document: DocumentBytes | str | None = field(repr=False)
+    """Its bytes, or the id of one that was uploaded; None: a fault says that."""
     signers: tuple[NamedSigner, ...]
     """In the order in which they sign."""
     note: ProcessNote
@@ -50,6 +52,14 @@ class ProcessOrder:
     expires: datetime | None = None
     level: SignatureLevel | None = None
     idempotency_key: str | None = None
+    faults: tuple[ApplianceError, ...] = field(default=(), repr=False)
+    """As of `BatchOrder`."""
+    unread: frozenset[int] = frozenset()
+    """Places of the signers that are not among `signers` for that."""
+
+    def placed(self) -> Iterator[tuple[int, NamedSigner]]:
+        """The signers, each with its place in what was asked for."""
+        return _placed(self.signers, self.unread)
 
     async def fingerprint(self) -> str:
         """What tells a repeated order from another one, SHA-256 in hex."""
@@ -103,8 +113,7 @@ class BatchOrder:
 
     def placed(self) -> Iterator[tuple[int, BatchDocument]]:
         """The documents, each with its place in what was asked for."""
-        places = (place for place in count() if place not in self.unread)
-        return zip(places, self.documents, strict=False)
+        return _placed(self.documents, self.unread)
 
     async def fingerprint(self) -> str:
         """What tells a repeated order from another one, SHA-256 in hex."""
@@ -141,9 +150,17 @@ class ProcessChange:
         return replace(before, **self.note)
 
 
-async def _named(document: DocumentBytes | str) -> str:
+def _placed(read: Iterable[_T], unread: frozenset[int]) -> Iterator[tuple[int, _T]]:
+    """What was read, each with its place among all that came."""
+    places = (place for place in count() if place not in unread)
+    return zip(places, read, strict=False)
+
+
+async def _named(document: DocumentBytes | str | None) -> str | None:
     """A document as an order's fingerprint tells it: the id of one, or a SHA-256."""
-    return document if isinstance(document, str) else await sha256_of(document)
+    if document is None or isinstance(document, str):
+        return document
+    return await sha256_of(document)
 
 
 def _said(note: ProcessNote) -> dict[str, object]:

@@ -168,7 +168,8 @@ class Integrators(ApiKeys):
             raise FieldInvalidError("reminder_days", "up to 5 numbers from 1 to 60")
         if sign_url and not is_sign_url(sign_url):
             raise FieldInvalidError(
-                "sign_url", "https://… , with {procesoId} or {solicitudId} if you like"
+                "sign_url",
+                "https://… , with {procesoId}, {solicitudId} or {loteId} if you like",
             )
         async with self._store.write() as transaction:
             before = await integrator_of(transaction, code)

@@ -206,8 +206,7 @@ class MailContents:
             note = await ProcessStore(transaction).note(requests[0].process)
             expires = requests[0].expires
             if integrator is not None and integrator.sign_url:
-                first = requests[0]
-                url = sign_link(integrator.sign_url, first.process, first.id)
+                url = _sign_link(integrator.sign_url, requests)
         if claim.kind is MailKind.INVITATION:
             expires = datetime.fromisoformat(str(claim.detail["until"]))
             url = self._link(claim)
@@ -290,6 +289,13 @@ class MailContents:
             expires=None,
             is_alone=is_alone,
         )
+
+
+def _sign_link(template: str, requests: Sequence[RequestView]) -> str:
+    """Where the first of several is signed, and with it the batch that all are of."""
+    first, batches = requests[0], {view.batch for view in requests}
+    batch = first.batch if len(batches) == 1 else None
+    return sign_link(template, first.process, first.id, batch)
 
 
 def _of_batch(content: MailContent, requests: Sequence[RequestView]) -> MailContent:

@@ -34,6 +34,7 @@ PHRASES: Final = frozenset(
         "#..# characters",
         "#..# objects",
         "#..# of #..#",
+        "a file name",
         "a host that is reached from the Internet, not a private address",
         "a time after desde",
         "a time that has been",

@@ -13,6 +13,7 @@ from quart import Response
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from appliance.domain.errors import ApplianceError, ErrorCode, SeveralFaultsError
+from appliance.domain.vocab import RequestState
 from appliance.web import i18n
 from appliance.web.allowed_values import in_words
 from appliance.web.responses import json_response
@@ -261,6 +262,14 @@ def _methods(exc: HTTPException) -> dict[str, object]:
     return {}
 
 
+def _category(error: ApplianceError) -> Category:
+    """What a client does next: that of the code, but where a turn is yet to come."""
+    waits = error.params.get("estado") == RequestState.WAITING.value
+    if error.code is ErrorCode.STATE and waits:
+        return _RETRY
+    return ANSWERS[error.code].category
+
+
 def members(error: ApplianceError, lang: str) -> dict[str, object]:
     """What is told of an error wherever it stands: in an answer, or in a list.
 
@@ -273,7 +282,7 @@ def members(error: ApplianceError, lang: str) -> dict[str, object]:
         **in_words(error.code, error.extras, lang),
         "detail": error.told(i18n.translate(lang, error.sentence)),
         "code": error.code.value,
-        "category": answer.category.value,
+        "category": _category(error).value,
     }
     if answer.retry_after_s is not None:
         told.setdefault("retryAfter", answer.retry_after_s)

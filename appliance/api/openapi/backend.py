@@ -160,7 +160,6 @@ REQUESTS: Final = (
         "The integrator's signature requests",
         _READ,
         page_of(backend_answers.RequestListed),
-        {E.FIELD_INVALID},
         query=(
             parameters.one_of("estado", _LISTED),
             parameters.REFERENCE,

@@ -23,6 +23,7 @@ from appliance.api.wire.orders import (
     named_signer,
     one_document,
     said,
+    sound,
 )
 from appliance.core import pagination
 from appliance.domain.errors import (
@@ -93,9 +94,9 @@ def order(
     faults = Faults()
     given = said(body)
     read = NewBatch.read_all(given, faults)
-    note, signer = ProcessNote(api_key), None
+    whole: Note = sound(Note, given, Note.LOOKED_AT) if read is None else read
+    note, signer = whole.note(api_key), None
     if read is not None:
-        note = read.note(api_key)
         with faults.collected():
             demand_named(read)
     if isinstance(named := given.get("firmante"), dict):
@@ -115,7 +116,7 @@ def order(
         signer=signer,
         documents=tuple(each for each in documents if each is not None),
         note=note,
-        expires=None if read is None else read.expires,
+        expires=whole.expires,
         level=None if read is None else read.level,
         idempotency_key=idempotency_key,
         faults=tuple(faults.found),

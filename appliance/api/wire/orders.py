@@ -3,11 +3,11 @@
 Source: docs/integration.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import Field
 
@@ -103,6 +103,9 @@ class Referred(Body):
 class Note(Referred):
     """What is said of a request, or of a batch."""
 
+    LOOKED_AT: ClassVar[tuple[str, ...]] = ("vence", "referencia", "referenciaUnica")
+    """Fields that something may be wrong with that is not of how they are written."""
+
     expires: Annotated[datetime | None, moment()] = Field(None, alias="vence")
     language: Annotated[Language | None, word(Language)] = Field(None, alias="idioma")
     message: Annotated[str | None, shown_lines(1000)] = Field(None, alias="mensaje")
@@ -121,6 +124,27 @@ class Note(Referred):
             self.language,
             self.message,
         )
+
+
+_BodyT = TypeVar("_BodyT", bound=Body)
+
+
+def sound(kind: type[_BodyT], given: Mapping[str, Any], names: Iterable[str]) -> _BodyT:
+    """What can be read of an object that something is wrong with.
+
+    Args:
+        kind: of the object; all its fields may be left out.
+        given: it.
+        names: fields that are wanted; one that is wrong is as if it were not there.
+    """
+    return kind.read(
+        {
+            name: given[name]
+            for name in names
+            if name in given
+            and kind.read_all({name: given[name]}, Faults()) is not None
+        }
+    )
 
 
 def said(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,32 +201,33 @@ def demand_named(read: Referred, under: str = "") -> None:
 
 
 def named_signers(
-    signers: Sequence[Mapping[str, Any]], under: str
-) -> tuple[NamedSigner, ...]:
+    signers: Sequence[Mapping[str, Any]], under: str, faults: Faults
+) -> list[NamedSigner | None]:
     """Who is to sign, in turn.
 
     Args:
         signers: their objects.
         under: what stands before their places in an answer.
+        faults: where it is added that they are named by nothing, or by several; or
+            that a turn comes before the one before it.
 
-    Raises:
-        FieldInvalidError: they are named by nothing, or by several; or a turn comes
-            before the one before it.
-        SeveralFaultsError: of these.
+    Returns:
+        None in the place of each that something is wrong with.
     """
-    found: list[NamedSigner] = []
-    faults, last = Faults(), 0
+    found: list[NamedSigner | None] = []
+    last = 0
     for place, signer in enumerate(signers):
         if faults.is_full:
             break
+        named = None
         with faults.collected():
             named = _named(SignerInTurn, signer, f"{under}[{place}].", last)
-            found.append(named)
             last = named.turn or last
-    faults.demand_none()
-    if [each.turn for each in found] == [*range(1, len(found) + 1)]:
-        return tuple(replace(each, turn=None) for each in found)
-    return tuple(found)
+        found.append(named)
+    turns = [each and each.turn for each in found]
+    if turns == [*range(1, len(found) + 1)]:
+        return [each and replace(each, turn=None) for each in found]
+    return found
 
 
 def named_signer(signer: Mapping[str, Any], under: str) -> NamedSigner:

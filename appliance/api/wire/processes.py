@@ -32,10 +32,12 @@ from appliance.api.wire.orders import (
     named_signers,
     one_document,
     said,
+    sound,
 )
 from appliance.api.wire.requests import REJECTION_LENGTH, request_batch_id
 from appliance.domain.errors import (
     ApplianceError,
+    CheckDigitError,
     ErrorCode,
     Faults,
     FieldInvalidError,
@@ -79,6 +81,7 @@ _FILTERS: Final = (
     "limite",
     "cursor",
 )
+_CUIL_FORM: Final = "XX-XXXXXXXX-X"
 _CHANGED: Final = {
     wire: inside for inside, wire in CHANGED_NAMES.items() if inside != "expires"
 }
@@ -215,37 +218,55 @@ def order(
         file: the document, where it came beside the object.
         file_name: as that has it; the object's goes before.
 
-    Raises:
-        FieldMissingError: a field is not there.
-        FieldInvalidError: a value of another type or out of its range.
-        ApplianceError: `FIELD_UNKNOWN`.
-        SeveralFaultsError: of these.
+    Returns:
+        With all that is wrong with how it is written, for its maker to tell: fields
+        that are missing, unknown, of another type or out of their range.
     """
-    faults, named, signers = Faults(), None, None
-    document: DocumentBytes | str | None = None
+    faults = Faults()
     # What is null is as if it were not there: so answers have it.
     given = said(body)
     read = NewRequest.read_all(given, faults)
-    if isinstance(sent := given.get("documento", {}), dict):
-        named = SentDocument.read_all(said(sent), faults, under="documento.")
+    note: Note = sound(Note, given, Note.LOOKED_AT) if read is None else read
+    name, document = _document(given, file, faults)
     if read is not None:
         with faults.collected():
             demand_named(read)
-    if named is not None:
-        with faults.collected():
-            document = one_document(named, "documento.", file)
-    with faults.collected():
-        signers = named_signers(_listed(given), "firmantes")
-    whole, named = faults.unless_any(read), faults.unless_any(named)
+    signers = named_signers(_listed(given), "firmantes", faults)
     return ProcessOrder(
-        name=file_name if named.name is None else named.name,
-        document=cast("DocumentBytes | str", document),
-        signers=faults.unless_any(signers),
-        note=whole.note(api_key),
-        expires=whole.expires,
-        level=whole.level,
+        name=file_name if name is None else name,
+        document=document,
+        signers=tuple(each for each in signers if each is not None),
+        note=note.note(api_key),
+        expires=note.expires,
+        level=None if read is None else read.level,
         idempotency_key=idempotency_key,
+        faults=tuple(faults.found),
+        unread=frozenset(n for n, each in enumerate(signers) if each is None),
     )
+
+
+def _document(
+    given: Mapping[str, Any], file: DocumentBytes | None, faults: Faults
+) -> tuple[str | None, DocumentBytes | str | None]:
+    """The name of a request's document, and what it is; None: they are not named.
+
+    Args:
+        given: the request.
+        file: the document, where it came beside the object.
+        faults: where it is added what is wrong with its object.
+    """
+    sent = given.get("documento", {})
+    if not isinstance(sent, dict):
+        return None, file
+    sent = said(sent)
+    named = SentDocument.read_all(sent, faults, under="documento.")
+    if named is None:
+        named = sound(SentDocument, sent, ("documentoId", "nombre"))
+        return named.name, file if named.upload is None else named.upload
+    document: DocumentBytes | str | None = None
+    with faults.collected():
+        document = one_document(named, "documento.", file)
+    return named.name, document
 
 
 def _listed(given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -302,7 +323,6 @@ def asked() -> ProcessFilter:
 
     Raises:
         QueryInvalidError: `QUERY_INVALID`, `QUERY_UNKNOWN`, naming the parameter.
-        FieldInvalidError: `cuil` is none.
     """
     query.demand_known(_FILTERS)
     given = request.args
@@ -314,7 +334,7 @@ def asked() -> ProcessFilter:
     return ProcessFilter(
         state=_state(given.get("estado")),
         reference=reference,
-        cuil=None if cuil is None else parse_cuil(cuil),
+        cuil=_cuil(cuil),
         since=asked_instant("desde"),
         until=asked_instant("hasta"),
         before=None if cursor is None else query.before(cursor),
@@ -323,11 +343,23 @@ def asked() -> ProcessFilter:
     )
 
 
+def _cuil(written: str | None) -> str | None:
+    if written is None:
+        return None
+    try:
+        return parse_cuil(written)
+    except CheckDigitError as wrong:
+        sentence = wrong.sentence
+        raise query.QueryInvalidError("cuil", _CUIL_FORM, sentence=sentence) from wrong
+    except FieldInvalidError as wrong:
+        raise query.QueryInvalidError("cuil", _CUIL_FORM) from wrong
+
+
 def _batch(written: str | None) -> RequestBatchId | None:
     if written is None:
         return None
     if not is_id(written):
-        raise query.QueryInvalidError("loteId", "as its batch was answered")
+        raise query.QueryInvalidError("loteId", "as an answer gave it")
     return RequestBatchId(written)
 
 

@@ -41,16 +41,22 @@ class QueryInvalidError(ApplianceError):
         name: the parameter.
         allowed: what it may be; of an unknown one, the parameters that there are.
         code: `QUERY_INVALID` or `QUERY_UNKNOWN`.
+        sentence: the msgid of what is said, where it is not that of the code.
     """
 
     def __init__(
-        self, name: str, *allowed: str, code: ErrorCode = ErrorCode.QUERY_INVALID
+        self,
+        name: str,
+        *allowed: str,
+        code: ErrorCode = ErrorCode.QUERY_INVALID,
+        sentence: str | None = None,
     ) -> None:
         shown = name[:64]
         super().__init__(
             code,
             params={"field": shown},
             extras={"field": shown, "allowed": list(allowed)},
+            sentence=sentence,
         )
 
 

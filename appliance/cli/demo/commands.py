@@ -99,6 +99,7 @@ def _show(args: argparse.Namespace) -> int:
         for cuil, told in load_people(settings).items()
     ]
     say(table(("usuario", "nombre", "password", "signing password"), rows))
+    say(f"in memory:      {settings.activation_dir}  (goes with the installation)")
     say("codes of the second factor, of a person or of admin:")
     say(f"                {_command(args.settings)} demo otp USER")
     return 0

@@ -1,15 +1,16 @@
 """Where an integrator's people sign: an address of its own, as a template.
 
-sign_link("https://example.org/firmar?p={procesoId}", process, request)
+template = "https://example.org/firmar?proceso={procesoId}&lote={loteId}"
+sign_link(template, process, request, batch)
 """
 
 import re
 from typing import Final
 
-from appliance.domain.ids import ProcessId, RequestId
+from appliance.domain.ids import ProcessId, RequestBatchId, RequestId
 from appliance.domain.text.urls import read_address
 
-PLACES: Final = ("{procesoId}", "{solicitudId}")
+PLACES: Final = ("{procesoId}", "{solicitudId}", "{loteId}")
 """What stands for the ids of what is signed there."""
 _LONGEST: Final = 500
 _SAFE: Final = re.compile(r"[!#-;=?-\[\]_a-z~{}]+", re.ASCII)
@@ -39,15 +40,21 @@ def is_sign_url(text: str) -> bool:
     )
 
 
-def sign_link(template: str, process: ProcessId, request: RequestId) -> str:
-    """The address where one request is signed.
+def sign_link(
+    template: str,
+    process: ProcessId,
+    request: RequestId,
+    batch: RequestBatchId | None = None,
+) -> str:
+    """The address where one request, or a batch, is signed.
 
     Args:
         template: as `is_sign_url` takes it.
         process: that the request belongs to.
         request: of the signer.
+        batch: that all of it is of; None: of none, and the place stays empty.
     """
-    values = (str(process), str(request))
+    values = (str(process), str(request), batch or "")
     for place, value in zip(PLACES, values, strict=True):
         template = template.replace(place, value)
     return template

@@ -252,6 +252,7 @@ def test_all_that_is_wrong_is_told_at_once(
         ("FIELD_INVALID", "documentos[2].documentoId"),
         ("FIELD_INVALID", "documentos[4].sello.page"),
         ("FIELD_INVALID", "documentos[5].sello.page"),
+        ("FIELD_INVALID", "vence"),
         ("FILENAME", "documentos[1].nombre"),
         ("FIELD_INVALID", "documentos[7].referencia"),
         ("DOCUMENT_NOT_FOUND", "documentos[6].documentoId"),

@@ -474,6 +474,24 @@ def _patch(backend: TestBackend, path: str, change: dict[str, Any]) -> httpx.Res
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("loteId", "zz", "como lo dio una respuesta"),
+        ("cuil", "20-26756539-4", "XX-XXXXXXXX-X"),
+        ("cuil", "nobody", "XX-XXXXXXXX-X"),
+    ],
+)
+def test_wrong_filter_is_told_in_spanish(
+    backend: TestBackend, name: str, value: str, allowed: str
+) -> None:
+    """Every parameter by the same code, with what it may be."""
+    told = backend.client.get(REQUESTS, params={name: value}).json()
+
+    assert (told["code"], told["field"]) == ("QUERY_INVALID", name)
+    assert told["allowed"] == [allowed]
+
+
 def test_no_cuil_is_found_out_by_an_address(
     appliance: Appliance, people: list[TestPerson]
 ) -> None:
@@ -496,6 +514,60 @@ def test_nobody_is_told_of_without_a_document(backend: TestBackend) -> None:
 
     assert backend.ask(b"x", **nobody).json()["code"] == "PDF_MALFORMED"
     assert backend.ask(PDF, **nobody).json()["code"] == "PERSON_NOT_FOUND"
+
+
+def _faults(answer: httpx.Response) -> list[tuple[str, str | None]]:
+    """Code and field of each, in order; the first is what is answered."""
+    told = answer.json()
+    each = [(one["code"], one.get("field")) for one in told["errors"]]
+    assert each[0] == (told["code"], told.get("field"))
+    return each
+
+
+def test_all_that_is_wrong_is_told_at_once(
+    backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """How it is written, what stands there, document and people; then all places."""
+    backend.made(PDF, people[0], referencia="R-1", referenciaUnica=True)
+    cuils = [{"cuil": each.cuil} for each in people[:2]]
+    unknown = [{"email": f"{name}@demo.example"} for name in ("nadie", "ninguno")]
+    stamps = ({"page": 99}, {"ancla": {"texto": "No such text"}})
+
+    asked = backend.ask(
+        PDF,
+        vence="2001-01-01T00:00:00Z",
+        idioma="fr",
+        documento={"nombre": "a.txt"},
+        referencia="R-1",
+        referenciaUnica=True,
+        firmantes=[cuils[0], {"x": 1}, *unknown, cuils[0]],
+    )
+    damaged = backend.ask(b"x", documento={"nombre": "a.txt"}, firmantes=unknown)
+    places = backend.ask(
+        PDF,
+        firmantes=[
+            {**cuil, "sello": stamp} for cuil, stamp in zip(cuils, stamps, strict=True)
+        ],
+    )
+
+    assert _faults(asked) == [
+        ("FIELD_INVALID", "idioma"),
+        ("FIELD_UNKNOWN", "firmantes[1].x"),
+        ("FIELD_INVALID", "vence"),
+        ("FILENAME", "documento.nombre"),
+        ("REFERENCE_IN_USE", "referencia"),
+        ("PERSON_NOT_FOUND", "firmantes[2]"),
+        ("PERSON_NOT_FOUND", "firmantes[3]"),
+        ("FIELD_INVALID", "firmantes[4]"),
+    ]
+    assert _faults(damaged) == [
+        ("FILENAME", "documento.nombre"),
+        ("PDF_MALFORMED", None),
+    ]
+    assert _faults(places) == [
+        ("PAGE_OUT_OF_RANGE", "firmantes[0].sello.page"),
+        ("STAMP_ANCHOR_NOT_FOUND", "firmantes[1].sello.ancla"),
+    ]
 
 
 def test_cancel_needs_no_body(backend: TestBackend, people: list[TestPerson]) -> None:

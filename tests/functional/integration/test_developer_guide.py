@@ -4,10 +4,12 @@ import html
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.support.appliance.manual import DOCS
 from tests.support.appliance.trial import Trial, running_trial
 from tests.support.processes.scratch import short_folder
 
@@ -50,3 +52,27 @@ def test_guide_runs_from_key_to_signed_pdf(trial: Trial) -> None:
         ["pdfsig", signed], capture_output=True, text=True, check=False
     )
     assert "Signature is Valid" in checked.stdout
+    # What the guide explains, and nothing else is odd about it.
+    assert "Not total document signed" in checked.stdout
+
+
+def test_guide_can_be_begun_again(trial: Trial) -> None:
+    """With the same integrator, and another key."""
+    key = printed(trial, "es")[0]
+
+    for _ in range(2):
+        said = trial.run(key)
+        assert "ALREADY_EXISTS" not in said
+        assert said.splitlines()[-1] == "PREPROD"
+
+
+def test_readme_deletes_what_is_in_memory(trial: Trial) -> None:
+    """The folder that its line computes is the one of the trial, which tells it too."""
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    [folder] = re.findall(r'^rm -rf var \.venv ("/dev/shm/.*")$', readme, re.MULTILINE)
+
+    named = trial.run(f"echo {folder}").strip()
+    shown = trial.run(".venv/bin/rubrica --settings var/settings.toml demo show")
+
+    assert Path(named).is_dir()
+    assert f"in memory:      {named} " in shown

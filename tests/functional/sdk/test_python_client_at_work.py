@@ -176,7 +176,7 @@ async def test_a_batch_and_its_pages(client: Any) -> None:
     fits(made, models.Batch)
     assert [each["referencia"] for each in members] == [str(n) for n in range(201)]
     fits(members[0], models.BatchMember)
-    listed = await do(client.requests.list(lote=made["loteId"]))
+    listed = await do(client.requests.list(batch=made["loteId"]))
     assert len({each["procesoId"] for each in listed}) == 201
     (batch,) = await do(client.batches.list())
     assert fits(batch, models.BatchListed)["total"] == 201

@@ -51,7 +51,9 @@ def test_three_sign_in_turn(
         for later in range(at + 1, 3):
             listed = clients[later].get("/solicitudes").json()
             assert requests[later] not in [each["solicitudId"] for each in listed]
-            problem(sign(clients[later], people[later], requests[later]), 409, "STATE")
+            early = sign(clients[later], people[later], requests[later])
+            # It will be possible, unlike with a request that is over.
+            assert problem(early, 409, "STATE")["category"] == "retry"
         detail = client.get(f"/solicitudes/{request}").json()
         assert (detail["estado"], detail["firmas"]) == ("pendiente", at)
         pdf = signed_pdf(client, person, request, x=40, y=40 + 90 * at)
@@ -95,7 +97,8 @@ def test_rejection_ends_the_process(
 
         assert answer.json()["estado"] == "rechazada"
         assert state_of(two, second) == "cancelada"
-        problem(sign(two, other_signer, second), 409, "STATE")
+        over = problem(sign(two, other_signer, second), 409, "STATE")
+    assert over["category"] == "terminal"
 
 
 def test_operator_asks_several_and_takes_it_back(

@@ -19,6 +19,7 @@ from appliance.integrators.integrator_store import IntegratorStore
 from appliance.mail.work import MailUpkeep
 from appliance.requests.history_store import HistoryStore
 from appliance.requests.request_batch_store import RequestBatchStore
+from appliance.requests.request_store import RequestStore
 from tests.support.factories.core import CoreFixture
 from tests.support.factories.mails import MailDesk, mail_desk
 from tests.support.services.mail_server import TestMailServer, mail_server
@@ -121,7 +122,9 @@ async def test_a_batch_is_asked_for_by_one_mail(
 ) -> None:
     """However many rounds its events are handed on in, and apart from all else."""
     monkeypatch.setattr("appliance.integrators.event_outbox._AT_ONCE", 7)
-    await desk.mails_signers(reminder_days=[3])
+    await desk.mails_signers(
+        reminder_days=[3], sign_url="https://acme.example/f?l={loteId}&s={solicitudId}"
+    )
     who = await desk.add_person()
     batch = await batch_of(desk, who, 30)
     alone = await request_of(desk, who)
@@ -135,6 +138,12 @@ async def test_a_batch_is_asked_for_by_one_mail(
     ]
     firsts = {row.request for row in await desk.rows() if row.kind == REQUEST}
     assert firsts == {batch[0], alone}
+    async with desk.core.store.read() as transaction:
+        view = await RequestStore(transaction).get(batch[0])
+    assert view is not None
+    told_of = "".join(text for _, text in texts(server))
+    assert f"https://acme.example/f?l={view.batch}&s={batch[0]}\r\n" in told_of
+    assert f"https://acme.example/f?l=&s={alone}\r\n" in told_of
     assert [row.kind for row in await desk.rows()].count(REMINDER) == 2
 
 

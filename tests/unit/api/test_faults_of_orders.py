@@ -9,7 +9,6 @@ from appliance.api.wire.presets import wished_preset
 from appliance.domain.errors import (
     FAULTS_TOLD,
     ApplianceError,
-    ErrorCode,
     Faults,
     SeveralFaultsError,
 )
@@ -26,10 +25,7 @@ def told(faults: tuple[ApplianceError, ...]) -> list[object]:
 
 def refused(body: dict[str, Any]) -> list[object]:
     """What is told of a request."""
-    with pytest.raises(SeveralFaultsError) as caught:
-        processes.order(body, "key", None)
-    assert told(caught.value.faults)[0] == caught.value.extras["field"]
-    return told(caught.value.faults)
+    return told(processes.order(body, "key", None).faults)
 
 
 def test_all_of_a_stamp_is_told() -> None:
@@ -60,14 +56,22 @@ def test_all_of_each_signer_is_told() -> None:
     ]
 
 
-def test_one_fault_is_told_alone() -> None:
-    """As it was."""
-    with pytest.raises(ApplianceError) as caught:
-        processes.order({"documento": DOCUMENT, "firmantes": [{}]}, "key", None)
+def test_what_is_sound_is_read_beside_what_is_not() -> None:
+    """So that what is wrong with that otherwise is told as well."""
+    body = {
+        "vence": "2001-01-01T00:00:00Z",
+        "mensaje": 7,
+        "documento": {"nombre": "a.txt", "documentoId": "one", "x": 1},
+        "firmantes": [{"cuil": "20-26756539-4"}, {"cuil": "20-26756539-3"}],
+    }
+    order = processes.order(body, "key", None)
 
-    assert not isinstance(caught.value, SeveralFaultsError)
-    assert caught.value.code is ErrorCode.FIELD_INVALID
-    assert caught.value.extras["field"] == "firmantes[0]"
+    assert told(order.faults) == ["mensaje", "documento.x", "firmantes[0].cuil"]
+    assert order.expires is not None
+    assert (order.name, order.document) == ("a.txt", "one")
+    assert [(place, each.value) for place, each in order.placed()] == [
+        (1, "20267565393")
+    ]
 
 
 def test_a_batch_tells_all_of_its_signer_and_stamps() -> None:

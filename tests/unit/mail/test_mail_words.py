@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from babel.messages.extract import extract_from_file
 
-from appliance.domain.ids import ProcessId, RequestId
+from appliance.domain.ids import ProcessId, RequestBatchId, RequestId
 from appliance.domain.integrators.sign_urls import is_sign_url, sign_link
 from appliance.domain.mail.mails import MailKind
 from appliance.domain.vocab import RequestState
@@ -233,8 +233,10 @@ def test_every_sentence_has_its_spanish() -> None:
     ("text", "good"),
     [
         ("https://acme.example/f?p={procesoId}&s={solicitudId}", True),
+        ("https://acme.example/f?p={procesoId}&l={loteId}", True),
         ("http://localhost:8080/f", True),
         ("https://{procesoId}.example/", False),
+        ("https://{loteId}.example/", False),
         ("https://acme.example/{other}", False),
         ("https://acme.example/{", False),
         ("javascript:alert(1)", False),
@@ -252,7 +254,8 @@ def test_where_people_sign_is_an_address(text: str, *, good: bool) -> None:
 
 def test_ids_are_put_into_it() -> None:
     """Each wherever it stands."""
-    made = sign_link(
-        "https://a.example/{procesoId}/{solicitudId}", ProcessId("p"), RequestId(7)
-    )
-    assert made == "https://a.example/p/7"
+    template = "https://a.example/{procesoId}/{solicitudId}?l={loteId}"
+    made = sign_link(template, ProcessId("p"), RequestId(7), RequestBatchId("b"))
+    alone = sign_link(template, ProcessId("p"), RequestId(7))
+    assert made == "https://a.example/p/7?l=b"
+    assert alone == "https://a.example/p/7?l="

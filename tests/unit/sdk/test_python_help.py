@@ -3,7 +3,7 @@
 import inspect
 import pydoc
 from collections.abc import AsyncIterator, Awaitable, Iterator
-from typing import Any, Final
+from typing import Any, Final, is_typeddict
 
 import pytest
 from rubrica_client import AsyncRubricaClient, RubricaClient, models, resources
@@ -11,6 +11,7 @@ from rubrica_client.calls import Resource, _Described
 
 WAITING: Final = RubricaClient("https://api.example.com", "key")
 AWAITING: Final = AsyncRubricaClient("https://api.example.com", "key")
+MODELS: Final = [kind for kind in vars(models).values() if is_typeddict(kind)]
 CALLS: Final = [
     (kind, name)
     for kind in vars(resources).values()
@@ -57,3 +58,31 @@ def test_a_client_shows_its_calls() -> None:
         shown = pydoc.plain(pydoc.render_doc(client))
         assert "Many documents for one signer, by one call." in shown
         assert "_open" not in shown
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_shows_its_fields(model: Any) -> None:
+    """Each with its type, after what it is; those that it has of another too."""
+    shown = pydoc.plain(pydoc.render_doc(model))
+
+    assert model.__annotations__
+    assert [name for name in model.__annotations__ if f"   {name}: " not in shown] == []
+
+
+def test_a_model_shows_what_may_be_left_out() -> None:
+    """As its type has it."""
+    text = inspect.getdoc(models.BatchDocument) or ""
+
+    assert text.startswith("One document of a batch.\n\nFields:\n")
+    assert "    archivo: str  (may be left out)\n" in text
+    assert "    turno: int  (may be" in (inspect.getdoc(models.SignerInTurn) or "")
+    assert "    solicitudes: list[BatchMember]" in (inspect.getdoc(models.Batch) or "")
+    assert "    otp: str\n" in (inspect.getdoc(models.TestCode) or "")
+
+
+def test_one_thing_has_one_name() -> None:
+    """The id of a batch, of a request and of one signer's part of it."""
+    for name, old in (("batch", "lote"), ("process", "proceso")):
+        calls = [inspect.signature(getattr(kind, each)) for kind, each in CALLS]
+        assert [call for call in calls if name in call.parameters]
+        assert not [call for call in calls if old in call.parameters]

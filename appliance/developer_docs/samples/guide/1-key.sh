@@ -12,7 +12,7 @@ wait_for() {
 }
 
 WEB_URL={web_url}
-rubrica integrator create mi-app "Mi app"
+rubrica integrator list | grep '^mi-app ' || rubrica integrator create mi-app "Mi app"
 rubrica integrator mail mi-app --on
 API_KEY=$(rubrica integrator key create mi-app backend --scope all | tail -n 1)
 api "$WEB_URL/api/integration/diagnose" | field entorno

@@ -3,7 +3,9 @@
 Answers may have more members than these: later versions add some.
 """
 
-from typing import Any, Literal, NotRequired, TypedDict
+import inspect
+from collections.abc import Iterator
+from typing import Any, Literal, NotRequired, TypedDict, is_typeddict
 
 RequestState = Literal[
     "pendiente", "en_proceso", "firmada", "rechazada", "cancelada", "vencida", "fallida"
@@ -23,6 +25,12 @@ class SignerNamed(TypedDict, total=False):
     email: str
     personaId: str
     sello: Stamp
+
+
+class SignerInTurn(SignerNamed, total=False):
+    """The same among several; those of one `turno` sign in any order."""
+
+    turno: int
 
 
 class DocumentRef(TypedDict, total=False):
@@ -377,3 +385,22 @@ class TestMail(TypedDict):
     creado: str
     procesoId: str | None
     enlace: str | None
+
+
+def _fields(model: Any) -> Iterator[str]:
+    """Each field of a model and its type, as `help()` shows them."""
+    for name, kind in model.__annotations__.items():
+        may_lack = "" if name in model.__required_keys__ else "  (may be left out)"
+        told = inspect.formatannotation(kind, __name__).removeprefix("typing.")
+        if told.startswith("NotRequired["):
+            told = told.removeprefix("NotRequired[").removesuffix("]")
+        for module in (f"{__name__}.", "typing."):
+            told = told.replace(module, "")
+        yield f"    {name}: {told}{may_lack}"
+
+
+for _model in [each for each in globals().values() if is_typeddict(each)]:
+    # `help()` shows a TypedDict's own text, and of its fields nothing.
+    if _model.__doc__:
+        _model.__doc__ = "\n".join((_model.__doc__, "", "Fields:", *_fields(_model)))
+del _model

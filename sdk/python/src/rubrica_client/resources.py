@@ -48,13 +48,13 @@ class Requests(Resource[R]):
     def create(
         self,
         document: Source | models.DocumentRef,
-        signers: Sequence[models.SignerNamed],
+        signers: Sequence[models.SignerInTurn],
         options: models.RequestOptions | None = None,
         *,
         name: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[models.Request]:
-        """Ask people to sign a document, one after the other.
+        """Ask people to sign a document, one after the other or in turns of several.
 
         Args:
             document: its bytes or file, which is sent in pieces; or one that was
@@ -81,7 +81,7 @@ class Requests(Resource[R]):
         estado: models.RequestState | None = None,
         referencia: str | None = None,
         cuil: str | None = None,
-        lote: str | None = None,
+        batch: str | None = None,
         desde: str | None = None,
         hasta: str | None = None,
     ) -> Call[models.RequestListed]:
@@ -91,7 +91,7 @@ class Requests(Resource[R]):
             estado: in this state.
             referencia: with exactly this reference.
             cuil: that this person signs or signed.
-            lote: of this batch.
+            batch: `loteId`: of this batch.
             desde: made at this time or later, with a zone.
             hasta: made before this time.
         """
@@ -100,7 +100,7 @@ class Requests(Resource[R]):
                 "estado": estado,
                 "referencia": referencia,
                 "cuil": cuil,
-                "loteId": lote,
+                "loteId": batch,
                 "desde": desde,
                 "hasta": hasta,
             }
