@@ -382,13 +382,14 @@ async def test_session_that_runs_out_says_so(
     site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
 ) -> None:
     """In the midst of reading; a later one goes on with what was read."""
-    made = asked(backend, person, NAMES[:2])
+    made = asked(backend, person)
     token = token_for(backend, made["loteId"])
     frame = await shown(site, page, token, person)
     await listed(frame, person)
-    await ceremony.go(frame)
-    await ceremony.read(frame)
-    await expect(frame.locator("#title")).to_have_text("febrero.pdf")
+    for name in NAMES[:2]:
+        async with page.expect_response("**/embed/api/seen"):
+            await ceremony.go(frame)
+            await expect(frame.locator("#title")).to_have_text(name)
     site.expire(token)
     await ceremony.go(frame)
     await ceremony.at(frame, "blocked")
@@ -398,7 +399,32 @@ async def test_session_that_runs_out_says_so(
     site.appliance.refresh(person)
     later = await shown(site, page, token_for(backend, made["loteId"]), person)
     await listed(later, person)
-    await expect(later.locator("#read-count-label")).to_have_text("1 de 2 abiertos")
+    await expect(later.locator("#read-count-label")).to_have_text("2 de 3 abiertos")
+
+
+async def test_what_was_on_the_screen_stays_opened_for_who_leaves(
+    site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
+) -> None:
+    """By *Salir*, or by closing the page: nothing of it is pressed."""
+    made = asked(backend, person)
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+    await ceremony.go(frame)
+    await site.wait(page, "document.loaded")
+    await ceremony.leave(frame)
+    await ceremony.at(frame, "cancelled")
+    first, second, _ = (each["solicitudId"] for each in made["solicitudes"])
+    assert site.seen_requests(person) == [first]
+
+    site.appliance.refresh(person)
+    later = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(later, person)
+    await expect(later.locator("#read-count-label")).to_have_text("1 de 3 abiertos")
+    async with page.expect_response("**/embed/api/seen") as noted:
+        await ceremony.go(later)
+    assert (await noted.value).status == 200
+    await page.goto("about:blank")
+    assert site.seen_requests(person) == [first, second]
 
 
 async def test_nobody_else_gets_further(
