@@ -154,6 +154,7 @@ export class Batch extends Signature {
     this.step(() =>
       batch.reading({
         session,
+        told: this.#message,
         at,
         left: others().length,
         previous: before && (() => run(() => this.guarded(() => this.#leaveTo(item, () => this.#open(before))))),
@@ -227,7 +228,11 @@ export class Batch extends Signature {
     this.session = session;
     if (session.state !== "authorised") return this.batch();
     await this.#load();
-    const done = () => t("You rejected {name}. The others are still waiting for you.", { name });
+    const isLast = this.#read().pending === 1;
+    const done = () =>
+      isLast
+        ? t("You rejected {name}. One is still waiting for you.", { name })
+        : t("You rejected {name}. The others are still waiting for you.", { name });
     this.#documents(done);
     announce(done);
     return undefined;

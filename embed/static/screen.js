@@ -302,6 +302,22 @@ export function input(id, label, attributes, hint) {
 }
 
 /**
+ * A list that scrolls by itself: `data-more` on it says that it goes on below what is
+ * seen, where scroll bars may be hidden.
+ * @param {HTMLElement} list
+ * @returns {HTMLElement} it.
+ */
+export function scrolling(list) {
+  const look = () => {
+    const below = list.scrollHeight - list.scrollTop - list.clientHeight;
+    list.toggleAttribute("data-more", below > 1);
+  };
+  list.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(list);
+  return list;
+}
+
+/**
  * A list of names and values.
  * @param {Array<[string, string|Node|null]>} rows without a value: left out.
  */
