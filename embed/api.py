@@ -171,7 +171,7 @@ async def choose() -> Response:
 
 @blueprint.post("/seen")
 async def seen() -> Response:
-    """`POST seen`: the signer was shown the document, and went on from it."""
+    """`POST seen`: the signer was shown the document."""
     sha256 = wire.text(await read_object(), "sha256", 64)
     await core().framing.saw(frame_session(), sha256)
     return json_response({})

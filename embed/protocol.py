@@ -223,6 +223,9 @@ MESSAGES: Final = (
         "The signer refused to sign, for good: the request is over.",
         (
             Field("idemKey", _S, "The key of init, when one was sent."),
+            Field(
+                "loteId", _S, "The batch, in a session for one: none of it is signed."
+            ),
             Field("reason", _S, "What the signer wrote, if anything."),
         ),
         contract=False,

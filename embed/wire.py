@@ -273,6 +273,7 @@ def _batch(view: EmbedSessionView) -> dict[str, object] | None:
         "signing": standing.signing,
         "signed": standing.signed,
         "failed": standing.failed,
+        "rejected": standing.rejected,
     }
 
 

@@ -273,7 +273,7 @@ class Ceremony:
         return view.document.name, pdf
 
     async def saw(self, session: EmbedSession, sha256: str) -> None:
-        """The signer was shown the document, and went on from it.
+        """The signer was shown the document.
 
         Args:
             session: with a request.

@@ -5,7 +5,7 @@ import { call } from "./api.js";
 import { encodeBase64 } from "./base64.js";
 import * as batch from "./batch_steps.js";
 import { byId, fill } from "./dom.js";
-import { Unreachable } from "./failure.js";
+import { Failure, Unreachable } from "./failure.js";
 import { t } from "./i18n.js";
 import { alert, announce, notice, run } from "./screen.js";
 import { Signature } from "./signature.js";
@@ -26,6 +26,10 @@ export class Batch extends Signature {
   #reasons = new Map();
   /** Documents that the host was told of, by this page. */
   #told = new Set();
+  /** The document that is on the screen, as `#list` has it; null: the list is. */
+  #onScreen = null;
+  /** Settles when what is on the screen was noted as opened, or could not be. */
+  #noted = Promise.resolve();
 
   get _isBatch() {
     return this.session?.forBatch === true;
@@ -90,6 +94,7 @@ export class Batch extends Signature {
   }
 
   #closeDocument() {
+    this.#onScreen = null;
     this._viewer.close();
     delete byId("viewer").dataset.sha256;
     fill(byId("tools"));
@@ -118,6 +123,8 @@ export class Batch extends Signature {
     const quietly = this._machine.is("reviewing");
     if (quietly) this._viewer.freeze();
     else this.step(() => loading());
+    // From here on the server may speak of this one, whatever is painted late.
+    this.#onScreen = null;
     try {
       this.session = await this.persist(() => call("choose", { body: { request: item.id } }));
     } catch (error) {
@@ -147,6 +154,7 @@ export class Batch extends Signature {
     this.step(() =>
       batch.reading({
         session,
+        told: this.#message,
         at,
         left: others().length,
         previous: before && (() => run(() => this.guarded(() => this.#leaveTo(item, () => this.#open(before))))),
@@ -157,6 +165,7 @@ export class Batch extends Signature {
       }),
       { stay: true },
     );
+    this.#note(item);
     const { total } = session.batch;
     announce(() => t("Document {number} of {total} is on the screen.", { number: at + 1, total }));
     return undefined;
@@ -179,13 +188,36 @@ export class Batch extends Signature {
     this.reject(() => this.guarded(() => this.#open(item)));
   }
 
+  /** As soon as its first page is there it counts as opened: who leaves then has opened it. */
+  #note(item) {
+    this.#onScreen = item;
+    this.#noted = this._painted.then(async () => {
+      if (this.#onScreen !== item) return;
+      try {
+        await this.#saw(item);
+      } catch (error) {
+        // The way on asks again, and tells what is wrong.
+        if (!(error instanceof Failure || error instanceof Unreachable)) throw error;
+      }
+    });
+  }
+
   async #wasShown(item) {
-    await this._painted;
-    if (!item.seen) {
-      const { sha256 } = this.session.document;
-      await this.persist(() => call("seen", { body: { sha256 } }));
-      item.seen = true;
-    }
+    await this.#noted;
+    await this.persist(() => this.#saw(item));
+  }
+
+  async #saw(item) {
+    if (item.seen) return;
+    const { sha256 } = this.session.document;
+    await call("seen", { body: { sha256 } });
+    item.seen = true;
+  }
+
+  /** What is being noted as opened comes before the end of the session. */
+  async cancel(reason) {
+    if (this._isPainted) await this.#noted;
+    return super.cancel(reason);
   }
 
   /** One of them was rejected: the others go on waiting. */
@@ -196,7 +228,11 @@ export class Batch extends Signature {
     this.session = session;
     if (session.state !== "authorised") return this.batch();
     await this.#load();
-    const done = () => t("You rejected {name}. The others are still waiting for you.", { name });
+    const isLast = this.#read().pending === 1;
+    const done = () =>
+      isLast
+        ? t("You rejected {name}. One is still waiting for you.", { name })
+        : t("You rejected {name}. The others are still waiting for you.", { name });
     this.#documents(done);
     announce(done);
     return undefined;

@@ -3,8 +3,11 @@
 
 import { h } from "./dom.js";
 import { documentCount, pageCount, t } from "./i18n.js";
-import { facts, out } from "./screen.js";
+import { facts, out, scrolling } from "./screen.js";
 import { LEGAL, messageFrom, passwordField, spinner, warnings } from "./steps.js";
+
+/** Documents that one tabs through without help. */
+const FEW = 5;
 
 const STANDING = {
   pending: ({ seen }) => (seen ? t("Opened") : t("Not opened yet")),
@@ -49,7 +52,13 @@ export function tally(list, { isOver = false } = {}) {
 
 /** How many are signed of those that nobody took out, as a sentence. */
 export function signedSoFar(counts) {
-  return t("{signed} of {total} signed", { signed: counts.signed, total: toBeSigned(counts) });
+  const { signed } = counts;
+  const total = toBeSigned(counts);
+  return total === 1 ? t("{signed} of 1 signed", { signed }) : t("{signed} of {total} signed", { signed, total });
+}
+
+function openedSoFar(opened, total) {
+  return total === 1 ? t("{opened} of 1 opened", { opened }) : t("{opened} of {total} opened", { opened, total });
 }
 
 function toBeSigned({ pending, signing, signed, failed }) {
@@ -73,16 +82,24 @@ export function documents({ list, counts, integrator, message, done, open, go, c
       done ? h("p", { class: "success" }, done) : null,
       messageFrom(integrator, message),
       h("p", {}, whatToDo(counts, integrator)),
-      meter("read-count", opened, pending, t("{opened} of {total} opened", { opened, total: pending })),
+      meter("read-count", opened, pending, openedSoFar(opened, pending)),
       pending < list.length
         ? h("p", { class: "hint", id: "tally" }, t("In all, {documents}: {tally}.", { documents: documentCount(list.length), tally: tally(list) }))
         : null,
-      h("ul", { class: "choices batch", tabindex: "0", "aria-label": t("Documents") },
-        ...list.map((item) => h("li", {}, entry(item, open)))),
+      skip(list),
+      scrolling(h("ul", { class: "choices batch", tabindex: "0", "aria-label": t("Documents") },
+        ...list.map((item) => h("li", {}, entry(item, open))))),
     ],
     primary: { label: unread > 0 ? toRead(counts) : toSign(counts), act: go },
     secondary: out({ cancel }),
   };
+}
+
+/** Past the buttons of a long list, to the main action: seen where the keyboard comes to it. */
+function skip(list) {
+  if (list.length <= FEW) return null;
+  const on = () => document.querySelector("#bar .primary").focus();
+  return h("button", { type: "button", class: "skip", onclick: on }, t("Skip the list"));
 }
 
 function whatToDo({ unread, pending }, integrator) {
@@ -113,9 +130,12 @@ function entry(item, open) {
   return h("button", { type: "button", onclick: () => open(item) }, ...told);
 }
 
-/** One of them is read. */
-export function reading({ session, at, left, previous, list, go, reject, cancel }) {
-  const { total } = session.batch;
+/**
+ * One of them is read.
+ * @param {string|null} told the message that the list has shown: it is not said again.
+ */
+export function reading({ session, told, at, left, previous, list, go, reject, cancel }) {
+  const { batch: { total }, document: { message } } = session;
   const others = left > 0 && t("{count} more to open", { count: left });
   return {
     name: "read",
@@ -125,7 +145,7 @@ export function reading({ session, at, left, previous, list, go, reject, cancel 
         h("p", { class: "hint" }, [t("Document {number} of {total}", { number: at + 1, total }), others].filter(Boolean).join(" · ")),
         h("button", { type: "button", onclick: list }, t("See all of them")),
         previous && h("button", { type: "button", id: "previous", onclick: previous }, t("Previous document"))),
-      messageFrom(session.integrator, session.document.message),
+      message === told ? null : messageFrom(session.integrator, message),
       warnings(session),
     ],
     primary: { label: left > 0 ? t("Next") : t("Continue"), act: go },
@@ -152,7 +172,7 @@ export function password({ session, list, go, back, cancel }) {
           [t("Your mark"), t("Where {integrator} asks for it, or else at the bottom left of the first page", { integrator })],
           [t("Certificate issued by"), signer.issuer],
         ]),
-        h("ol", { class: "names", tabindex: "0", "aria-label": t("Documents") }, ...waiting.map(({ name }) => h("li", {}, name)))),
+        scrolling(h("ol", { class: "names", tabindex: "0", "aria-label": t("Documents") }, ...waiting.map(({ name }) => h("li", {}, name))))),
     ],
     primary: { label: t("Sign {documents}", { documents: documentCount(waiting.length) }), act: go },
     back: { label: t("Back"), act: back },
@@ -190,6 +210,7 @@ export function partial({ list, counts, reasons, save, again, finish, cancel }) 
     title: tally(list, { isOver: true }),
     body: [
       h("p", {}, t("Some were not signed. You can try those again, with your password.")),
+      skip(list),
       results(list, reasons, save),
     ],
     primary: { label: t("Try the rest again"), act: again },
@@ -233,7 +254,7 @@ function results(list, reasons, save) {
       item.state === "signed"
         ? h("button", { type: "button", "aria-label": t("Download {name}", { name: item.fileName }), onclick: () => save(item) }, t("Download"))
         : null);
-  return h("ul", { class: "results", tabindex: "0", "aria-label": t("Documents") }, ...list.map(row));
+  return scrolling(h("ul", { class: "results", tabindex: "0", "aria-label": t("Documents") }, ...list.map(row)));
 }
 
 function ended(item, reasons) {

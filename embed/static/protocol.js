@@ -116,6 +116,7 @@
  * The signer refused to sign, for good: the request is over.
  * @typedef {object} RejectedPayload
  * @property {string} [idemKey]
+ * @property {string} [loteId]
  * @property {string} [reason]
  */
 
@@ -488,6 +489,10 @@ export const MESSAGES = {
     "fields": [
       {
         "name": "idemKey",
+        "kind": "string"
+      },
+      {
+        "name": "loteId",
         "kind": "string"
       },
       {

@@ -122,7 +122,7 @@ function once(event) {
 /** The ways out, in one order and look: leaving first, refusing for good beside it. */
 export function out({ cancel, reject }) {
   return [
-    cancel && { label: t("Cancel"), act: cancel, kind: "leave" },
+    cancel && { label: t("Leave"), act: cancel, kind: "leave" },
     reject && { label: t("Reject…"), act: reject, kind: "danger" },
   ];
 }
@@ -157,6 +157,7 @@ function setBusy(busy) {
  */
 export function ask({ title, text, yes, no, kind = "" }) {
   const answer = (value) => () => dialog.close(value);
+  const stay = h("button", { type: "button", onclick: answer("") }, no);
   const dialog = h(
     "dialog",
     { "aria-labelledby": "ask-title", "aria-describedby": "ask-text" },
@@ -165,12 +166,14 @@ export function ask({ title, text, yes, no, kind = "" }) {
     h(
       "div",
       { class: "answers" },
-      h("button", { type: "button", autofocus: true, onclick: answer("") }, no),
+      stay,
       h("button", { type: "button", class: `primary ${kind}`, onclick: answer("yes") }, yes),
     ),
   );
   document.body.append(dialog);
   dialog.showModal();
+  // Browsers refuse `autofocus` within another site's page, and complain of it.
+  stay.focus();
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
       dialog.remove();
@@ -296,6 +299,22 @@ export function input(id, label, attributes, hint) {
       h("input", { id, name: id, required: true, ...described, ...attributes }),
     ),
   );
+}
+
+/**
+ * A list that scrolls by itself: `data-more` on it says that it goes on below what is
+ * seen, where scroll bars may be hidden.
+ * @param {HTMLElement} list
+ * @returns {HTMLElement} it.
+ */
+export function scrolling(list) {
+  const look = () => {
+    const below = list.scrollHeight - list.scrollTop - list.clientHeight;
+    list.toggleAttribute("data-more", below > 1);
+  };
+  list.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(list);
+  return list;
 }
 
 /**

@@ -279,9 +279,13 @@ export class Stage {
     notice(null);
     this._reason = "";
     this._machine.move("rejected");
-    this.step(() => steps.rejected({ integrator: this._boot.integrator }));
-    const { idemKey } = this.session;
-    this._host.post("rejected", { ...(idemKey && { idemKey }), ...(reason && { reason }) });
+    const { idemKey, batch } = this.session;
+    this.step(() => steps.rejected({ integrator: this._boot.integrator, count: batch?.rejected }));
+    this._host.post("rejected", {
+      ...(idemKey && { idemKey }),
+      ...(batch && { loteId: batch.id }),
+      ...(reason && { reason }),
+    });
   }
 
   /** Show that a session came to its end without a signature; whether it did. */

@@ -372,11 +372,14 @@ export function reject({ integrator, name, reason, keep, go, back, cancel }) {
   };
 }
 
-/** It was refused. */
-export function rejected({ integrator }) {
+/**
+ * It was refused.
+ * @param {number} [count] of documents, of a batch.
+ */
+export function rejected({ integrator, count = 1 }) {
   return {
     name: "rejected",
-    title: t("You rejected the document"),
+    title: count === 1 ? t("You rejected the document") : t("You rejected {count} documents", { count }),
     body: [h("p", {}, t("Nothing was signed, and {integrator} has been told. You can close this page.", { integrator }))],
   };
 }

@@ -102,8 +102,8 @@ export interface SvcSignerEvents {
   completed: CustomEvent<Completed>;
   /** `svc.batch.completed`: a batch is done, each signed document told by `completed`. */
   batchcompleted: CustomEvent<BatchCompleted>;
-  /** `svc.rejected`: refused for good. */
-  rejected: CustomEvent<{ idemKey?: string; reason?: string }>;
+  /** `svc.rejected`: refused for good; `loteId`: a whole batch. */
+  rejected: CustomEvent<{ idemKey?: string; loteId?: string; reason?: string }>;
   /** `svc.cancelled`: left without a signature. */
   cancelled: CustomEvent<{ reason: "signer" | "host" }>;
   /** `svc.signer.unknown` */

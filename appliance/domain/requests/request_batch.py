@@ -84,6 +84,11 @@ class BatchStanding:
         return self.states.get(RequestState.FAILED, 0)
 
     @property
+    def rejected(self) -> int:
+        """Those that the signer refused."""
+        return self.states.get(RequestState.REJECTED, 0)
+
+    @property
     def pending(self) -> int:
         """Those that can still be signed."""
         waiting = self.states.get(RequestState.WAITING, 0)

@@ -1,12 +1,9 @@
 """A session that the backend opened for a batch, from the API to every signature."""
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
-from playwright.async_api import Frame, Page, expect
+from playwright.async_api import Page, expect
 from sqlalchemy import update
 
 from appliance.bootstrap import ServiceRegistry
@@ -14,47 +11,19 @@ from appliance.core.database.tables import signature_request
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.signing_command import GivenParameters
 from tests.support.appliance.appliance import TestPerson
-from tests.support.appliance.backends import TestBackend, assert_valid, backend_of
+from tests.support.appliance.backends import TestBackend, assert_valid
 from tests.support.appliance.http_calls import sign
 from tests.support.browsers import ceremony
+from tests.support.browsers.batches import (
+    NAMES,
+    asked,
+    listed,
+    read_all,
+    shown,
+    token_for,
+)
 from tests.support.browsers.browsers import axe, press_on, resize, tab_to
 from tests.support.browsers.frame_host import FrameSite
-from tests.support.documents import pdfs
-
-NAMES = ("enero.pdf", "febrero.pdf", "marzo.pdf")
-
-
-@pytest.fixture
-def backend(site: FrameSite) -> Iterator[TestBackend]:
-    """The backend of the site's integrator."""
-    with backend_of(site.appliance, code=site.code) as made:
-        yield made
-
-
-def asked(
-    backend: TestBackend,
-    person: TestPerson,
-    names: tuple[str, ...] = NAMES,
-) -> dict[str, Any]:
-    """A batch of one document for each name."""
-    documents = [
-        {
-            "contenido": base64.b64encode(pdfs.one_page(f"Recibo {name}")).decode(),
-            "nombre": name,
-        }
-        for name in names
-    ]
-    answer = backend.client.post(
-        "/api/integration/batches",
-        json={
-            "firmante": {"cuil": person.cuil},
-            "documentos": documents,
-            "mensaje": "Tus recibos",
-        },
-    )
-    assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
 
 
 def ask_for_page_9(site: FrameSite, request: int) -> None:
@@ -70,39 +39,6 @@ def ask_for_page_9(site: FrameSite, request: int) -> None:
             )
 
     site.appliance.do(change)
-
-
-def token_for(backend: TestBackend, lote: str) -> str:
-    """A token that the backend got for a batch."""
-    answer = backend.client.post("/api/integration/sessions", json={"loteId": lote})
-    assert answer.status_code == 201, answer.text
-    told = answer.json()
-    assert (told["loteId"], told["solicitudId"]) == (lote, None)
-    return str(told["tokenSession"])
-
-
-async def shown(site: FrameSite, page: Page, token: str, person: TestPerson) -> Frame:
-    """The frame with a token, ready for its signer; the same init each time."""
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
-    await site.send(page, "init", site.init(token, person, idemKey="recibos"))
-    await site.wait(page, "handshake.ack")
-    return site.frame(page)
-
-
-async def listed(frame: Frame, person: TestPerson) -> None:
-    """Prove who signs, and come to the list."""
-    await ceremony.give_code(frame, person)
-    await ceremony.at(frame, "documents")
-
-
-async def read_all(frame: Frame, count: int = len(NAMES)) -> None:
-    """Read each of them, from the list to the password."""
-    await ceremony.go(frame)
-    for _ in range(count):
-        await ceremony.read(frame)
-    await ceremony.at(frame, "password")
 
 
 async def test_three_are_signed_with_one_password(
@@ -127,7 +63,8 @@ async def test_three_are_signed_with_one_password(
         await expect(frame.locator(".walk .hint")).to_have_text(
             f"Documento {number} de 3{others}"
         )
-        await expect(frame.locator(".message p")).to_have_text("Tus recibos")
+        # The list has shown it: it takes no room from each document.
+        await expect(frame.locator(".message")).to_have_count(0)
         await ceremony.go(frame)
     await ceremony.at(frame, "password")
     await expect(frame.locator("#consent")).to_have_text(
@@ -193,7 +130,9 @@ async def test_page_that_comes_back_finds_what_it_left(
     states = frame.locator(".batch .state")
     await expect(states).to_have_text(["Abierto", "Retirado", "Sin abrir"])
     await ceremony.go(frame)
-    await ceremony.read(frame)
+    await ceremony.at(frame, "read")
+    await expect(frame.locator(".message p")).to_have_text("Este es el último")
+    await ceremony.go(frame)
     await ceremony.at(frame, "password")
     await expect(frame.locator("#consent")).to_contain_text(
         "2 documentos que quedan; ya los abriste."
@@ -232,12 +171,12 @@ async def test_one_is_rejected_and_the_rest_is_signed(
     await frame.get_by_role("button", name="Rechazar…").click()
     await ceremony.refuse(frame)
     await ceremony.at(frame, "documents")
-    said = "Rechazaste enero.pdf. Los demás siguen esperándote."
+    said = "Rechazaste enero.pdf. Todavía te falta uno."
     await expect(frame.get_by_role("status")).to_have_text(said)
     await expect(frame.locator(".success")).to_have_text(said)
     await expect(frame.get_by_role("alert")).to_be_hidden()
     await expect(frame.locator("#title")).to_have_text("1 documento para firmar")
-    await expect(frame.locator("#read-count-label")).to_have_text("0 de 1 abiertos")
+    await expect(frame.locator("#read-count-label")).to_have_text("0 de 1 abierto")
     await expect(frame.locator("#tally")).to_have_text(
         "En total, 2 documentos: 1 sin abrir, 1 rechazado."
     )
@@ -382,13 +321,14 @@ async def test_session_that_runs_out_says_so(
     site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
 ) -> None:
     """In the midst of reading; a later one goes on with what was read."""
-    made = asked(backend, person, NAMES[:2])
+    made = asked(backend, person)
     token = token_for(backend, made["loteId"])
     frame = await shown(site, page, token, person)
     await listed(frame, person)
-    await ceremony.go(frame)
-    await ceremony.read(frame)
-    await expect(frame.locator("#title")).to_have_text("febrero.pdf")
+    for name in NAMES[:2]:
+        async with page.expect_response("**/embed/api/seen"):
+            await ceremony.go(frame)
+            await expect(frame.locator("#title")).to_have_text(name)
     site.expire(token)
     await ceremony.go(frame)
     await ceremony.at(frame, "blocked")
@@ -398,7 +338,32 @@ async def test_session_that_runs_out_says_so(
     site.appliance.refresh(person)
     later = await shown(site, page, token_for(backend, made["loteId"]), person)
     await listed(later, person)
-    await expect(later.locator("#read-count-label")).to_have_text("1 de 2 abiertos")
+    await expect(later.locator("#read-count-label")).to_have_text("2 de 3 abiertos")
+
+
+async def test_what_was_on_the_screen_stays_opened_for_who_leaves(
+    site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
+) -> None:
+    """By *Salir*, or by closing the page: nothing of it is pressed."""
+    made = asked(backend, person)
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+    await ceremony.go(frame)
+    await site.wait(page, "document.loaded")
+    await ceremony.leave(frame)
+    await ceremony.at(frame, "cancelled")
+    first, second, _ = (each["solicitudId"] for each in made["solicitudes"])
+    assert site.seen_requests(person) == [first]
+
+    site.appliance.refresh(person)
+    later = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(later, person)
+    await expect(later.locator("#read-count-label")).to_have_text("1 de 3 abiertos")
+    async with page.expect_response("**/embed/api/seen") as noted:
+        await ceremony.go(later)
+    assert (await noted.value).status == 200
+    await page.goto("about:blank")
+    assert site.seen_requests(person) == [first, second]
 
 
 async def test_nobody_else_gets_further(
@@ -411,66 +376,6 @@ async def test_nobody_else_gets_further(
 
     await site.wait(page, "signer.unknown")
     await ceremony.at(frame, "identify")
-
-
-async def test_it_is_seen_at_every_width(
-    site: FrameSite,
-    person: TestPerson,
-    page: Page,
-    backend: TestBackend,
-    pictures: Path | None,
-) -> None:
-    """Nothing stands beside the frame; what is pressed is as high as a finger."""
-    made = asked(backend, person)
-    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
-    await listed(frame, person)
-
-    async def looked(name: str) -> None:
-        for width, height in ((1280, 800), (390, 844)):
-            await resize(page, (width, height), frame)
-            beside = await frame.evaluate(
-                "document.documentElement.scrollWidth - innerWidth"
-            )
-            assert beside <= 0, (name, width)
-            if pictures is not None:
-                await page.screenshot(path=pictures / f"batch-{name}-{width}.png")
-
-    await looked("list")
-    await ceremony.go(frame)
-    await ceremony.at(frame, "read")
-    await ceremony.go(frame)
-    await expect(frame.locator("#title")).to_have_text("febrero.pdf")
-    await looked("read")
-    await frame.get_by_role("button", name="Ver todos").click()
-    await ceremony.at(frame, "documents")
-    await looked("half")
-    await read_all(frame, 1)
-    await looked("password")
-    await ceremony.sign(frame, person)
-    await ceremony.at(frame, "done")
-    await looked("done")
-
-
-async def test_what_is_done_stays_on_the_screen(
-    site: FrameSite,
-    person: TestPerson,
-    page: Page,
-    backend: TestBackend,
-    pictures: Path | None,
-) -> None:
-    """However many documents there are: their list scrolls by itself."""
-    made = asked(backend, person, tuple(f"recibo-{n:02}.pdf" for n in range(30)))
-    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
-    await listed(frame, person)
-    below = (
-        "document.querySelector('#bar').getBoundingClientRect().bottom - innerHeight"
-    )
-
-    for width, height in ((1280, 720), (1280, 900), (390, 720)):
-        await resize(page, (width, height), frame)
-        if pictures is not None:
-            await page.screenshot(path=pictures / f"batch-many-{width}-{height}.png")
-        assert await frame.evaluate(below) <= 0, (width, height)
 
 
 async def test_host_that_cancels_too_late_is_told_what_was_signed(
@@ -492,3 +397,41 @@ async def test_host_that_cancels_too_late_is_told_what_was_signed(
     assert (end["firmados"], end["fallidos"]) == (2, 0)
     assert len(await site.payloads(page, "signature.completed")) == 2
     assert await site.payloads(page, "cancelled") == []
+
+
+async def test_batch_that_is_rejected_whole_names_itself(
+    site: FrameSite,
+    person: TestPerson,
+    page: Page,
+    backend: TestBackend,
+    pictures: Path | None,
+) -> None:
+    """The host hears of the last rejection alone; no browser complains of a focus."""
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text))
+    made = asked(backend, person, NAMES[:2])
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+    for number in range(2):
+        await ceremony.go(frame)
+        await ceremony.at(frame, "read")
+        await frame.get_by_role("button", name="Rechazar…").click()
+        await ceremony.at(frame, "reject")
+        ways_out = frame.locator("#bar .out button")
+        await expect(ways_out).to_have_text(["Salir"])
+        await frame.get_by_role("button", name="Rechazar definitivamente").click()
+        dialog = frame.get_by_role("dialog")
+        keep = dialog.get_by_role("button", name="No rechazar")
+        await expect(keep).to_be_focused()
+        if number == 0 and pictures is not None:
+            await page.screenshot(path=pictures / "batch-reject.png")
+        await dialog.get_by_role("button", name="Sí, rechazar").click()
+        await ceremony.at(frame, "rejected" if number else "documents")
+
+    await expect(frame.locator("#title")).to_have_text("Rechazaste 2 documentos")
+    assert await site.wait(page, "rejected") == {
+        "idemKey": "recibos",
+        "loteId": made["loteId"],
+    }
+    assert await site.payloads(page, "batch.completed") == []
+    assert [said for said in complaints if "autofocus" in said.lower()] == []
