@@ -122,7 +122,7 @@ function once(event) {
 /** The ways out, in one order and look: leaving first, refusing for good beside it. */
 export function out({ cancel, reject }) {
   return [
-    cancel && { label: t("Leave"), act: cancel, kind: "leave" },
+    cancel && { label: t("Cancel"), act: cancel, kind: "leave" },
     reject && { label: t("Reject…"), act: reject, kind: "danger" },
   ];
 }

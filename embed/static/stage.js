@@ -265,8 +265,7 @@ export class Stage {
     const keep = (reason) => {
       this._reason = reason;
     };
-    const cancel = () => this.leave();
-    this.step(() => steps.reject({ integrator, name, reason: this._reason, keep, go, back, cancel }));
+    this.step(() => steps.reject({ integrator, name, reason: this._reason, keep, go, back }));
   }
 
   /** The server took the refusal. */

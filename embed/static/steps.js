@@ -351,8 +351,8 @@ export function cancelled({ integrator, withdrawn }) {
   };
 }
 
-/** Whether to refuse for good. */
-export function reject({ integrator, name, reason, keep, go, back, cancel }) {
+/** Whether to refuse for good: beside that *Cancelar* would read as a no, and it leaves. */
+export function reject({ integrator, name, reason, keep, go, back }) {
   return {
     name: "reject",
     title: t("Reject the document"),
@@ -368,7 +368,6 @@ export function reject({ integrator, name, reason, keep, go, back, cancel }) {
     ],
     primary: { label: t("Reject for good"), act: go, kind: "danger" },
     back: { label: t("Back"), act: back },
-    secondary: out({ cancel }),
   };
 }
 

@@ -56,7 +56,7 @@ async def test_wrong_init_is_told_plainly_and_can_be_left(
     assert error["requestId"] in told[0]
     assert token not in told[0]
     assert "rbk_test" not in told[0]
-    await frame.get_by_role("button", name="Salir").click()
+    await frame.get_by_role("button", name="Cancelar").click()
 
     assert await site.wait(page, "cancelled") == {"reason": "signer"}
     await at(frame, "cancelled")
@@ -104,7 +104,7 @@ async def test_leaving_is_asked_where_something_is_lost(
 ) -> None:
     """Not before anything was done; after the code by keyboard, and Escape stays."""
     frame = await _placing(site, person, page)
-    cancel = frame.get_by_role("button", name="Salir")
+    cancel = frame.get_by_role("button", name="Cancelar")
     await cancel.focus()
     await page.keyboard.press("Enter")
     dialog = frame.get_by_role("dialog", name="¿Salir sin firmar?")
@@ -127,7 +127,7 @@ async def test_leaving_before_anything_is_done_asks_nothing(
     await site.open(page, person, autoLoadFile=file_of(PDF))
     frame = site.frame(page)
     await at(frame, "read")
-    await frame.get_by_role("button", name="Salir").click()
+    await frame.get_by_role("button", name="Cancelar").click()
 
     assert await site.wait(page, "cancelled") == {"reason": "signer"}
 
@@ -137,7 +137,7 @@ async def test_host_that_leaves_takes_the_question_with_it(
 ) -> None:
     """A question whose step is over asks nobody any more."""
     frame = await _placing(site, person, page)
-    await frame.get_by_role("button", name="Salir").click()
+    await frame.get_by_role("button", name="Cancelar").click()
     await expect(frame.get_by_role("dialog")).to_be_visible()
     await site.send(page, "cancel", {})
     await at(frame, "cancelled")
@@ -158,12 +158,12 @@ async def _ways_out(frame: Frame) -> dict[str, tuple[float, float]]:
 async def test_ways_out_stay_where_they_are(
     site: FrameSite, person: TestPerson, phone: Page
 ) -> None:
-    """*Salir* and *Rechazar…* have one place each, whatever the step."""
+    """*Cancelar* and *Rechazar…* have one place each, whatever the step."""
     await site.open(phone, person, autoLoadFile=file_of(PDF))
     frame = site.frame(phone)
     await at(frame, "read")
     first = await _ways_out(frame)
-    assert list(first) == ["Salir", "Rechazar…"]
+    assert list(first) == ["Cancelar", "Rechazar…"]
     await go(frame)
     await ceremony.give_code(frame, person)
     await at(frame, "place")

@@ -88,7 +88,7 @@ async def sign(frame: Frame, person: TestPerson) -> None:
 
 async def leave(frame: Frame) -> None:
     """Leave without signing, and say so once more."""
-    await frame.get_by_role("button", name="Salir").click()
+    await frame.get_by_role("button", name="Cancelar").click()
     await frame.get_by_role("dialog").get_by_role("button", name="Salir").click()
 
 
