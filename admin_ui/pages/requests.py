@@ -232,7 +232,7 @@ async def one(number: str) -> Response:
         upkeep=found.upkeep,
         note=found.note,
         batch=found.batch,
-        mails=await core().mails.of_request(view.id),
+        mails=await core().mails.of_request(view),
         mail_is_on=core().settings.mail.is_on,
         mail_words=mail_words,
         is_raised=found.signed is not None

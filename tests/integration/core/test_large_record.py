@@ -299,6 +299,7 @@ PAGES: Final = (
     f"requests?batch={LOTE}&integrator=organismo-0",
     f"requests?q={LOTE}",
     "requests/1000",
+    "requests/2500",
     "audit",
     "audit?event=certificate.renewed",
     "audit?event=credential.issued",
