@@ -10,11 +10,12 @@ from sqlalchemy import update
 
 from appliance.console import views as console_views
 from appliance.core.database import tables
+from appliance.domain.audit import AuditEvent
 from appliance.domain.console import RequestFilter
 from appliance.domain.ids import RequestBatchId, RequestId, new_id
 from appliance.domain.requests.process import ProcessNote
 from appliance.domain.requests.request_batch import RequestBatch
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from tests.support.faces.console import Console, open_console
@@ -29,14 +30,14 @@ class Batches:
 
     site: Console
     lote: RequestBatchId
-    within: list[int]
-    beside: int
+    within: list[RequestId]
+    beside: RequestId
 
-    async def listed(self, text: str = "", **wanted: Any) -> list[int]:
+    async def listed(self, text: str = "", **wanted: Any) -> list[RequestId]:
         """Numbers on the first page."""
         asked = RequestFilter(text=text, **wanted)
         page = await self.site.front.views.requests(asked)
-        return [int(row.id) for row in page.rows]
+        return [row.id for row in page.rows]
 
     async def batch(
         self, *numbers: int, reference: str | None = REFERENCE, code: str = "acme"
@@ -63,8 +64,9 @@ async def batches(tmp_path: Path, each_url: str) -> AsyncIterator[Batches]:
         await site.front.integrators.create("operator", "otra", "Otra S.R.L.")
         await site.person(ANA, "Ana María Núñez")
         await site.person(LUIS, "Luis Ángel Peña")
-        within = [await site.request(ANA, f"recibo {n}.pdf") for n in range(3)]
-        beside = await site.request(LUIS, f"sobre {REFERENCE}.pdf")
+        names = [f"recibo {n}.pdf" for n in range(3)]
+        within = [RequestId(await site.request(ANA, name)) for name in names]
+        beside = RequestId(await site.request(LUIS, f"sobre {REFERENCE}.pdf"))
         made = Batches(site, RequestBatchId(""), within, beside)
         made.lote = await made.batch(*within)
         request = tables.signature_request
@@ -106,7 +108,7 @@ async def test_filter_lists_a_batch_alone(
     rest = await views.requests(wanted, first.following)
     assert rest.following is None
     found = [row.id for row in (*first.rows, *rest.rows)]
-    assert found == [RequestId(number) for number in batches.within[::-1]]
+    assert found == batches.within[::-1]
 
 
 async def test_reference_of_several_batches(
@@ -142,6 +144,31 @@ async def test_list_shows_its_batch(batches: Batches) -> None:
     assert f'<input type="hidden" name="batch" value="{batches.lote}">' in shown
     assert "recibo 2.pdf" in shown
     assert f"sobre {REFERENCE}.pdf" not in shown
+
+
+async def test_history_tells_which_request_a_session_went_on_to(
+    batches: Batches,
+) -> None:
+    """In words, with a link to each."""
+    first, second, _ = batches.within
+    detail = {"before": first, "after": second, "session": "s"}
+    async with batches.site.services.store.write() as transaction:
+        transaction.audit.add(
+            AuditEvent(
+                EventKind.SESSION_REQUEST, "system", request=second, detail=detail
+            )
+        )
+    await batches.site.sign_in()
+
+    shown = (await batches.site.get(f"/admin/requests/{second}")).text
+
+    for label, number in (
+        ("solicitud anterior de la sesión", first),
+        ("solicitud", second),
+    ):
+        link = f'<a href="/admin/requests/{number}">#{number}</a>'
+        assert f"<dt>{label}</dt><dd>{link}</dd>" in shown
+    assert "<dt>antes</dt>" not in shown
 
 
 async def test_batch_without_a_reference(batches: Batches) -> None:
