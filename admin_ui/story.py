@@ -185,10 +185,6 @@ FACTS: Final = {
     "sha256": N_("SHA-256"),
     "session": N_("session"),
     "predecessor": N_("request before"),
-    "formerRequest": N_("the session's earlier request"),
-    "formerDocument": N_("the session's earlier document"),
-    "formerPerson": N_("the session's earlier person"),
-    "formerSession": N_("earlier session"),
     "signatures": N_("signatures"),
     "state": N_("state"),
     "name": N_("name"),
@@ -250,6 +246,15 @@ FACTS: Final = {
     "upload": N_("upload"),
 }
 """Words for members of an event's detail; others are shown as they are."""
+
+LABELS: Final = {
+    **FACTS,
+    "formerRequest": N_("the session's earlier request"),
+    "formerDocument": N_("the session's earlier document"),
+    "formerPerson": N_("the session's earlier person"),
+    "formerSession": N_("earlier session"),
+}
+"""The same, and for members that `shown` makes of those that are recorded."""
 
 _FACTORS: Final = {
     "pwd": N_("login password"),

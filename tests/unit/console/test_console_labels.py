@@ -24,7 +24,7 @@ def test_next_value_is_told_by_what_both_are() -> None:
         ("request", 28),
         ("session", "s"),
     ]
-    assert shown.keys() <= story.FACTS.keys()
+    assert shown.keys() <= story.LABELS.keys()
 
 
 def test_before_comes_before_after() -> None:
