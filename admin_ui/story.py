@@ -247,6 +247,15 @@ FACTS: Final = {
 }
 """Words for members of an event's detail; others are shown as they are."""
 
+LABELS: Final = {
+    **FACTS,
+    "formerRequest": N_("the session's earlier request"),
+    "formerDocument": N_("the session's earlier document"),
+    "formerPerson": N_("the session's earlier person"),
+    "formerSession": N_("earlier session"),
+}
+"""The same, and for members that `shown` makes of those that are recorded."""
+
 _FACTORS: Final = {
     "pwd": N_("login password"),
     "otp": N_("one-time code"),
@@ -300,11 +309,13 @@ VALUES: Final[dict[str, Mapping[Any, str]]] = {
 
 
 _CHANGED: Final = {
-    EventKind.SESSION_DOCUMENT: "document",
-    EventKind.SESSION_IDENTIFIED: "person",
-    EventKind.SESSION_REQUEST: "request",
+    EventKind.SESSION_DOCUMENT: ("document", "formerDocument"),
+    EventKind.SESSION_IDENTIFIED: ("person", "formerPerson"),
+    EventKind.SESSION_REQUEST: ("request", "formerRequest"),
+    EventKind.SESSION_RENEWED: ("session", "formerSession"),
 }
-"""What changed in an event whose `before` and `after` are one value."""
+"""What changed in an event whose `before` and `after` are one value each, as members
+by which both are told."""
 
 
 def shown(detail: Mapping[str, Any], kind: EventKind) -> dict[str, Any]:
@@ -326,16 +337,20 @@ def shown(detail: Mapping[str, Any], kind: EventKind) -> dict[str, Any]:
 
 
 def _in_order(detail: Mapping[str, Any], kind: EventKind) -> Mapping[str, Any]:
-    """What was before first; a first value by what it is, without a before."""
-    name, after = _CHANGED.get(kind), detail.get("after")
-    if name is not None and after is not None and detail.get("before") is None:
-        rest = {k: v for k, v in detail.items() if k not in {"before", "after"}}
-        return {name: after, **rest}
+    """What was before first; where it is one value, that and the next by what they are.
+
+    A first value has none before it.
+    """
     if "before" not in detail or "after" not in detail:
         return detail
+    before, after = detail["before"], detail["after"]
     # The record keeps members by their names' order.
     rest = {k: v for k, v in detail.items() if k not in {"before", "after"}}
-    return {**rest, "before": detail["before"], "after": after}
+    if kind not in _CHANGED:
+        return {**rest, "before": before, "after": after}
+    name, former = _CHANGED[kind]
+    told = {} if before is None else {former: before}
+    return {**told, name: after, **rest}
 
 
 def value(key: str, one: str) -> str:

@@ -146,8 +146,12 @@ CREATE TEMP TABLE made AS
         WHEN word < 983 THEN 'rechazada' WHEN word < 993 THEN 'cancelada'
         ELSE 'fallida' END AS state
     FROM (SELECT n, (n::bigint * 7919) % 1000 AS word FROM generate_series(1, :requests) AS n) AS r;
+INSERT INTO request_batch (id, integrator, created, api_key, reference)
+    SELECT pg_temp.ident('lote', n), pg_temp.asker(n), pg_temp.at(n), 'k' || n % 500,
+        'lote-' || n FROM generate_series(0, greatest(:requests / 1000, 3000)) AS n;
+-- Of every two thousand one is a batch, the largest that there may be.
 INSERT INTO signature_request (id, process, seq, person, integrator, document, name, state,
-        reason, origin, created, expires, params_sha256, activation, level)
+        reason, origin, created, expires, params_sha256, activation, level, batch)
     SELECT n, pg_temp.ident('process', CASE WHEN n % 40 = 1 AND n > 1 THEN n - 1 ELSE n END),
         CASE WHEN n % 40 = 1 AND n > 1 THEN 1 ELSE 0 END,
         pg_temp.ident('person', pg_temp.signer(n)),
@@ -160,7 +164,8 @@ INSERT INTO signature_request (id, process, seq, person, integrator, document, n
             THEN pg_temp.hash('params', n) END,
         CASE WHEN state IN ('firmada', 'fallida', 'en_proceso')
             THEN pg_temp.ident('activation', n) END,
-        CASE WHEN state = 'firmada' THEN 'B-LT' END FROM made;
+        CASE WHEN state = 'firmada' THEN 'B-LT' END,
+        CASE WHEN n / 1000 % 2 = 0 THEN pg_temp.ident('lote', n / 1000) END FROM made;
 SELECT setval('signature_request_id_seq', :requests);
 
 -- What a worker has in hand waits for an authority, under a lease.

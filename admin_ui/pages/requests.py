@@ -1,6 +1,7 @@
 """Signature requests: the list, a new one from a file, and one's story."""
 
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -11,10 +12,16 @@ from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import is_partial, uploads
 from appliance.console.views import RequestHistory
-from appliance.domain.console import IntegratorFilter, Page, RequestFilter, RequestRow
+from appliance.domain.console import (
+    BatchView,
+    IntegratorFilter,
+    Page,
+    RequestFilter,
+    RequestRow,
+)
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import parse_cuil
-from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
+from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestBatchId, RequestId
 from appliance.domain.requests.levels import ProfileWishes, reaches
 from appliance.domain.requests.request import LEGAL_MOVES, RequestView
 from appliance.domain.vocab import RequestState, SignatureLevel
@@ -60,33 +67,44 @@ async def _say_person(asked: lists.Asked) -> str:
     return view.row.name
 
 
+def _called(batches: Sequence[BatchView], lote: str) -> str:
+    """What a batch is called; its id where its integrator says nothing."""
+    return next((batch.reference for batch in batches if batch.reference), lote)
+
+
 @blueprint.get("")
 async def show() -> Response:
     """`GET /admin/requests`; filters in the address."""
     asked = lists.asked(
-        "requests.show", "q", "state", "integrator", "person", "since", "until"
+        "requests.show", "q", "state", "integrator", "person", "batch", "since", "until"
     )
     wanted = RequestFilter(
         text=asked.text("q"),
         state=asked.word("state", RequestState),
         integrator=await lists.integrator_code(asked),
         person=PersonId(asked.text("person")) if asked.text("person") else None,
+        batch=RequestBatchId(asked.text("batch")) if asked.text("batch") else None,
         since=asked.since("since"),
         before=asked.until("until"),
     )
     found: Page[RequestRow] = Page((), None)
+    batches: tuple[BatchView, ...] = ()
     if not asked.wrong:
         found = await core().views.requests(wanted, lists.cursor())
+        batches = await core().views.batches(wanted)
     person = await _say_person(asked)
     named = [
         ("q", words.say("Search"), lists.plain),
         ("state", words.say("State"), _say_state),
         ("integrator", words.say("Integrator"), lists.plain),
         ("person", words.say("Signer"), lambda _: person),
+        ("batch", words.say("Batch"), lambda lote: _called(batches, lote)),
         ("since", words.say("From"), lists.plain),
         ("until", words.say("Until"), lists.plain),
     ]
-    return await lists.show("requests.html", asked, named, found.following, found=found)
+    return await lists.show(
+        "requests.html", asked, named, found.following, found=found, batches=batches
+    )
 
 
 async def _form(typed: dict[str, str], faults: Faults = NONE) -> Response:
@@ -214,7 +232,7 @@ async def one(number: str) -> Response:
         upkeep=found.upkeep,
         note=found.note,
         batch=found.batch,
-        mails=await core().mails.of_request(view.id),
+        mails=await core().mails.of_request(view),
         mail_is_on=core().settings.mail.is_on,
         mail_words=mail_words,
         is_raised=found.signed is not None

@@ -1,6 +1,7 @@
 """Lists of the console, with filters and cursors, in SQL that both databases take."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -18,6 +19,7 @@ from sqlalchemy import (
     type_coerce,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from appliance.core.audit_store import audit_row
 from appliance.core.database.tables import (
@@ -42,7 +44,12 @@ from appliance.domain.console import (
     Search,
     read_search,
 )
-from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
+from appliance.domain.ids import (
+    MAX_REQUEST_ID,
+    PersonId,
+    RequestBatchId,
+    RequestId,
+)
 from appliance.domain.vocab import RequestState
 from appliance.requests.request_store import numbered_about
 
@@ -69,13 +76,17 @@ class ConsoleListStore(Store):
         place = [] if after is None else [request.id < after]
         if floor is not None:
             place.append(request.id >= floor)
-        if text := _request_text(wanted):
+        text = _request_text(wanted)
+        if wanted.batch is not None:
+            own = _of_batch(wanted, after, None if text else limit)
+            query = _requests(RequestFilter()).where(request.id.in_(own), *text)
+        elif text:
             query = _requests(wanted).where(*text, *place)
         else:
             # Names of those on the page alone, however many people there are.
             shown = _newest(wanted).where(*place).limit(limit)
             query = _requests(wanted).where(request.id.in_(shown))
-        query = query.order_by(request.id.desc()).limit(limit)
+        query = query.order_by(_newest_first(wanted)).limit(limit)
         return [_request(row) for row in await self._connection.execute(query)]
 
     async def requests_floor(
@@ -105,6 +116,13 @@ class ConsoleListStore(Store):
         query = _requests(wanted).where(request.process.in_(called))
         query = query.order_by(request.id.desc()).limit(limit)
         return [_request(row) for row in await self._connection.execute(query)]
+
+    async def of_batch(
+        self, wanted: RequestFilter, batch: RequestBatchId, limit: int
+    ) -> list[RequestRow]:
+        """Requests that were asked for with others, the newest first."""
+        within = replace(wanted, text="", batch=batch)
+        return await self.requests(within, limit, None)
 
     async def holders(self, search: Search) -> tuple[PersonId, ...]:
         """Whose CUIL that is, or the serial number of a certificate."""
@@ -238,6 +256,25 @@ def _newest(wanted: RequestFilter) -> Select[Any]:
     )
 
 
+def _of_batch(
+    wanted: RequestFilter, after: RequestId | None, limit: int | None
+) -> Select[Any]:
+    """Numbers of what was asked for together: at most a thousand, all of them read."""
+    request = signature_request
+    # An offset keeps the planner from looking for them in what other filters let in.
+    own = select(request).where(request.c.batch == wanted.batch).offset(0).subquery()
+    query = select(own.c.id).where(*_request_conditions(wanted, own.c))
+    if after is not None:
+        query = query.where(own.c.id < after)
+    return query.order_by(own.c.id.desc()).limit(limit)
+
+
+def _newest_first(wanted: RequestFilter) -> ColumnElement[Any]:
+    """The order of a list; of a batch one that no index has, for it to be sorted."""
+    number = signature_request.c.id
+    return number.desc() if wanted.batch is None else -number
+
+
 def _request_text(wanted: RequestFilter) -> list[ColumnElement[bool]]:
     """Requests in which the text is found, the one of that number aside."""
     if not wanted.text or wanted.among is not None:
@@ -253,6 +290,9 @@ def _request_text(wanted: RequestFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = [or_(*found)]
     if search.number is not None:
         conditions.append(request.id != search.number)
+    if wanted.apart:
+        is_apart = request.batch.in_(wanted.apart)
+        conditions.append(or_(request.batch.is_(None), not_(is_apart)))
     return conditions
 
 
@@ -319,8 +359,11 @@ def _about(named: Named) -> ColumnElement[bool]:
     return or_(*found)
 
 
-def _request_conditions(wanted: RequestFilter) -> list[ColumnElement[bool]]:
-    request = signature_request.c
+def _request_conditions(
+    wanted: RequestFilter,
+    request: ReadOnlyColumnCollection[str, Any] = signature_request.c,
+) -> list[ColumnElement[bool]]:
+    number = signature_request.c.id
     conditions: list[ColumnElement[bool]] = []
     if wanted.among is not None:
         conditions.append(request.person.in_(wanted.among))
@@ -330,13 +373,15 @@ def _request_conditions(wanted: RequestFilter) -> list[ColumnElement[bool]]:
         conditions.append(request.integrator == _of_code(wanted.integrator))
     if wanted.person is not None:
         conditions.append(request.person == wanted.person)
+    if wanted.batch is not None:
+        conditions.append(request.batch == wanted.batch)
     if wanted.since is not None:
         conditions.append(request.created >= wanted.since)
-        first = numbered_about(wanted.since, func.min(request.id), 0)
+        first = numbered_about(wanted.since, func.min(number), 0)
         conditions.append(request.id >= first)
     if wanted.before is not None:
         conditions.append(request.created < wanted.before)
-        last = numbered_about(wanted.before, func.max(request.id), MAX_REQUEST_ID)
+        last = numbered_about(wanted.before, func.max(number), MAX_REQUEST_ID)
         conditions.append(request.id <= last)
     return conditions
 

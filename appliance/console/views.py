@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, TypeVar
 
+from appliance.console.batch_list_store import ConsoleBatchStore, read_batch_id
 from appliance.console.view_store import ConsoleViewStore
 from appliance.core import pagination
 from appliance.core.audit_check import AuditChains
@@ -19,6 +20,7 @@ from appliance.domain.console import (
     AuditFilter,
     AuditPage,
     AuditPlace,
+    BatchView,
     BlockedRow,
     ChainView,
     HomeNumbers,
@@ -78,9 +80,9 @@ class RequestHistory:
     upkeep: Upkeep | None
     """What the signed document still needs, by itself and later."""
     note: ProcessNote
+    """What its integrator says of it."""
     batch: RequestBatch | None
     """What it was asked for with, where it is one of many."""
-    """What its integrator says of it."""
 
 
 class ConsoleViews:
@@ -250,24 +252,25 @@ class ConsoleViews:
     async def requests(
         self, wanted: RequestFilter, cursor: str = ""
     ) -> Page[RequestRow]:
-        """Requests of everybody, newest first; one that is named by its number, first.
+        """Requests of everybody, newest first; those named by what they are, before.
+
+        A `loteId` finds the requests of that batch alone. Of batches that a reference
+        names, the first page begins with the newest requests; the rest of them is the
+        list of that batch (`batches`).
 
         Raises:
             ApplianceError: `QUERY_INVALID` for a cursor that is none.
         """
         after = pagination.read_number(cursor)
         place = None if after is None else RequestId(after)
-        search = read_search(wanted.text)
         async with self._store.read() as transaction:
             views = ConsoleViewStore(transaction)
-            exact = []
-            if wanted.text and place is None:
-                exact = await views.referenced(wanted, PAGE)
-            if search.number is not None and place is None:
-                numbered = await views.numbered(wanted, RequestId(search.number))
-                exact += [numbered] if numbered and numbered not in exact else []
+            wanted = await _by_batch(transaction, wanted)
+            search = read_search(wanted.text)
+            exact = await _exact(views, wanted, search) if place is None else ()
             wanted = replace(wanted, among=await _among(views, search))
-            looked = wanted.text and wanted.among is None
+            is_key = wanted.among is not None or wanted.batch is not None
+            looked = wanted.text and not is_key
             floor = await views.requests_floor(wanted, place, SPAN) if looked else None
             rows = await views.requests(wanted, PAGE + 1, place, floor)
         page = _page(
@@ -275,6 +278,11 @@ class ConsoleViews:
         )
         others = tuple(row for row in page.rows if row not in exact)
         return replace(page, rows=(*exact, *others))
+
+    async def batches(self, wanted: RequestFilter) -> tuple[BatchView, ...]:
+        """The batch of a filter, or those that its text names, newest first."""
+        async with self._store.read() as transaction:
+            return await ConsoleBatchStore(transaction).named(wanted)
 
     async def request(self, number: RequestId) -> RequestHistory:
         """A request in full: itself, its signed document, process and story.
@@ -406,6 +414,30 @@ async def _among(
     Digits that are nobody's CUIL may still stand in the name of a document.
     """
     return (await views.holders(search) or None) if search.is_key else None
+
+
+async def _by_batch(transaction: Transaction, wanted: RequestFilter) -> RequestFilter:
+    """A filter whose text may name batches: by its id one is a filter of its own."""
+    if not wanted.text or wanted.batch is not None:
+        return wanted
+    named = await ConsoleBatchStore(transaction).named(wanted)
+    if named and named[0].id == read_batch_id(wanted.text.strip()):
+        return replace(wanted, text="", batch=named[0].id)
+    return replace(wanted, apart=tuple(batch.id for batch in named))
+
+
+async def _exact(
+    views: ConsoleViewStore, wanted: RequestFilter, search: Search
+) -> tuple[RequestRow, ...]:
+    """Requests that a text names by their number, reference or batch, each once."""
+    exact = await views.referenced(wanted, PAGE) if wanted.text else []
+    if search.number is not None:
+        numbered = await views.numbered(wanted, RequestId(search.number))
+        exact += [numbered] if numbered else []
+    for batch in wanted.apart:
+        if (left := PAGE - len(exact)) > 0:
+            exact += await views.of_batch(wanted, batch, left)
+    return tuple({row.id: row for row in exact}.values())
 
 
 def _page(

@@ -5,12 +5,13 @@ and addresses come masked.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 from appliance.domain.audit import AuditRow
-from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.ids import IntegratorId, PersonId, RequestBatchId, RequestId
 from appliance.domain.integrators.integrators import (
     ConsoleUser,
 )
@@ -153,15 +154,38 @@ class RequestFilter:
     """Which requests are listed; empty fields ask for nothing."""
 
     text: str = ""
-    """A `solicitudId`, part of a document's or signer's name, a CUIL, a serial."""
+    """A `solicitudId`, part of a document's or signer's name, a CUIL, a serial, a
+    reference, a `loteId`."""
     among: tuple[PersonId, ...] | None = None
     """Only these signers, where a key named them; the text is not looked for."""
     state: RequestState | None = None
     integrator: str = ""
     """Its code."""
     person: PersonId | None = None
+    batch: RequestBatchId | None = None
+    """Only what was asked for with it."""
+    apart: tuple[RequestBatchId, ...] = ()
+    """What was asked for with one of these is left out of what a text finds."""
     since: datetime | None = None
     before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchView:
+    """A batch of requests, and how many of them are in which state."""
+
+    id: RequestBatchId
+    reference: str
+    """What its integrator calls it; empty where it does not."""
+    integrator_code: str
+    integrator_name: str
+    created: datetime
+    states: Mapping[RequestState, int]
+
+    @property
+    def total(self) -> int:
+        """How many requests it has."""
+        return sum(self.states.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,9 @@ from appliance.domain.mail.mails import (
     NewMail,
 )
 from appliance.domain.requests.new_request import FRAME_ORIGIN
+from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import RequestState
+from appliance.mail.request_mail_store import APART, request_mail
 
 _PENDING: Final = MailState.PENDING.value
 _SHARE: Final = func.coalesce(mail_message.c.integrator, "")
@@ -67,6 +69,8 @@ _TO_MADE_UP: Final = _MADE_UP.where(
 ).exists()
 """Those to test signers, which no server is handed; by the one column that every role
 may see."""
+_LOOKED_THROUGH: Final = 200
+"""Mails to a signer since a request was made, among which those that name it are."""
 OWN: Final = ""
 """The share of mails on nobody's behalf but the installation's."""
 
@@ -232,11 +236,37 @@ class MailStore(LeasedQueue):
             .where(signature_request.c.process == process)
         )
 
-    async def of_request(self, request: RequestId) -> list[MailView]:
-        """Mails about a request, oldest first."""
-        return await self._views(
-            select(*_VIEW).where(mail_message.c.request == request)
+    async def of_request(
+        self, view: RequestView, first: RequestId | None
+    ) -> list[MailView]:
+        """Mails about a request, by itself or with others of its signer, oldest first.
+
+        Args:
+            view: the request.
+            first: of its batch, whose mails name that one; None: it is of none.
+        """
+        named = {view.id, view.id if first is None else first}
+        # One that names others beside the first follows soon after they were made.
+        theirs = (
+            select(mail_message.c.id)
+            .where(
+                mail_message.c.person == view.person,
+                mail_message.c.created >= view.created - APART,
+            )
+            .order_by(mail_message.c.created, mail_message.c.id)
+            .limit(_LOOKED_THROUGH)
         )
+        found: dict[str, MailView] = {}
+        for which in (
+            mail_message.c.request.in_(named),
+            mail_message.c.id.in_(theirs),
+        ):
+            query: Select[Any] = select(*_VIEW, mail_message.c.detail).where(which)
+            for row in await self._connection.execute(query):
+                mail = request_mail(row)
+                if mail is not None and mail.tells_of(view.id, view.batch):
+                    found[row.id] = _view(row)
+        return sorted(found.values(), key=lambda mail: (mail.created, mail.id))
 
     async def of_person(self, person: PersonId, limit: int) -> list[MailView]:
         """The newest mails to a person, oldest first."""

@@ -3,9 +3,11 @@
 from typing import Final
 
 from appliance.core.unit_of_work import Database
-from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.ids import PersonId
 from appliance.domain.mail.mails import MailView
+from appliance.domain.requests.request import RequestView
 from appliance.mail.mail_store import MailStore
+from appliance.requests.request_batch_store import RequestBatchStore
 
 _SHOWN: Final = 10
 
@@ -25,7 +27,11 @@ class MailViews:
         async with self._store.read() as transaction:
             return (await MailStore(transaction).of_person(person, _SHOWN))[::-1]
 
-    async def of_request(self, request: RequestId) -> list[MailView]:
-        """Mails about a request, newest first."""
+    async def of_request(self, view: RequestView) -> list[MailView]:
+        """Mails about a request, newest first; those about its batch among them."""
         async with self._store.read() as transaction:
-            return (await MailStore(transaction).of_request(request))[::-1]
+            first = None
+            if view.batch is not None:
+                batches = RequestBatchStore(transaction)
+                first = (await batches.firsts([view.batch])).get(view.batch)
+            return (await MailStore(transaction).of_request(view, first))[::-1]

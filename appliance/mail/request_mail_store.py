@@ -12,7 +12,7 @@ from appliance.core.unit_of_work import Store
 from appliance.domain.ids import PersonId, RequestBatchId, RequestId
 from appliance.domain.mail.mails import MailKind, MailState
 
-_APART: Final = timedelta(hours=1)
+APART: Final = timedelta(hours=1)
 """How far the clocks may be apart of who asks for a signature and who hands it on."""
 _HANDED_OVER: Final = frozenset({MailState.SENT, MailState.CAUGHT})
 
@@ -77,13 +77,13 @@ class RequestMailStore(Store):
             )
             .where(
                 mail_message.c.person == person,
-                mail_message.c.created >= since - _APART,
+                mail_message.c.created >= since - APART,
                 mail_message.c.kind.in_([kind.value for kind in kinds]),
                 mail_message.c.request.is_not(None),
             )
             .order_by(mail_message.c.created, mail_message.c.id)
         )
-        return [_request_mail(row) for row in rows]
+        return [mail for row in rows if (mail := request_mail(row)) is not None]
 
 
 def requests_in(
@@ -103,7 +103,10 @@ def batch_in(detail: Mapping[str, object]) -> RequestBatchId | None:
     return None if found is None else RequestBatchId(str(found))
 
 
-def _request_mail(row: Row[Any]) -> RequestMail:
+def request_mail(row: Row[Any]) -> RequestMail | None:
+    """Read a row of mails; None for one that is about no request."""
+    if row.request is None:
+        return None
     return RequestMail(
         MailKind(row.kind),
         MailState(row.state),

@@ -64,9 +64,9 @@ async def test_permissions_are_chosen_by_keyboard(
     await page.keyboard.insert_text("Facturación")
     networks = page.get_by_label("Direcciones desde las que se puede usar")
     for label in (
-        "Subir documentos, pedir firmas y cancelar solicitudes",
-        "Ver si alguien puede firmar",
-        "Abrir sesiones del iframe de firma",
+        "Subir documentos, pedir firmas y cancelar solicitudes requests:write",
+        "Ver si alguien puede firmar people:read",
+        "Abrir sesiones del iframe de firma sessions:write",
     ):
         await press_on(page, page.get_by_label(label, exact=True), "Space")
     await tab_to(page, networks)
@@ -92,7 +92,7 @@ async def test_permissions_are_chosen_by_keyboard(
     assert key.networks == ("192.0.2.7/32", "10.0.0.0/8")
     await press_on(page, page.get_by_role("link", name="Ya la guardé"))
     row = page.get_by_role("row", name="Facturación")
-    await expect(row).to_contain_text("Solicitudes: pedir")
+    await expect(row).to_contain_text("Solicitudes: pedir requests:write")
     await expect(row).to_contain_text("desde 192.0.2.7/32, 10.0.0.0/8")
 
 

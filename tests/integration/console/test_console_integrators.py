@@ -180,7 +180,9 @@ async def test_key_may_do_what_is_checked(console: Console) -> None:
         for text in ("Solicitudes: ver", "Personas: invitar", *key.networks):
             assert text in shown
         assert "Solicitudes: pedir" not in shown
-    assert "Solicitudes: ver" in (await console.get("/admin/audit")).text
+    named = 'Solicitudes: ver <code class="id">requests:read</code>'
+    for path in (f"{HERE}/keys", "/admin/audit"):
+        assert named in (await console.get(path)).text
 
 
 async def test_form_of_a_new_key_opens_sessions_from_anywhere(console: Console) -> None:

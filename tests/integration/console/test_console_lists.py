@@ -188,6 +188,7 @@ async def test_request_names_its_batch(console: Console) -> None:
     assert "<dt>Lote</dt>" in shown.text
     assert lote in shown.text
     assert "recibos-2026-11" in shown.text
+    assert f'<a href="/admin/requests?batch={lote}">' in shown.text
 
 
 async def test_audit_is_filtered(console: Console) -> None:

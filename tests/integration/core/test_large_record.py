@@ -17,15 +17,24 @@ import pyotp
 import pytest
 from sqlalchemy import update
 
+from appliance.console.batch_list_store import ConsoleBatchStore
 from appliance.console.expiry_notices import Expiry
+from appliance.console.view_store import ConsoleViewStore
 from appliance.core.audit_check import AuditChains
 from appliance.core.backlog_store import BacklogStore
 from appliance.core.database import tables
 from appliance.core.unit_of_work import Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.download_links import DownloadLinks
+from appliance.domain.console import RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import IntegratorId, PersonId, RequestId, new_id
+from appliance.domain.ids import (
+    IntegratorId,
+    PersonId,
+    RequestBatchId,
+    RequestId,
+    new_id,
+)
 from appliance.domain.requests.process import ProcessFilter
 from appliance.domain.trust_store import ExpiringKind
 from appliance.domain.vocab import CertificateKind, RequestState
@@ -67,6 +76,9 @@ BUSY: Final = PersonId(ident("person", 2))
 """Who signs one request in fifty."""
 ASKS: Final = IntegratorId(ident("integrator", 0))
 """Who asks for every other one."""
+
+LOTE: Final = RequestBatchId(ident("lote", 2))
+"""A batch of a thousand, of years ago."""
 
 ALLOWED: Final = {
     "position($1::BYTEA IN credential.certificate)": (
@@ -282,7 +294,12 @@ PAGES: Final = (
     "requests?since=2026-05-20",
     "requests?until=2023-05-20",
     "requests?since=2023-05-01&until=2023-05-20&integrator=organismo-3",
+    f"requests?batch={LOTE}",
+    f"requests?batch={LOTE}&state=firmada",
+    f"requests?batch={LOTE}&integrator=organismo-0",
+    f"requests?q={LOTE}",
     "requests/1000",
+    "requests/2500",
     "audit",
     "audit?event=certificate.renewed",
     "audit?event=credential.issued",
@@ -314,6 +331,17 @@ async def test_console(tmp_path: Path, large_url: str) -> None:
                 if following is not None:
                     later = await console.get(unescape(following[1]))
                     assert later.status == 200, path
+
+
+async def test_batches_of_a_reference(large_core: CoreFixture, large_url: str) -> None:
+    """Which they are, and the newest requests of one."""
+    called = RequestFilter(text="lote-2")
+    async with watched(large_url), large_core.store.read() as transaction:
+        (batch,) = await ConsoleBatchStore(transaction).named(called)
+        assert batch.id == LOTE
+        assert batch.total == 1_000
+        views = ConsoleViewStore(transaction)
+        assert len(await views.of_batch(called, LOTE, 50)) == 50
 
 
 async def _seal_address(console: Console, person: PersonId) -> None:

@@ -16,6 +16,7 @@ from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.vocab import EventKind, PersonState, RequestState
 from appliance.integration.reminders import BackendReminders
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.mail.mail_views import MailViews
 from appliance.mail.work import MailUpkeep
 from appliance.requests.history_store import HistoryStore
 from appliance.requests.request_batch_store import RequestBatchStore
@@ -174,6 +175,31 @@ async def test_a_batch_ends_with_one_mail(
     assert "y 18 más" in text
     assert f"https://acme.example/f?s={batch[0]}" in text
     assert await told(desk) == [(REQUEST, SENT), (SIGNED, SENT)]
+
+
+async def test_mails_are_shown_with_each_request(desk: MailDesk) -> None:
+    """Of a batch, or of several that one mail asks for: not with the first alone."""
+    await desk.mails_signers(reminder_days=[3])
+    who, other = await desk.add_person(), await desk.add_person()
+    batch, later = await batch_of(desk, who, 3), await batch_of(desk, who, 1)
+    together = [await request_of(desk, who) for _ in range(2)]
+    alone = await request_of(desk, other)
+    await desk.hand_on()
+    await desk.send_all()
+    await end(desk, RequestState.SIGNED, *batch)
+    await desk.hand_on()
+    views = MailViews(desk.core.store)
+
+    async def shown(number: RequestId) -> list[MailKind]:
+        async with desk.core.store.read() as transaction:
+            view = await RequestStore(transaction).get(number)
+        assert view is not None
+        return sorted(mail.kind for mail in await views.of_request(view))
+
+    for number in batch:
+        assert await shown(number) == [REMINDER, REQUEST, SIGNED]
+    for number in (*later, *together, alone):
+        assert await shown(number) == [REMINDER, REQUEST]
 
 
 @pytest.mark.parametrize(

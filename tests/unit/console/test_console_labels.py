@@ -13,12 +13,26 @@ def test_first_value_is_told_by_what_it_is() -> None:
     assert shown == {"request": 28, "session": "s"}
 
 
-def test_before_comes_before_after() -> None:
-    """Though the record keeps members by their names' order."""
+def test_next_value_is_told_by_what_both_are() -> None:
+    """A session for a batch goes from one request to the next."""
     detail = {"after": 28, "before": 27, "session": "s"}
 
-    assert list(story.shown(detail, EventKind.SESSION_REQUEST)) == [
-        "session",
+    shown = story.shown(detail, EventKind.SESSION_REQUEST)
+
+    assert list(shown.items()) == [
+        ("formerRequest", 27),
+        ("request", 28),
+        ("session", "s"),
+    ]
+    assert shown.keys() <= story.LABELS.keys()
+
+
+def test_before_comes_before_after() -> None:
+    """Though the record keeps members by their names' order."""
+    detail = {"after": {"x": 1}, "before": {"x": 2}, "key": "s"}
+
+    assert list(story.shown(detail, EventKind.API_KEY_ROTATED)) == [
+        "key",
         "before",
         "after",
     ]

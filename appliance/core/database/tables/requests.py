@@ -54,6 +54,7 @@ request_batch = Table(
     Column("language", String(8)),
     Column("message", Text),
     Index("ix_request_batch_integrator_created", "integrator", "created"),
+    Index("ix_request_batch_reference", "reference"),
     Index(
         "ix_request_batch_integrator_unique_reference",
         "integrator",

@@ -106,6 +106,7 @@ def upgrade() -> None:
         sa.Column("language", sa.String(8)),
         sa.Column("message", sa.Text),
         sa.Index("ix_request_batch_integrator_created", "integrator", "created"),
+        sa.Index("ix_request_batch_reference", "reference"),
         sa.Index(
             "ix_request_batch_integrator_unique_reference",
             "integrator",

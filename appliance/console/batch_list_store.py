@@ -1,0 +1,90 @@
+"""Batches as the console shows them, in SQL that both databases take."""
+
+import uuid
+
+from sqlalchemy import ColumnElement, select
+
+from appliance.core.database.tables import integrator, request_batch
+from appliance.core.unit_of_work import Store, Transaction
+from appliance.domain.console import BatchView, RequestFilter
+from appliance.domain.ids import RequestBatchId
+from appliance.requests.request_batch_store import RequestBatchStore
+
+NAMED = 10
+"""Batches of one reference, the newest: integrators may use one again."""
+
+
+class ConsoleBatchStore(Store):
+    """Batches of all integrators.
+
+    Args:
+        transaction: to read in.
+    """
+
+    def __init__(self, transaction: Transaction) -> None:
+        super().__init__(transaction)
+        self._batches = RequestBatchStore(transaction)
+
+    async def named(self, wanted: RequestFilter) -> tuple[BatchView, ...]:
+        """The batch of a filter, or those that its text names whole; newest first.
+
+        Args:
+            wanted: its text is a `loteId`, or what an integrator calls its batches.
+        """
+        if wanted.batch is not None:
+            return await self._those(wanted, request_batch.c.id == wanted.batch)
+        text = wanted.text.strip()
+        if not text:
+            return ()
+        if (lote := read_batch_id(text)) is not None:
+            found = await self._those(wanted, request_batch.c.id == lote)
+            if found:
+                return found
+        return await self._those(wanted, request_batch.c.reference == text)
+
+    async def _those(
+        self, wanted: RequestFilter, which: ColumnElement[bool]
+    ) -> tuple[BatchView, ...]:
+        query = (
+            select(
+                request_batch.c.id,
+                request_batch.c.reference,
+                request_batch.c.created,
+                integrator.c.code,
+                integrator.c.name,
+            )
+            .join(integrator, integrator.c.id == request_batch.c.integrator)
+            .where(which)
+            .order_by(request_batch.c.created.desc(), request_batch.c.id)
+            .limit(NAMED)
+        )
+        if wanted.integrator:
+            query = query.where(integrator.c.code == wanted.integrator)
+        rows = (await self._connection.execute(query)).all()
+        if not rows:
+            return ()
+        states = await self._batches.states([RequestBatchId(row.id) for row in rows])
+        return tuple(
+            BatchView(
+                RequestBatchId(row.id),
+                row.reference or "",
+                row.code,
+                row.name,
+                row.created,
+                states[RequestBatchId(row.id)],
+            )
+            for row in rows
+        )
+
+
+def read_batch_id(text: str) -> RequestBatchId | None:
+    """Read a `loteId` as people paste it; None for what is none.
+
+    Args:
+        text: 36 characters, in either case.
+    """
+    try:
+        found = str(uuid.UUID(text))
+    except ValueError:
+        return None
+    return RequestBatchId(found) if found == text.lower() else None
