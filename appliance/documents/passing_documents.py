@@ -221,7 +221,7 @@ class PassingDocuments:
             for each in left:
                 removed += await self._remove(each)
         except ApplianceError as exc:
-            _log.warning("documents.left_behind", call=call, code=exc.code.value)
+            _log.warning("documents.left_behind", id=call, code=exc.code.value)
         return removed
 
     async def _remove(self, each: PassingFile) -> bool:

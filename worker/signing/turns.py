@@ -14,12 +14,7 @@ Source: docs/signing.md "Turns".
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import (
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-    suppress,
-)
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -149,16 +144,14 @@ class Turns:
 
     def __init__(self, hands: int, share: int) -> None:
         self._groups = _Groups()
+        self.ahead = self._groups.single
+        """Has groups make way for the time of a block, as for a single document."""
         self._hands = asyncio.Semaphore(hands)
         self._share = share
         self._shares: WeakValueDictionary[PersonId, asyncio.Semaphore] = (
             WeakValueDictionary()
         )
         """Of those who have documents in work, or waiting for a turn."""
-
-    def ahead(self) -> AbstractContextManager[None]:
-        """Have groups make way for the time of the block, as for a document."""
-        return self._groups.single()
 
     @asynccontextmanager
     async def turn(self, person: PersonId, *, of_batch: bool) -> AsyncIterator[Turn]:

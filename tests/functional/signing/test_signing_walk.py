@@ -7,7 +7,7 @@ from tests.support.appliance.signing_walk import (
     walk_of_a_signature,
 )
 
-MOST_FUNCTIONS = 580
+MOST_FUNCTIONS = 583
 MOST_MODULE_CHANGES = 285
 MOST_RETURNS = 160
 """What there is and a little more: whoever shortens the way lowers them. One document
