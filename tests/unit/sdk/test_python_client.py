@@ -26,6 +26,7 @@ from rubrica_client import (
     models,
     read_webhook,
     resources,
+    test_mode,
 )
 from rubrica_client.calls import Resource, _Described
 from standardwebhooks import Webhook
@@ -142,7 +143,8 @@ def described() -> set[str]:
     """Every route that has a method."""
     kinds = {
         kind
-        for kind in vars(resources).values()
+        for module in (resources, test_mode)
+        for kind in vars(module).values()
         if isinstance(kind, type) and issubclass(kind, Resource)
     }
     return {

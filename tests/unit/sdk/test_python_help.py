@@ -6,7 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Iterator
 from typing import Any, Final, is_typeddict
 
 import pytest
-from rubrica_client import AsyncRubricaClient, RubricaClient, models, resources
+from rubrica_client import (
+    AsyncRubricaClient,
+    RubricaClient,
+    models,
+    resources,
+    test_mode,
+)
 from rubrica_client.calls import Resource, _Described
 
 WAITING: Final = RubricaClient("https://api.example.com", "key")
@@ -14,7 +20,8 @@ AWAITING: Final = AsyncRubricaClient("https://api.example.com", "key")
 MODELS: Final = [kind for kind in vars(models).values() if is_typeddict(kind)]
 CALLS: Final = [
     (kind, name)
-    for kind in vars(resources).values()
+    for module in (resources, test_mode)
+    for kind in vars(module).values()
     if inspect.isclass(kind) and issubclass(kind, Resource) and kind is not Resource
     for name, found in vars(kind).items()
     if isinstance(found, _Described)

@@ -11,6 +11,7 @@ one on an `AsyncRubricaClient`.
 
 import functools
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -150,6 +151,11 @@ class AsyncRunner(Runner, Protocol):
 R = TypeVar("R", bound=Runner)
 
 
+def given(**fields: Any) -> dict[str, Any]:
+    """Fields that were given a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 class Resource(Generic[R]):
     """Calls that belong together.
 
@@ -197,7 +203,7 @@ class listing:  # noqa: N801 (a decorator)
         return _Listing(self.route, build)
 
 
-class _Described(Generic[P, T]):
+class _Described(ABC, Generic[P, T]):
     """A route and what builds its call."""
 
     def __init__(
@@ -219,13 +225,13 @@ class _Described(Generic[P, T]):
         """Call it on a resource, as a method of a class can be."""
         return self.__get__(resource, type(resource))(*args, **kwargs)
 
+    @abstractmethod
     def __get__(self, resource: Resource[Any] | None, owner: type) -> Any:
         """The method, as its client makes calls."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _answer(self, answer: Any, *, is_awaited: bool) -> Any:
         """What the method returns whose call answers with a type."""
-        raise NotImplementedError
 
     def _shown(self, *, is_awaited: bool) -> inspect.Signature:
         """The signature of the method, by what it is called with and returns."""

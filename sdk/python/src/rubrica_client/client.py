@@ -29,9 +29,9 @@ from rubrica_client.resources import (
     Requests,
     Sessions,
     Signers,
-    Test,
     Webhooks,
 )
+from rubrica_client.test_mode import Test
 
 T = TypeVar("T")
 

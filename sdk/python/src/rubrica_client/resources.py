@@ -18,6 +18,7 @@ from rubrica_client.calls import (
     Resource,
     Source,
     Upload,
+    given,
     listing,
     operation,
     pdf_name,
@@ -29,16 +30,10 @@ _BATCHES: Final = f"{_API}/batches"
 _DOCUMENTS: Final = f"{_API}/documents"
 _SIGNERS: Final = f"{_API}/signers"
 _WEBHOOKS: Final = f"{_API}/webhooks"
-_TEST: Final = f"{_API}/test/signers"
 
 
 def _key(given: str | None) -> str:
     return given or str(uuid.uuid4())
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    """Fields that were given a value."""
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 class Requests(Resource[R]):
@@ -67,7 +62,7 @@ class Requests(Resource[R]):
         fields: dict[str, Any] = {**(options or {}), "firmantes": [*signers]}
         key = _key(idempotency_key)
         if isinstance(document, Mapping):
-            fields["documento"] = {**document, **_given(nombre=name)}
+            fields["documento"] = {**document, **given(nombre=name)}
             return Call(body=fields, idempotency_key=key)
         called = name or pdf_name(document)
         if called is not None:
@@ -135,7 +130,7 @@ class Requests(Resource[R]):
             process: its `procesoId`.
             motivo: why.
         """
-        return Call(process, body=_given(motivo=motivo))
+        return Call(process, body=given(motivo=motivo))
 
     @operation("POST", f"{_REQUESTS}/{{procesoId}}/remind")
     def remind(self, process: str) -> Call[models.Reminded]:
@@ -253,7 +248,7 @@ class Batches(Resource[R]):
             batch: its `loteId`.
             motivo: why.
         """
-        return Call(batch, body=_given(motivo=motivo))
+        return Call(batch, body=given(motivo=motivo))
 
 
 class Documents(Resource[R]):
@@ -343,7 +338,7 @@ class Sessions(Resource[R]):
             batch: `loteId`: all of a batch, in place of either.
             falla: outside PROD: what is to go wrong in it.
         """
-        body = _given(procesoId=process, solicitudId=request, loteId=batch, falla=falla)
+        body = given(procesoId=process, solicitudId=request, loteId=batch, falla=falla)
         return Call(body=body)
 
     @operation("POST", f"{_API}/session/new")
@@ -391,7 +386,7 @@ class Signers(Resource[R]):
             by_mail: the link goes to them by mail as well.
             new_link: another link for somebody who has not enrolled.
         """
-        body = _given(
+        body = given(
             nombre=nombre,
             email=email,
             identidad=identidad,
@@ -421,7 +416,7 @@ class Webhooks(Resource[R]):
             eventos: types of messages; all unless given.
         """
         events = None if eventos is None else [*eventos]
-        return Call(body=_given(url=url, nombre=nombre, eventos=events))
+        return Call(body=given(url=url, nombre=nombre, eventos=events))
 
     @listing("GET", _WEBHOOKS)
     def list(self) -> Call[models.WebhookEndpoint]:
@@ -548,7 +543,7 @@ class Webhooks(Resource[R]):
             desde: made at this time or later, with a zone.
             hasta: made before this time.
         """
-        return Call(webhook, body=_given(estado=estado, desde=desde, hasta=hasta))
+        return Call(webhook, body=given(estado=estado, desde=desde, hasta=hasta))
 
 
 class Installation(Resource[R]):
@@ -563,120 +558,3 @@ class Installation(Resource[R]):
     def limits(self) -> Call[list[models.Limit]]:
         """How much may be called for, and what is left."""
         return Call()
-
-
-class TestSigners(Resource[R]):
-    """People of the test mode, who are there outside PROD alone."""
-
-    __test__ = False
-
-    @operation("POST", _TEST)
-    def create(
-        self,
-        *,
-        nombre: str | None = None,
-        cuil: str | None = None,
-        email: str | None = None,
-        idioma: models.Language | None = None,
-    ) -> Call[models.TestSigner]:
-        """Make up somebody who is ready to sign.
-
-        Args:
-            nombre: made up unless given, as all of it.
-            cuil: 11 digits with or without dashes.
-            email: where nothing is sent to.
-            idioma: of their mails.
-        """
-        body = _given(nombre=nombre, cuil=cuil, email=email, idioma=idioma)
-        return Call(body=body)
-
-    @listing("GET", _TEST)
-    def list(self) -> Call[models.TestSigner]:
-        """The integrator's made-up people, newest first."""
-        return Call()
-
-    @operation("GET", f"{_TEST}/{{cuil}}")
-    def get(self, cuil: str) -> Call[models.TestSigner]:
-        """One made-up person.
-
-        Args:
-            cuil: whose.
-        """
-        return Call(cuil)
-
-    @operation("DELETE", f"{_TEST}/{{cuil}}")
-    def delete(self, cuil: str) -> Call[None]:
-        """Have somebody made up sign no more; what they signed stays.
-
-        Args:
-            cuil: whose.
-        """
-        return Call(cuil)
-
-    @operation("GET", f"{_TEST}/{{cuil}}/otp")
-    def otp(self, cuil: str) -> Call[models.TestCode]:
-        """A one-time code of somebody made up that is accepted now.
-
-        Args:
-            cuil: whose.
-        """
-        return Call(cuil)
-
-    @operation("GET", f"{_TEST}/{{cuil}}/mails")
-    def mails(self, cuil: str) -> Call[Sequence[models.TestMail]]:
-        """The mails to somebody made up, newest first.
-
-        Args:
-            cuil: whose.
-        """
-        return Call(cuil)
-
-    @operation("POST", f"{_TEST}/{{cuil}}/sign")
-    def sign(
-        self,
-        cuil: str,
-        *,
-        process: str | None = None,
-        request: int | None = None,
-        batch: str | None = None,
-    ) -> Call[dict[str, Any]]:
-        """Sign as somebody made up would.
-
-        Args:
-            cuil: whose.
-            process: `procesoId` of a request.
-            request: `solicitudId` of their part of it, in place of that.
-            batch: `loteId`: all of a batch, in place of either.
-        """
-        body = _given(procesoId=process, solicitudId=request, loteId=batch)
-        return Call(cuil, body=body)
-
-    @operation("POST", f"{_TEST}/{{cuil}}/reject")
-    def reject(
-        self,
-        cuil: str,
-        *,
-        process: str | None = None,
-        request: int | None = None,
-        motivo: str | None = None,
-    ) -> Call[dict[str, Any]]:
-        """Refuse to sign as somebody made up would.
-
-        Args:
-            cuil: whose.
-            process: `procesoId` of a request.
-            request: `solicitudId` of their part of it, in place of that.
-            motivo: why.
-        """
-        body = _given(procesoId=process, solicitudId=request, motivo=motivo)
-        return Call(cuil, body=body)
-
-
-class Test(Resource[R]):
-    """The test mode."""
-
-    __test__ = False
-
-    def __init__(self, runner: R) -> None:
-        super().__init__(runner)
-        self.signers = TestSigners(runner)
