@@ -1,7 +1,6 @@
 """How much sessions of the frame may bring, and when it goes, on both databases."""
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from tests.support.faces.frame_services import (
 from tests.support.factories.core import A4
 
 KIB = 1_024
-_AGE_S = 600
 LIMITS = {"limit_bytes": 10 * KIB, "session_bytes": 25 * KIB}
 
 
@@ -43,14 +41,8 @@ def files(folder: Path) -> int:
     return len(list((folder / "documents").rglob("*.pdf")))
 
 
-async def swept(frame_services: FrameServices, folder: Path) -> int:
-    """Do the chore; how many files it removed.
-
-    The files are as old as the desk's clock says: they were written by another one.
-    """
-    written = frame_services.services.clock.now().timestamp() - _AGE_S
-    for path in (folder / "documents").rglob("*.pdf"):
-        os.utime(path, (written, written))
+async def swept(frame_services: FrameServices) -> int:
+    """Do the chore; how many files it removed."""
     settings = frame_services.services.settings.documents
     return await GarbageCollection(
         frame_services.services.store,
@@ -103,11 +95,11 @@ async def test_what_was_replaced_goes_soon(tmp_path: Path, each_url: str) -> Non
         session = (await services.open()).view.session
         await bring(services, session, pdf("1"))
         await bring(services, session, pdf("2"))
-        assert await swept(services, tmp_path) == 0
+        assert await swept(services) == 0
 
         services.services.clock.forward(600)
 
-        assert await swept(services, tmp_path) == 1
+        assert await swept(services) == 1
         assert files(tmp_path) == 1
         await bring(services, session, pdf("3"))
         name, stream = await services.framing.document(await services.again(session))
@@ -126,11 +118,11 @@ async def test_what_was_not_signed_goes_after_the_sessions_end(
                 services, (await services.open()).view.session, pdf(str(number))
             )
         services.services.clock.forward(1_800)
-        assert await swept(services, tmp_path) == 0
+        assert await swept(services) == 0
 
         services.services.clock.forward(3_601)
 
-        assert await swept(services, tmp_path) == 2
+        assert await swept(services) == 2
         assert files(tmp_path) == 0
         await bring(services, (await services.open()).view.session, pdf("9"))
 
@@ -146,13 +138,13 @@ async def test_what_a_session_brought_that_ends_at_once_goes_soon(
             await bring(services, session, pdf(str(number)))
             again = await services.again(session)
             await services.signing.cancel(again, by_signer=True)
-        assert await swept(services, tmp_path) == 0
+        assert await swept(services) == 0
         another = (await services.open()).view.session
         await refused(bring(services, another, pdf("2")), ErrorCode.DOCUMENT_QUOTA)
 
         services.services.clock.forward(301)
 
-        assert await swept(services, tmp_path) == 2
+        assert await swept(services) == 2
         assert files(tmp_path) == 0
         await bring(services, another, pdf("2"))
 
@@ -183,7 +175,7 @@ async def test_what_was_kept_for_a_page_that_hung_up_goes_soon(
 
         services.services.clock.forward(301)
 
-        assert await swept(services, tmp_path) == 1
+        assert await swept(services) == 1
         assert files(tmp_path) == 0
 
 
@@ -197,7 +189,7 @@ async def test_what_somebody_is_asked_to_sign_stays(
         assert session.request is not None
         services.services.clock.forward(7_200)
 
-        assert await swept(services, tmp_path) == 0
+        assert await swept(services) == 0
 
         assert files(tmp_path) == 1
         async with services.services.store.read() as transaction:
@@ -222,7 +214,7 @@ async def test_the_same_file_of_two_sessions_stays_for_the_second(
         await bring(services, second, pdf("1"))
         services.services.clock.forward(1_000)
 
-        assert await swept(services, tmp_path) == 0
+        assert await swept(services) == 0
 
         assert files(tmp_path) == 1
         view = (await services.again(second)).document
