@@ -5,9 +5,9 @@
 A document is laid out here only after the sandbox did the same with the same code and
 the same bytes, within its own limits; this is what holds should that ever be untrue.
 The work is done in a thread, so that the event loop and the HSM's thread go on, and is
-ended when it used up its CPU time. A thread cannot be killed; an exception is raised
-in it instead, at its next step, which Python has (`PyThreadState_SetAsyncExc`) and
-pyHanko, being Python, takes at once.
+ended when it used up its CPU time, or made as many objects as a gigabyte holds. A
+thread cannot be killed; an exception is raised in it instead, at its next step, which
+Python has (`PyThreadState_SetAsyncExc`) and pyHanko, being Python, takes at once.
 
 One interpreter runs one thread at a time, so what reads for seconds holds up all that
 its process does. Three things keep that small: threads give way twenty times sooner
@@ -42,6 +42,10 @@ from appliance.domain.errors import (
 _Result = TypeVar("_Result")
 CPU_S: Final = 5.0
 """CPU time of one reading, in seconds; a file of 100 MB takes a tenth of it."""
+OBJECTS: Final = 8_000_000
+"""Blocks of Python's small objects that one reading makes: about 1 GiB of them. Buffers
+are none, so documents that others have in work do not count; what a stream unfolds to
+is bounded by pyHanko."""
 _QUICK_S: Final = 0.1
 """CPU time after which a reading begins again where they come one after the other."""
 _LOOK_S: Final = 0.05
@@ -68,7 +72,7 @@ gc.callbacks.insert(0, _begin_collecting)
 gc.callbacks.append(_end_collecting)
 
 
-class _OutOfTime(BaseException):
+class _OutOfBounds(BaseException):
     """Raised in a thread from outside; no `except Exception` on its way takes it."""
 
 
@@ -81,6 +85,10 @@ class _Reading:
     """Of the thread's CPU time."""
     ends_at: float
     """By that clock."""
+    objects: int
+    """That it may make."""
+    blocks: int | None = None
+    """That this process had in use when it was first looked at: most never are."""
     is_over: bool = False
     """It was told to end."""
 
@@ -99,15 +107,16 @@ class _Watch:
         threading.Thread(target=self._run, name="readings", daemon=True).start()
 
     @contextmanager
-    def ended_after(self, cpu_s: float) -> Iterator[None]:
-        """Watch the calling thread, and raise in it when its time is used up.
+    def ended_after(self, cpu_s: float, objects: int) -> Iterator[None]:
+        """Watch the calling thread, and raise in it when it has used up either.
 
         Raises:
-            _OutOfTime: it is.
+            _OutOfBounds: it has.
         """
         thread = threading.get_ident()
         clock = time.pthread_getcpuclockid(thread)
-        reading = _Reading(thread, clock, time.clock_gettime(clock) + cpu_s)
+        ends_at = time.clock_gettime(clock) + cpu_s
+        reading = _Reading(thread, clock, ends_at, objects)
         with self._changed:
             self._readings.add(reading)
             if self._is_idle:
@@ -122,7 +131,7 @@ class _Watch:
                         self._readings.discard(reading)
                         if reading.is_over:
                             _raise_in(ctypes.c_ulong(thread), None)
-                except _OutOfTime:
+                except _OutOfBounds:
                     # It was raised just here: the reading may be watched still.
                     continue
                 break
@@ -134,17 +143,21 @@ class _Watch:
                     self._is_idle = True
                     self._changed.wait()
                     self._is_idle = False
+                blocks = sys.getallocatedblocks()
                 for reading in list(self._readings):
-                    self._look_at(reading)
+                    self._look_at(reading, blocks)
             time.sleep(_LOOK_S)
 
-    def _look_at(self, reading: _Reading) -> None:
+    def _look_at(self, reading: _Reading, blocks: int) -> None:
         if reading.thread in _collecting:
             return
-        if time.clock_gettime(reading.clock) >= reading.ends_at:
+        if reading.blocks is None:
+            reading.blocks = blocks
+        is_late = time.clock_gettime(reading.clock) >= reading.ends_at
+        if is_late or blocks - reading.blocks >= reading.objects:
             reading.is_over = True
             # At each look anew: what is raised while a destructor runs is swallowed.
-            _raise_in(ctypes.c_ulong(reading.thread), ctypes.py_object(_OutOfTime))
+            _raise_in(ctypes.c_ulong(reading.thread), ctypes.py_object(_OutOfBounds))
 
 
 _watches: Final[dict[int, _Watch]] = {}
@@ -204,24 +217,25 @@ def _alone() -> Iterator[None]:
 
 
 @contextmanager
-def bounded(cpu_s: float = CPU_S) -> Iterator[None]:
-    """End what is read in here when it used up its CPU time.
+def bounded(cpu_s: float = CPU_S, objects: int = OBJECTS) -> Iterator[None]:
+    """End what is read in here when it used up its CPU time, or memory.
 
     Args:
         cpu_s: of the calling thread, in seconds; looked at twenty times a second.
+        objects: that this process makes meanwhile and does not let go.
 
     Raises:
         DocumentRefusedError: `PDF_TOO_COMPLEX`.
     """
-    is_late = False
+    is_ended = False
     try:
-        with _watch().ended_after(cpu_s):
+        with _watch().ended_after(cpu_s, objects):
             yield
-    except _OutOfTime:
-        is_late = True
-    if is_late:
+    except _OutOfBounds:
+        is_ended = True
+    if is_ended:
         # Outside of `except`: the frames with all that was read go at once.
-        reason = "reading it takes too long"
+        reason = "reading it takes too much time or memory"
         raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, reason)
 
 
@@ -287,9 +301,9 @@ class _NotQuick:
 
 def _quick(work: Callable[..., _Result], args: tuple[Any, ...]) -> _Result | _NotQuick:
     try:
-        with _watch().ended_after(_QUICK_S):
+        with _watch().ended_after(_QUICK_S, OBJECTS):
             return work(*args)
-    except _OutOfTime:
+    except _OutOfBounds:
         return _NotQuick()
 
 

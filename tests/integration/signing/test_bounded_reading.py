@@ -9,6 +9,7 @@ import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +68,32 @@ def test_reading_ends_when_its_time_is_used_up(kind: str) -> None:
     assert time.thread_time() - began < 8 * CPU_S
     with bounded(CPU_S):
         read(hostile_pdfs.plain())
+
+
+@pytest.mark.usefixtures("small_heap")
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_reading_ends_when_its_memory_is_used_up(kind: str) -> None:
+    """By the same code, where it has time enough."""
+    pdf = HOSTILE[kind]()
+    # From proc(5): the most that it held is counted from here.
+    Path("/proc/self/clear_refs").write_text("5")
+    before = held_kib("VmRSS")
+
+    with pytest.raises(DocumentRefusedError) as caught, bounded(60, 500_000):
+        read(pdf)
+
+    assert caught.value.code is ErrorCode.PDF_TOO_COMPLEX
+    # 64 MB of objects, the list of what is still to be read, and what one look misses.
+    assert held_kib("VmHWM") - before < 300 * 1024
+    with bounded(CPU_S):
+        read(hostile_pdfs.plain())
+
+
+def held_kib(what: str) -> int:
+    """`VmRSS`: memory of this process; `VmHWM`: the most of it."""
+    status = Path("/proc/self/status").read_text()
+    (line,) = [line for line in status.splitlines() if line.startswith(what)]
+    return int(line.split()[1])
 
 
 def stubborn() -> None:
