@@ -134,7 +134,7 @@ class SandboxSettings(Section):
     cpu_s: int = Field(default=10, ge=1, le=120)
     """CPU time of one job, in seconds."""
     wall_s: Seconds = 20
-    """Wall time of one job, in seconds; what computes has 1 s of a processor before."""
+    """Wall time of one job, in seconds; what computes has half of `cpu_s` before."""
     jobs: int = Field(default=4, ge=1, le=64)
     """Jobs that run at the same time; more wait. Drawing never takes all places, and
     one integrator's jobs do not either (see `docs/limits.md`)."""

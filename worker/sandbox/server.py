@@ -44,8 +44,9 @@ _WAITING: Final = 256
 """Clients that wait for a place; more stay in the listener's queue."""
 _SHORT_S: Final = 0.5
 """Jobs that last longer make way for others, and so do all that draw."""
-_DUE_S: Final = 1.0
-"""Processor time that a job has before its wall time ends it, unless it sleeps."""
+_DUE: Final = 0.5
+"""Part of its processor time that a job has before its wall time ends it, unless it
+sleeps."""
 _AGAIN_S: Final = 0.5
 """After this a job is looked at again that has not had so much."""
 _NICE: Final = 5
@@ -73,6 +74,8 @@ class _Job:
     caller: JobCaller
     deadline: float
     """By the monotonic clock."""
+    due_s: float
+    """Seconds of a processor that it has before that ends it."""
     makes_way_at: float | None
     """When it gets less of the processor, None once it does."""
     is_left: bool = False
@@ -314,6 +317,7 @@ class _Server:
             answered=answered,
             caller=client.caller,
             deadline=now + tools.limits.wall_s,
+            due_s=tools.limits.cpu_s * _DUE,
             makes_way_at=now + _SHORT_S,
         )
         others = [other for other in self._jobs.values() if other is not job]
@@ -337,12 +341,12 @@ class _Server:
             _log.warning("no priority for a job: %s", exc.strerror)
 
     def _cut(self, job: _Job, now: float) -> None:
-        """End a job whose wall time is over, unless it has hardly had a processor.
+        """End a job whose wall time is over, unless it had less than its due.
 
         A busy machine makes no document too complex. Such a job goes when its client
         leaves, who has patience of their own.
         """
-        if _starves(job.pid):
+        if _starves(job.pid, job.due_s):
             job.deadline = now + _AGAIN_S
         else:
             self._kill(job)
@@ -391,8 +395,8 @@ class _Server:
             _log.info("the client left before its refusal")
 
 
-def _starves(pid: int) -> bool:
-    """Whether a process would run if the machine let it, and has hardly done so.
+def _starves(pid: int, due_s: float) -> bool:
+    """Whether a process would run if the machine let it, and had less than its due.
 
     Source: proc(5), `/proc/<pid>/stat`: R is running or ready to, D waits for a disk;
     `utime` and `stime` are in clock ticks.
@@ -403,7 +407,7 @@ def _starves(pid: int) -> bool:
         return False
     state, *numbers = told.rpartition(")")[2].split()
     user, system = (int(each) for each in numbers[10:12])
-    return state in "RD" and (user + system) / os.sysconf("SC_CLK_TCK") < _DUE_S
+    return state in "RD" and (user + system) / os.sysconf("SC_CLK_TCK") < due_s
 
 
 def _of_drawing(limits: SandboxLimits) -> SandboxLimits:

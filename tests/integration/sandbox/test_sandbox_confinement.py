@@ -209,6 +209,12 @@ def test_wall_time_ends_no_job_that_hardly_had_a_processor() -> None:
     assert time.monotonic() - begun > 1.2
 
 
+def test_wall_time_ends_no_job_that_had_less_than_half_of_its_processor_time() -> None:
+    """What takes its time on a busy machine is not too complex."""
+    with running_sandbox(wall_s=1, cpu_s=10) as server:
+        assert server.probe("compute_long") == {}
+
+
 @contextmanager
 def endless(processor: int) -> Iterator[None]:
     """A process that keeps a processor busy, with the priority of a job."""

@@ -68,7 +68,16 @@ def probe_cpu(_pdf: bytes) -> dict[str, object]:
 
 def probe_compute(_pdf: bytes) -> dict[str, object]:
     """Compute for 0.4 s of the processor's time."""
-    end = time.process_time() + 0.4
+    return _compute(0.4)
+
+
+def probe_compute_long(_pdf: bytes) -> dict[str, object]:
+    """Compute for 2 s of the processor's time."""
+    return _compute(2)
+
+
+def _compute(seconds: float) -> dict[str, object]:
+    end = time.process_time() + seconds
     while time.process_time() < end:
         pass
     return {}
