@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
@@ -32,7 +33,7 @@ from appliance.integration.batch_settling import (
     SettledDocument,
     came_of,
 )
-from appliance.integration.order_keys import OrderKey, is_key_known
+from appliance.integration.order_keys import MadeBefore, OrderKey, is_key_known
 from appliance.integration.ordering import SETTLING_S
 from appliance.integration.orders import BatchDocument, BatchOrder
 from appliance.requests.intake import Intake
@@ -99,17 +100,11 @@ class BackendBatchOrders:
         """
         whose = asking.integrator.id
         key = OrderKey(whose, order.idempotency_key, await order.fingerprint())
-        earlier = None if order.faults else await self._made(key)
-        if earlier is not None:
-            return earlier
-        try:
-            ready = await self._checks.ready(whose, order)
-        except ApplianceError:
-            # Another call of the same may have made it meanwhile, references and all.
-            earlier = None if order.faults else await self._made(key)
-            if earlier is None:
-                raise
-            return earlier
+        check = partial(self._checks.ready, whose, order)
+        # What is faulty came to nothing, whatever its key stands for.
+        ready = await (check() if order.faults else key.unless_made(self._store, check))
+        if isinstance(ready, MadeBefore):
+            return MadeBatch(RequestBatchId(ready.id), is_repeated=True)
         try:
             async with asyncio.timeout(SETTLING_S):
                 settled = await self._settling.settle(whose, order, ready)
@@ -131,18 +126,6 @@ class BackendBatchOrders:
             await record_all(transaction, _processes(asking, order, settled, batch))
             await key.stands_for(transaction, batch.id, now)
         return MadeBatch(batch.id, is_repeated=False)
-
-    async def _made(self, key: OrderKey) -> MadeBatch | None:
-        """What an order with that key came to before.
-
-        Raises:
-            ApplianceError: `IDEMKEY_CONFLICT`.
-        """
-        async with self._store.read() as transaction:
-            earlier = await key.made(transaction)
-        if earlier is None:
-            return None
-        return MadeBatch(RequestBatchId(earlier), is_repeated=True)
 
     async def _hold(
         self,

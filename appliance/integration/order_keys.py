@@ -3,13 +3,24 @@
 A key stands for one order of its integrator, of whatever kind, and for what came of it.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
+
+_Checked = TypeVar("_Checked")
+
+
+@dataclass(frozen=True, slots=True)
+class MadeBefore:
+    """What an order with the same key came to."""
+
+    id: str
 
 
 async def is_key_known(store: Database, whose: IntegratorId, key: str | None) -> bool:
@@ -41,6 +52,33 @@ class OrderKey:
     """As it came; None: the order has none, and is always a new one."""
     fingerprint: str
     """What tells the order from another one, SHA-256 in hex."""
+
+    async def unless_made(
+        self, store: Database, check: Callable[[], Awaitable[_Checked]]
+    ) -> _Checked | MadeBefore:
+        """What an order's checks give, where none with this key was made before.
+
+        Args:
+            store: the record.
+            check: makes them.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`, or what `check` raises.
+        """
+        if (earlier := await self._made_before(store)) is not None:
+            return earlier
+        try:
+            return await check()
+        except ApplianceError:
+            # Another call of the same may have made it meanwhile, references and all.
+            if (earlier := await self._made_before(store)) is None:
+                raise
+            return earlier
+
+    async def _made_before(self, store: Database) -> MadeBefore | None:
+        async with store.read() as transaction:
+            earlier = await self.made(transaction)
+        return None if earlier is None else MadeBefore(earlier)
 
     async def made(self, transaction: Transaction) -> str | None:
         """What an order with this key came to before: its id; None: there was none.

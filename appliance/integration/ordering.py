@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
@@ -29,7 +30,7 @@ from appliance.integration.order_checks import (
     ReadyOrder,
     WantedDocument,
 )
-from appliance.integration.order_keys import OrderKey, is_key_known
+from appliance.integration.order_keys import MadeBefore, OrderKey, is_key_known
 from appliance.integration.orders import ProcessOrder
 from appliance.integration.refusals import refused_within
 from appliance.requests.intake import Intake
@@ -102,17 +103,11 @@ class BackendOrders:
         """
         whose = asking.integrator.id
         key = OrderKey(whose, order.idempotency_key, await order.fingerprint())
-        earlier = None if order.faults else await self._made(key)
-        if earlier is not None:
-            return earlier
-        try:
-            ready = await self._checks.ready(whose, order)
-        except ApplianceError:
-            # Another call of the same may have made it meanwhile, reference and all.
-            earlier = None if order.faults else await self._made(key)
-            if earlier is None:
-                raise
-            return earlier
+        check = partial(self._checks.ready, whose, order)
+        # What is faulty came to nothing, whatever its key stands for.
+        ready = await (check() if order.faults else key.unless_made(self._store, check))
+        if isinstance(ready, MadeBefore):
+            return Made(ProcessId(ready.id), is_repeated=True)
         document = ready.document
         try:
             async with asyncio.timeout(SETTLING_S):
@@ -134,18 +129,6 @@ class BackendOrders:
             made = await self._record(transaction, asking, order, new)
             await key.stands_for(transaction, made, now)
         return Made(made, is_repeated=False)
-
-    async def _made(self, key: OrderKey) -> Made | None:
-        """What an order with that key came to before.
-
-        Raises:
-            ApplianceError: `IDEMKEY_CONFLICT`.
-        """
-        async with self._store.read() as transaction:
-            earlier = await key.made(transaction)
-        if earlier is None:
-            return None
-        return Made(ProcessId(earlier), is_repeated=True)
 
     async def _signers(self, order: ProcessOrder, ready: ReadyOrder) -> list[NewSigner]:
         """Who signs, and what each brings to the signature.
