@@ -8,6 +8,7 @@ import asyncio
 import socket
 import ssl
 import threading
+import weakref
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -43,6 +44,30 @@ class CaughtMail:
         return read
 
 
+class _Connection(SMTP):
+    """A connection whose transport, before TLS, is known.
+
+    Args:
+        opened: gets them.
+        handler: of mails.
+        options: of aiosmtpd's `SMTP`.
+    """
+
+    def __init__(
+        self,
+        opened: "weakref.WeakSet[asyncio.BaseTransport]",
+        handler: "MailCatcher",
+        **options: Any,
+    ) -> None:
+        super().__init__(handler, **options)
+        self._opened = opened
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if transport.get_extra_info("sslcontext") is None:
+            self._opened.add(transport)
+        super().connection_made(transport)
+
+
 class MailCatcher:
     """Catches mails from the moment it is entered, in a thread of its own.
 
@@ -67,6 +92,7 @@ class MailCatcher:
         self.port: int = self._socket.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
+        self._open: weakref.WeakSet[asyncio.BaseTransport] = weakref.WeakSet()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self) -> Self:
@@ -76,9 +102,14 @@ class MailCatcher:
 
     async def _listen(self) -> None:
         self._server = await self._loop.create_server(
-            lambda: SMTP(self, hostname=self._name, loop=self._loop, **self._options),
+            self._connection,
             sock=self._socket,
             ssl=self._tls,
+        )
+
+    def _connection(self) -> SMTP:
+        return _Connection(
+            self._open, self, hostname=self._name, loop=self._loop, **self._options
         )
 
     def __exit__(self, *_: object) -> None:
@@ -90,11 +121,16 @@ class MailCatcher:
     async def _stop(self) -> None:
         if self._server is not None:
             self._server.close()
-            await self._server.wait_closed()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        # The library leaves a connection open that failed while TLS began.
+        for transport in self._open:
+            if isinstance(transport, asyncio.WriteTransport):
+                transport.abort()
+        # Each is closed by what `abort` had the loop do next.
+        await asyncio.sleep(0)
 
     @property
     def caught(self) -> list[CaughtMail]:

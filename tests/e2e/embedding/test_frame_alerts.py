@@ -138,6 +138,10 @@ async def test_every_message_is_in_the_window(
     await site.send(page, "load.file", file_of(pdfs.pages(3)))
     await _identify(watcher, person)
     await _sign(watcher, person)
+    # What the page tells the host by itself would be answered, and take away that
+    # there is no connection.
+    await site.wait(page, "signature.completed")
+    await watcher.provoke("download", "done")
 
     assert not watcher.faults, watcher.faults
 
@@ -165,7 +169,7 @@ async def _identify(watcher: Watcher, person: TestPerson) -> None:
 
 
 async def _sign(watcher: Watcher, person: TestPerson) -> None:
-    """All that goes wrong from the place to the download."""
+    """All that goes wrong from the place to the signature."""
     frame = watcher.frame
     await at(frame, "place")
     await watcher.press("page", "#page", page="9")
@@ -180,7 +184,6 @@ async def _sign(watcher: Watcher, person: TestPerson) -> None:
     await watcher.provoke("sign", "password", "#password")
     await ceremony.sign(frame, person)
     await at(frame, "done")
-    await watcher.provoke("download", "done")
 
 
 async def _ask_who(page: Page) -> None:

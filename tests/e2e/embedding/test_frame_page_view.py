@@ -84,6 +84,13 @@ async def _pictures(opener: Opener, frame: Frame, name: str) -> None:
     for scheme in SCHEMES:
         await frame.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         await opener.picture(frame.page, f"frame-room-{name}-{scheme}")
+    await _settled(frame)
+
+
+async def _settled(frame: Frame) -> None:
+    """Wait until pages are drawn and the mark has been scrolled to."""
+    await expect(frame.locator("#viewer")).to_have_attribute("aria-busy", "false")
+    await expect(frame.locator(".stamp")).to_be_in_viewport(ratio=1)
 
 
 async def test_page_and_mark_are_what_is_seen_most(
@@ -134,8 +141,7 @@ async def test_mark_comes_into_view_wherever_it_is_put(
     mark = frame.locator(".stamp")
     for corner in ("topLeft", "topRight", "bottomRight"):
         await frame.check(f"input[value={corner}]")
-        await expect(frame.locator("#viewer")).to_have_attribute("aria-busy", "false")
-        await expect(mark).to_be_in_viewport(ratio=1)
+        await _settled(frame)
         assert await mark.evaluate(_COVERED) == []
     await frame.fill("#page", "3")
     await page.keyboard.press("Tab")
@@ -146,6 +152,6 @@ async def test_mark_comes_into_view_wherever_it_is_put(
     for _ in range(30):
         await page.keyboard.press("ArrowUp")
     await expect(frame.locator("input[value=custom]")).to_be_checked()
-    await expect(frame.locator("#viewer")).to_have_attribute("aria-busy", "false")
+    await _settled(frame)
 
     assert await mark.evaluate(_COVERED) == []
