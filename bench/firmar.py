@@ -36,6 +36,7 @@ from appliance.bootstrap import ServiceRegistry
 from appliance.core.database import tables
 from appliance.domain.keys import SignatureScheme
 from appliance.domain.vocab import EventKind
+from appliance.people.person_store import PersonStore
 from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.module import module_path
 from hsm_config.pkcs11.signatures import sign
@@ -89,13 +90,23 @@ def summary(times_ms: Iterable[float]) -> Numbers:
 
 def take_in(appliance: Appliance, person: TestPerson, count: int) -> list[int]:
     """As many requests of one person, each with a document of its own."""
+    return take_in_of(appliance, [person] * count)
+
+
+def take_in_of(appliance: Appliance, people: Sequence[TestPerson]) -> list[int]:
+    """A request of each, with a document of its own."""
 
     async def create(front: ServiceRegistry) -> list[int]:
-        order = intake_order(person)
-        texts = (f"Recibo {next(_NUMBERS)}" for _ in range(count))
+        made = [pdfs.one_page(f"Recibo {next(_NUMBERS)}") for _ in people]
+        async with front.core.store.read() as transaction:
+            whose = await PersonStore(transaction).integrator("demo")
+        if whose is None:
+            raise RuntimeError
+        # Many small ones are examined by one job, and none a second time below.
+        await front.intake.examined_all(whose.id, made)
         return [
-            await front.intake.create_request(order, pdfs.one_page(text))
-            for text in texts
+            await front.intake.create_request(intake_order(person), pdf)
+            for person, pdf in zip(people, made, strict=True)
         ]
 
     return appliance.do(create, timeout_s=_TAKE_IN_S)

@@ -25,13 +25,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from appliance.bootstrap import ServiceRegistry
-from bench.firmar import raw_signatures, summary
+from bench.firmar import raw_signatures, summary, take_in_of
 from bench.memory import role_memory
 from bench.open_loop import Answer, Callers, SignCall, told, well_again_s
-from tests.support.appliance.appliance import Appliance, TestPerson, intake_order
+from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.ledger import read_ledger
-from tests.support.documents import pdfs
 from tests.support.processes.scratch import short_folder
 
 _STEADY: Final = 0.7
@@ -110,21 +108,12 @@ class Bench:
         numbers = range(self._number, self._number + count)
         self._number += count
 
-        def signer(number: int) -> TestPerson:
-            return self._people[number % len(self._people)]
-
-        async def create(front: ServiceRegistry) -> list[int]:
-            return [
-                await front.intake.create_request(
-                    intake_order(signer(number)), pdfs.one_page(f"Recibo {number}")
-                )
-                for number in numbers
-            ]
-
-        requests = self._appliance.do(create)
+        signers = [self._people[number % len(self._people)] for number in numbers]
         return [
-            SignCall(request, signer(number).cuil, signer(number).signing_password)
-            for number, request in zip(numbers, requests, strict=True)
+            SignCall(request, signer.cuil, signer.signing_password)
+            for signer, request in zip(
+                signers, take_in_of(self._appliance, signers), strict=True
+            )
         ]
 
     def _signed_in(self, calls: Sequence[SignCall]) -> list[SignCall]:
