@@ -194,7 +194,8 @@ async def sign() -> Response:
         seen=wire.text(body, "sha256", 64),
         password=wire.text(body, "password", _PASSWORD_AT_MOST),
     )
-    return _session(await core().signing.sign(frame_session(), order))
+    with core().signing_calls.known():
+        return _session(await core().signing.sign(frame_session(), order))
 
 
 @blueprint.get("/batch")

@@ -39,6 +39,7 @@ def create_embed(front: ServiceRegistry, assets: Assets | None = None) -> Quart:
         sessions=front.sessions,
         framing=front.framing,
         signing=front.frame_signing,
+        signing_calls=front.signing_calls,
         batches=front.frame_batches,
         health=front.health,
         logos=front.logos,

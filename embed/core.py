@@ -14,6 +14,7 @@ from appliance.embedding.signing import EmbedSessionSigning
 from appliance.integrators.logos import Logos
 from appliance.keys.health import SharedHealth
 from appliance.settings import Settings
+from appliance.signing.signing_calls import SigningCalls
 from embed.assets import Assets
 from embed.reports import Reports
 
@@ -30,6 +31,7 @@ class EmbedCore:
     sessions: Sessions
     framing: Ceremony
     signing: EmbedSessionSigning
+    signing_calls: SigningCalls
     batches: EmbedSessionBatches
     health: SharedHealth
     logos: Logos

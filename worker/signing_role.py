@@ -32,6 +32,7 @@ from appliance.signing.claims import (
     SuspectWaitsError,
 )
 from appliance.signing.expiry import ExpiryJob
+from appliance.signing.single_calls_here import SingleCallsHere
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import REASON as GENERATION_REASON
 from worker.hsm.generation_check import GenerationCheck
@@ -116,7 +117,8 @@ class SigningWorker:
         self._batch_hands = max(self._hands, _BATCHES)
         self._share = max(1, self._hands - 1)
         self._batch_share = max(_BATCHES, self._batch_hands - 1)
-        self._turns = Turns(self._hands, self._share)
+        here = SingleCallsHere(self.core.settings.run_dir)
+        self._turns = Turns(self._hands, self._share, here.are_any)
         signer = ActivationSigner(
             self.claims,
             self.signer,
@@ -307,7 +309,10 @@ class SigningWorker:
         held = self._batches_of_each()
         if self._batches() >= self._batch_hands:
             return await claim_next(single=True)
-        full = {person for person, count in held.items() if count >= self._batch_share}
+        # More in hand than take turns would keep other workers from them, unless they
+        # wait for a slow HSM.
+        share = self._batch_share if self.signer.hsm_is_slow else _BATCHES
+        full = {person for person, count in held.items() if count >= share}
         self._was_choosy = bool(without or full)
         return (held and await claim_next(no_batches_of=held)) or await claim_next(
             no_batches_of=full

@@ -7,6 +7,7 @@ whole (`tests.support.faces.api_services.ApiServices`). All others are the class
 themselves.
 """
 
+from collections.abc import Callable
 from typing import Protocol, cast
 
 from quart import current_app
@@ -145,6 +146,7 @@ class SigningService(Protocol):
         command: SignCommand,
         signer: Signer,
         document: DocumentBytes | None = None,
+        waits: Callable[[], object] = ...,
     ) -> SignOutcome:
         """Carry out a signing command, or give what an equal one yielded."""
         ...

@@ -3,6 +3,7 @@
 Handlers parse, call one service and render; nothing is decided here.
 """
 
+from contextlib import AsyncExitStack
 from http import HTTPStatus
 from typing import Final
 
@@ -26,11 +27,16 @@ _RETRY_S: Final = 2
 async def sign_all() -> Response:
     """`POST /solicitudes/firmar/lote`: one command for several requests."""
     signer = await auth.signer()
-    await rates.count(core().signer_quotas.command(signer.person))
-    core().tokens.require_fresh(signer)
-    conditions = query.conditions(one_document=False)
-    batch = requests.sign_batch(await body.read_object(), conditions)
-    outcome = await core().batch_signing.sign(batch, signer)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(rates.signing_command(signer.person))
+        core().tokens.require_fresh(signer)
+        conditions = query.conditions(one_document=False)
+        batch = requests.sign_batch(await body.read_object(), conditions)
+        if len(batch.requests) == 1:
+            # A worker makes way for it as for any other single one.
+            place = core().signing_calls.place(batch.requests[0])
+            await stack.enter_async_context(place)
+        outcome = await core().batch_signing.sign(batch, signer)
     return await begun(outcome, signer.actor)
 
 

@@ -3,14 +3,16 @@
 Source: draft-ietf-httpapi-ratelimit-headers-10.
 """
 
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 from quart import Response, after_this_request, g, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from appliance.api.core import core
-from appliance.domain.ids import IntegratorId
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId, PersonId
 from appliance.integrators.call_rates import RateLimitedError, RateState
 from appliance.web import body
 
@@ -64,6 +66,26 @@ async def count(taking: Awaitable[RateState]) -> None:
         _tell(refusal.state)
         raise
     _tell(state)
+
+
+@asynccontextmanager
+async def signing_command(person: PersonId) -> AsyncIterator[None]:
+    """Count a signing command, unless the service is too busy to begin with it.
+
+    Args:
+        person: who signs.
+
+    Raises:
+        RateLimitedError: there were too many.
+        ApplianceError: of the block.
+    """
+    await count(core().signer_quotas.command(person))
+    try:
+        yield
+    except ApplianceError as refusal:
+        if refusal.code is ErrorCode.OVERLOADED:
+            await count(core().signer_quotas.not_begun(person))
+        raise
 
 
 def _tell(state: RateState) -> None:

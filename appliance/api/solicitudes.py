@@ -140,18 +140,19 @@ async def reject(solicitud: str) -> Response:
 async def sign() -> Response:
     """`POST /solicitudes/firmar`: the signing command."""
     signer = await auth.signer()
-    await rates.count(core().signer_quotas.command(signer.person))
-    core().tokens.require_fresh(signer)
-    conditions, document = query.conditions(), None
-    if body.is_multipart():
-        form = await body.read_form()
-        command = requests.sign_command(form.options, conditions, lenient=True)
-        document = form.file
-    else:
-        command = requests.sign_command(await body.read_object(), conditions)
-    request_log.note(solicitudId=command.request)
-    async with core().signing_calls.place(command.request):
-        outcome = await core().signing.sign(command, signer, document)
+    core().signing_calls.demand_room()
+    async with rates.signing_command(signer.person):
+        core().tokens.require_fresh(signer)
+        conditions, document = query.conditions(), None
+        if body.is_multipart():
+            form = await body.read_form()
+            command = requests.sign_command(form.options, conditions, lenient=True)
+            document = form.file
+        else:
+            command = requests.sign_command(await body.read_object(), conditions)
+        request_log.note(solicitudId=command.request)
+        async with core().signing_calls.place(command.request) as leave:
+            outcome = await core().signing.sign(command, signer, document, leave)
     # A call that brought its document wants the PDF (decisions "PDF in the answer").
     wants_pdf = (
         content_negotiation.prefers(PDF, over=JSON)

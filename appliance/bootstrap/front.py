@@ -84,6 +84,7 @@ from appliance.signing.sign_batch import BatchSigning
 from appliance.signing.signature_lookup import Verification
 from appliance.signing.signer_quotas import SignerQuotas
 from appliance.signing.signing_calls import SigningCalls
+from appliance.signing.single_calls_here import SingleCallsHere
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoints import WebhookEndpoints
@@ -301,7 +302,7 @@ async def open_front(
             ),
             quotas=BackendQuotas(rates, settings.integration),
             signer_quotas=SignerQuotas(rates, settings.signing),
-            signing_calls=SigningCalls(),
+            signing_calls=SigningCalls(here=SingleCallsHere(settings.run_dir)),
             backend_diagnosis=BackendDiagnosis(
                 store, clock, has_mail=settings.mail.is_on
             ),

@@ -5,16 +5,21 @@
         ...
 
 Who finds no place waits, for a bounded time and among a bounded number; beyond that
-`OVERLOADED` is raised at once, so that a flood costs the one who makes it. The
+`OVERLOADED` is raised at once, so that a flood costs the one who makes it: where all
+wait that may, who has nothing takes the place of the last of who has most. A pool may
+say too how long they would wait at most, by how fast places came free of late: the same
+number of them is half a second's work on one machine and three on another. The
 installation's own work (a command that looks at 1,000 files) waits as it likes. A free
 place goes to the share that has the fewest, then to the one that was served longest
-ago (start-time fair queueing with equal weights), then to who came first.
+ago (start-time fair queueing with equal weights; not where places are given in order),
+then to who came first.
 """
 
 import asyncio
+import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -24,6 +29,10 @@ from appliance.core.work_owner import INSTALLATION, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 _SHARES_KEPT: Final = 1_024
+_LONGEST_S: Final = 1.0
+"""Longer than this between two places is a hold-up, not a pace."""
+_SEVERAL: Final = 2
+"""Who has fewer is displaced by nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +49,14 @@ class FairLimits:
     waiting_per_party: int = 8
     patience_s: float = 10
     """Seconds that anybody waits at most."""
+    waiting_s: float = math.inf
+    """Seconds that who comes last would wait, by how fast places came free of late:
+    who would wait longer is refused, unless fewer wait than half of the places."""
     retry_after_s: int = 2
     """What those are told who find no place."""
+    in_order: bool = False
+    """Of shares that hold as many places, who came first goes first, whoever was served
+    last: nobody waits much longer than others who came at the same time."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,15 +79,56 @@ class _Waiter:
     granted: asyncio.Future[None]
 
 
+class _Pace:
+    """How fast places come free while all are held.
+
+    Args:
+        memory: of how many of them it is the mean, about.
+        now: the time in seconds.
+    """
+
+    def __init__(self, memory: int, now: Callable[[], float]) -> None:
+        self._now = now
+        self._fade = 1 - 1 / memory
+        self._least = memory / 2
+        self._count = 0.0
+        self._sum_s = 0.0
+        self._since = 0.0
+
+    def full(self) -> None:
+        """All places are held from now on."""
+        self._since = self._now()
+
+    def freed(self) -> None:
+        """One of them came free again."""
+        now = self._now()
+        taken_s = min(now - self._since, _LONGEST_S)
+        self._count = self._count * self._fade + 1
+        self._sum_s = self._sum_s * self._fade + taken_s
+        self._since = now
+
+    def within(self, seconds: float) -> float:
+        """How many come free in that time; no end of them before it is known."""
+        if self._count < self._least or not self._sum_s:
+            return math.inf
+        return seconds * self._count / self._sum_s
+
+
 class FairQueue:
     """The places of one pool of one process, for use in one event loop.
 
     Args:
         limits: see there.
         name: of the pool, for `/metrics`.
+        now: the time in seconds, of any beginning.
     """
 
-    def __init__(self, limits: FairLimits, name: str) -> None:
+    def __init__(
+        self,
+        limits: FairLimits,
+        name: str,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._limits = limits
         self._name = name
         metrics.watch_pool(name, self, FairQueue.state)
@@ -82,6 +138,8 @@ class FairQueue:
         self._waiting: list[_Waiter] = []
         self._served: OrderedDict[str, int] = OrderedDict()
         self._turn = 0
+        timed = math.isfinite(limits.waiting_s)
+        self._pace = _Pace(2 * limits.places, now) if timed else None
 
     @asynccontextmanager
     async def place(self, owner: WorkOwner) -> AsyncIterator[None]:
@@ -114,7 +172,10 @@ class FairQueue:
         ):
             self._take(owner)
             return Place(self, owner)
-        self._demand_room(owner)
+        if displaced := self._room(owner):
+            self._waiting.remove(displaced)
+            if not displaced.granted.done():
+                displaced.granted.set_exception(self._overloaded("full"))
         waiter = _Waiter(owner, asyncio.get_running_loop().create_future())
         self._waiting.append(waiter)
         began = time.monotonic()
@@ -133,29 +194,67 @@ class FairQueue:
             metrics.POOL_WAIT_SECONDS.labels(self._name).inc(waited_s)
         return Place(self, owner)
 
-    def _leave(self, waiter: _Waiter) -> None:
-        """Stop waiting, whether or not the place came in the same moment."""
-        if waiter in self._waiting:
-            self._waiting.remove(waiter)
-        elif waiter.granted.done() and not waiter.granted.cancelled():
-            self._give_back(waiter.owner)
-
-    def _demand_room(self, owner: WorkOwner) -> None:
-        """Refuse who would have to wait behind too many.
+    def demand_room(self, owner: WorkOwner) -> None:
+        """Refuse who would find neither a place nor room to wait; nobody is displaced.
 
         Raises:
             ApplianceError: `OVERLOADED`.
         """
+        if not self._may_run(owner):
+            self._room(owner)
+
+    def _leave(self, waiter: _Waiter) -> None:
+        """Stop waiting, whether or not the place came in the same moment."""
+        if waiter in self._waiting:
+            self._waiting.remove(waiter)
+        elif (
+            waiter.granted.done()
+            and not waiter.granted.cancelled()
+            and waiter.granted.exception() is None
+        ):
+            self._give_back(waiter.owner)
+
+    def _room(self, owner: WorkOwner) -> _Waiter | None:
+        """Who is displaced if one more waits; None: nobody has to be.
+
+        Raises:
+            ApplianceError: `OVERLOADED`: there would be too many before them.
+        """
         if owner == INSTALLATION:
-            return
+            return None
         limits, owners = self._limits, [each.owner for each in self._waiting]
         of_share = [each for each in owners if each.share == owner.share]
-        if (
-            len(owners) >= limits.waiting
-            or len(of_share) >= limits.waiting_per_share
-            or (owner.party and of_share.count(owner) >= limits.waiting_per_party)
+        if len(of_share) >= limits.waiting_per_share or (
+            owner.party and of_share.count(owner) >= limits.waiting_per_party
         ):
             raise self._overloaded("full")
+        if len(owners) < self._most_waiting():
+            return None
+        displaced = self._displaced(owner)
+        if displaced is None:
+            raise self._overloaded("full")
+        return displaced
+
+    def _most_waiting(self) -> int:
+        limits = self._limits
+        if self._pace is None:
+            return limits.waiting
+        soon = max(self._pace.within(limits.waiting_s), limits.places // 2)
+        return int(min(limits.waiting, soon))
+
+    def _displaced(self, owner: WorkOwner) -> _Waiter | None:
+        """The last of the largest share, for one whose share has nothing."""
+        waiting = Counter(
+            each.owner.share for each in self._waiting if each.owner != INSTALLATION
+        )
+        if self._of_share[owner.share] or waiting[owner.share] or not waiting:
+            return None
+        largest = max(waiting, key=lambda share: waiting[share] + self._of_share[share])
+        if waiting[largest] + self._of_share[largest] < _SEVERAL:
+            return None
+        return next(
+            each for each in reversed(self._waiting) if each.owner.share == largest
+        )
 
     def _overloaded(self, cause: str) -> ApplianceError:
         metrics.count_refused(self._name, cause)
@@ -179,9 +278,13 @@ class FairQueue:
         self._served.move_to_end(owner.share)
         while len(self._served) > _SHARES_KEPT:
             self._served.popitem(last=False)
+        if self._pace is not None and self._running.total() >= self._limits.places:
+            self._pace.full()
 
     def _give_back(self, owner: WorkOwner) -> None:
         """Have a place free again, and give free places to those who wait."""
+        if self._pace is not None and self._running.total() >= self._limits.places:
+            self._pace.freed()
         self._running[owner] -= 1
         self._of_share[owner.share] -= 1
         if not self._running[owner]:
@@ -197,4 +300,5 @@ class FairQueue:
                 chosen.granted.set_result(None)
 
     def _rank(self, share: str) -> tuple[int, int]:
-        return self._of_share[share], self._served.get(share, 0)
+        served = 0 if self._limits.in_order else self._served.get(share, 0)
+        return self._of_share[share], served

@@ -33,12 +33,27 @@ EPOCHS_KEPT: Final = 2
 """Epochs whose private half is kept: the present one and the one before."""
 MAX_HOSTS: Final = 8
 """Most hosts that one activation is sealed to."""
-MOST_DOCUMENTS: Final = 32
-"""Most documents of one activation that a command makes: it makes several for more,
-so that every worker can take some."""
+MOST_DOCUMENTS: Final = 64
+"""Most documents of one activation that a command makes."""
+_WORTH_SHARING: Final = 16
+"""Documents that two workers sign sooner than one."""
 SIGNING_PASSWORD: Final = "sign-pwd"  # noqa: S105 (a word, no secret)
 """The factor that each signature adds to those of the sign-in."""
 _STATEMENT: Final = b"rubrica/activation-key/1\0"
+
+
+def activation_count(documents: int) -> int:
+    """How many activations a command makes for so many documents.
+
+    Of an even number each of two workers has as many: neither waits while the other
+    signs the last one. Few, since each costs what some ten documents do.
+
+    Args:
+        documents: of the command.
+    """
+    if documents < _WORTH_SHARING:
+        return min(1, documents)
+    return 2 * -(-documents // (2 * MOST_DOCUMENTS))
 
 
 def epoch_at(at: datetime) -> int:

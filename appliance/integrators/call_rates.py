@@ -34,12 +34,14 @@ _ALONE_MOST: Final = 10_000
 _COUNT: Final = """
 local current = tonumber(redis.call('GET', KEYS[1]) or '0')
 local before = tonumber(redis.call('GET', KEYS[2]) or '0')
-local cost, most = tonumber(ARGV[1]), tonumber(ARGV[2])
+local most = tonumber(ARGV[2])
+-- What is given back may have been taken in the window before.
+local cost = math.max(tonumber(ARGV[1]), -current)
 local fits = before * tonumber(ARGV[3]) + current + cost <= most
 if ARGV[5] == 'look' or (ARGV[5] == 'take' and not fits) then
   return {fits and 1 or 0, current, before}
 end
-if cost > 0 then
+if cost ~= 0 then
   redis.call('INCRBY', KEYS[1], cost)
   redis.call('EXPIRE', KEYS[1], ARGV[4])
 end
@@ -159,6 +161,11 @@ class CallRates:
         state, _ = await self._counted(policy, whose, cost, _Counting.SPEND)
         return state
 
+    async def give_back(self, policy: RatePolicy, whose: str) -> RateState:
+        """Count one thing no more that came to nothing, if this window has any."""
+        state, _ = await self._counted(policy, whose, -1, _Counting.SPEND)
+        return state
+
     async def look(self, policy: RatePolicy, whose: str) -> RateState:
         """What is left; nothing is taken."""
         state, _ = await self._counted(policy, whose, 0, _Counting.LOOK)
@@ -232,7 +239,7 @@ class CallRates:
         self._alone[name] = window
         fits = window.before * share + window.current + cost <= policy.most
         if counting is _Counting.SPEND or (counting is _Counting.TAKE and fits):
-            window.current += cost
+            window.current = max(0, window.current + cost)
         return fits, window.current, window.before
 
 

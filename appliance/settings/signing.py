@@ -27,7 +27,8 @@ class SigningSettings(Section):
     poll_s: Seconds = 2
     """Time between looks for work when nobody rings, in seconds."""
     concurrency: int = Field(default=4, ge=1, le=64)
-    """Activations that one worker has in hand at a time."""
+    """Single documents that one worker has in hand at a time, and as many batches (two
+    at least)."""
     workers: int = Field(default=2, ge=1, le=64)
     """Signing workers that `rubrica up` runs."""
     wrong_passwords: int = Field(default=10, ge=3, le=100)

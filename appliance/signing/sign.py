@@ -11,7 +11,7 @@ Source: design §3, 1 and 2, and §4 "Activation keys"; spec "POST
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -25,11 +25,11 @@ from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_bytes import sha256_of
 from appliance.domain.activation import (
-    MOST_DOCUMENTS,
     SIGNING_PASSWORD,
     Activation,
     ActivationDocument,
     ActivationKey,
+    activation_count,
     activation_data,
 )
 from appliance.domain.audit import AuditEvent
@@ -157,6 +157,7 @@ class Signing:
         command: SignCommand,
         signer: Signer,
         document: DocumentBytes | None = None,
+        waits: Callable[[], object] = lambda: None,
     ) -> SignOutcome:
         """Sign one request, or give what signing it before gave.
 
@@ -164,6 +165,7 @@ class Signing:
             command: what to sign and how, with the signing password.
             signer: who, as the front established it.
             document: the file that came with the call, to be compared.
+            waits: called where only another call's work is to be waited for.
 
         Returns:
             The signed document, or none when the work outlasts `wait_s`.
@@ -178,6 +180,8 @@ class Signing:
         sent = None if document is None else await sha256_of(document)
         async with self.begin((command.request,), command, signer, sent) as begun:
             _refuse_single(command, begun.refused)
+            if not begun.is_new:
+                waits()
             return await self._outcome(
                 command.request,
                 begun.parameters.each[command.request].sha256(command.request),
@@ -217,7 +221,7 @@ class Signing:
         if found.going_on and not found.fresh and found.is_key_new:
             async with self._store.write() as transaction:
                 await self._bind_key(transaction, command, signer, found.parameters)
-        parts = -(-len(found.fresh) // MOST_DOCUMENTS)
+        parts = activation_count(len(found.fresh))
         new = [ActivationId(new_id()) for _ in range(parts)]
         awaited = list(dict.fromkeys([*new, *found.going_on]))
         if awaited:
@@ -289,12 +293,9 @@ class Signing:
         return found
 
     async def _context(
-        self,
-        transaction: Transaction,
-        signer: Signer,
-        found: _Found,
+        self, transaction: Transaction, signer: Signer, found: _Found
     ) -> SigningContext:
-        """What signing needs; moves what cannot be signed so to `found.refused`.
+        """What signing needs; moves what cannot be signed so to `refused`.
 
         Raises:
             ApplianceError: `CERTIFICATE_NOT_USABLE`.
@@ -342,8 +343,7 @@ class Signing:
         """
         # The same wrong password for the same first request counts once.
         right = await self._attempts.check(signer, next(iter(fresh)), command.password)
-        refusal: ApplianceError | None = None
-        refused: dict[RequestId, ApplianceError] = {}
+        refusal, refused = None, dict[RequestId, ApplianceError]()
         async with self._store.write() as transaction:
             unlock = await self._attempts.passed(transaction, signer, right)
             try:
@@ -419,7 +419,7 @@ class Signing:
     ) -> Iterator[tuple[Activation, Sequence[RequestView]]]:
         """The activations of a command, each with its requests."""
         now, claim = self._clock.now(), timedelta(seconds=self._settings.claim_s)
-        parts = -(-len(begun) // MOST_DOCUMENTS)
+        parts = activation_count(len(begun))
         for number in range(parts):
             first, last = (len(begun) * at // parts for at in (number, number + 1))
             views = begun[first:last]
@@ -448,7 +448,7 @@ class Signing:
         """Have a call's idempotency key, if any, stand for its command from now on.
 
         Raises:
-            ApplianceError: `IDEMKEY_CONFLICT`: another call has used it meanwhile.
+            ApplianceError: `IDEMKEY_CONFLICT`: another call has used it.
         """
         if command.idempotency_key is not None:
             await IdempotencyStore(transaction).remember(

@@ -33,6 +33,10 @@ class SignerQuotas:
         """
         return await self._rates.take(self._commands, person)
 
+    async def not_begun(self, person: PersonId) -> RateState:
+        """Count a signing command no more that found the service too busy."""
+        return await self._rates.give_back(self._commands, person)
+
     async def list(self, person: PersonId) -> RateState:
         """Count a look at the list of requests."""
         return await self._rates.take(self._lists, person)

@@ -1,8 +1,10 @@
 """How many calls that sign one document a process has in work.
 
-Beyond what it can sign a queue only makes everybody wait. So a call that finds no
-place is told at once, by `Retry-After`, when to come again. Who comes for the first
-time has a place before those who have many.
+All that is in work shares the processors: no more than keep them busy, so that each
+ends soon. Some more wait, in order: what this machine signs in not quite half a
+second, by how fast places come free. Beyond what can be signed a longer queue only
+makes everybody wait. So a call that finds no room is told at once, by `Retry-After`,
+when to come again. Who comes for the first time has a place before those who have many.
 
 A call that lasts gives its place back: what holds it up, a worker that was killed say,
 is not how many there are, and nobody is to be refused for it.
@@ -11,41 +13,66 @@ Source: docs/limits.md.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import math
+import os
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from appliance.core.fair_queue import FairLimits, FairQueue
+from appliance.core.fair_queue import FairLimits, FairQueue, Place
 from appliance.core.system.cpu_count import usable_cores
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
+from appliance.domain.errors import ALL_SIGNING, ApplianceError
 from appliance.domain.ids import RequestId
+from appliance.signing.single_calls_here import SingleCallsHere
 
 _HELD_S: Final = 5.0
-_PATIENCE_S: Final = 2.0
-_OF_A_CORE: Final = 12
-"""About what it signs in a second."""
-_LEAST: Final = 24
+_PATIENCE_S: Final = 2 * _HELD_S
+"""All who have a place have given it back by then."""
+_OF_A_CORE: Final = 4
+"""That many keep it busy while some of them wait for a disk or each other."""
+_LEAST: Final = 8
+_WAITING_S: Final = 0.4
+_LATEST_S: Final = 10.0
+"""Longest that who is refused is told to wait."""
+_ROUNDING_S: Final = 0.001
+_SHARES_KEPT: Final = 1_024
 
 
 def limits_of(cores: int) -> FairLimits:
-    """Places, of which one person has five sixths at most.
+    """Places, of which one person has three quarters at most.
 
     Args:
         cores: that the process may run on.
     """
     places = max(_LEAST, cores * _OF_A_CORE)
-    most = places * 5 // 6
+    most = places * 3 // 4
     return FairLimits(
         places=places,
         per_share=most,
         per_party=most,
-        waiting=places // 4,
-        # Of those who have places enough none waits before one who has none.
-        waiting_per_share=1,
-        waiting_per_party=1,
+        waiting=2 * places,
+        waiting_per_share=2 * most,
+        waiting_per_party=2 * most,
+        waiting_s=_WAITING_S,
         patience_s=_PATIENCE_S,
         retry_after_s=2,
+        in_order=True,
     )
+
+
+@dataclass(slots=True, eq=False)
+class _Calls:
+    """Calls of one person for one request, and the place that they have together."""
+
+    placing: asyncio.Task[Place]
+    over: asyncio.TimerHandle | None = None
+    """Ends what is theirs; set once they have a place."""
+    users: int = 0
+    """Of them that wait for the place, or work."""
 
 
 class SigningCalls:
@@ -54,41 +81,162 @@ class SigningCalls:
     Args:
         limits: how many; by default of the processors that it may run on.
         held_s: longest that a call has its place, in seconds.
+        here: where workers of this host look; by default they do not.
     """
 
     def __init__(
-        self, limits: FairLimits | None = None, held_s: float = _HELD_S
+        self,
+        limits: FairLimits | None = None,
+        held_s: float = _HELD_S,
+        here: SingleCallsHere | None = None,
     ) -> None:
         self._held_s = held_s
-        self._together: set[tuple[WorkOwner, RequestId]] = set()
-        self._queue = FairQueue(limits or limits_of(usable_cores()), "signing_calls")
+        self._here = here or SingleCallsHere()
+        self._in_work = 0
+        self._together: dict[tuple[WorkOwner, RequestId], _Calls] = {}
+        self._limits = limits or limits_of(usable_cores())
+        self._queue = FairQueue(self._limits, "signing_calls")
+        self._due: OrderedDict[str, float] = OrderedDict()
+        """When who was refused last is to come again, by share."""
 
-    @asynccontextmanager
-    async def place(self, request: RequestId) -> AsyncIterator[None]:
-        """Have a place for the time of the block, or for as long as one is had.
+    def demand_room(self) -> None:
+        """Refuse who would find no room, before anything is done for them.
 
-        Calls of one person for one request have one together: all of them get what
-        the first one makes.
-
-        Args:
-            request: that is signed.
+        Who has a call here is left to `place`: one more may have a part in it.
 
         Raises:
             ApplianceError: `OVERLOADED`.
         """
         owner = WORK_OWNER.get()
-        together = (owner, request)
-        if together in self._together:
-            yield
+        if self._in_work < self._limits.places:
             return
-        self._together.add(together)
+        if any(caller == owner for caller, _ in self._together):
+            return
         try:
-            place = await self._queue.acquire(owner)
-            over = asyncio.get_running_loop().call_later(self._held_s, place.release)
-            try:
-                yield
-            finally:
-                over.cancel()
-                place.release()
+            self._queue.demand_room(owner)
+        except ApplianceError as exc:
+            raise self._refused(exc, owner) from exc
+
+    @asynccontextmanager
+    async def place(self, request: RequestId) -> AsyncIterator[Callable[[], None]]:
+        """Have a place for the time of the block, or for as long as one is had.
+
+        Calls of one person for one request have one together: all of them get what
+        the first one makes. Who leaves while it works keeps it until its time is
+        over: the work goes on.
+
+        Args:
+            request: that is signed.
+
+        Returns:
+            What gives it back before, for a call that only waits for another one.
+
+        Raises:
+            ApplianceError: `OVERLOADED`.
+            CancelledError: the caller left.
+        """
+        key = WORK_OWNER.get(), request
+        calls = self._together.get(key)
+        if calls is None:
+            placing = asyncio.create_task(self._queue.acquire(key[0]))
+            calls = self._together[key] = _Calls(placing)
+        calls.users += 1
+        try:
+            await self._wait(key, calls)
+        except BaseException:
+            calls.users -= 1
+            if not calls.users:
+                self._forget(key, calls)
+            raise
+
+        leave = partial(self._leave, key, calls)
+        try:
+            yield leave
+        except asyncio.CancelledError:
+            calls.users -= 1
+            raise
+        except BaseException:
+            leave()
+            calls.users -= 1
+            raise
+        leave()
+        calls.users -= 1
+
+    @contextmanager
+    def known(self) -> Iterator[None]:
+        """Have workers make way for the time of the block, for a call without a place.
+
+        Where a person sits in front of it, that is: a frame.
+        """
+        self._begin()
+        try:
+            yield
         finally:
-            self._together.discard(together)
+            self._finish()
+
+    async def _wait(self, key: tuple[WorkOwner, RequestId], calls: _Calls) -> None:
+        """Wait until they have a place.
+
+        Raises:
+            ApplianceError: `OVERLOADED`.
+        """
+        try:
+            await asyncio.shield(calls.placing)
+        except ApplianceError as exc:
+            raise self._refused(exc, key[0]) from exc
+        if calls.over is None:
+            loop = asyncio.get_running_loop()
+            calls.over = loop.call_later(self._held_s, self._run_out, key, calls)
+            self._begin()
+
+    def _forget(self, key: tuple[WorkOwner, RequestId], calls: _Calls) -> None:
+        """Wait for no place that nobody wants any more; another one works in it."""
+        if calls.over is not None or self._together.get(key) is not calls:
+            return
+        del self._together[key]
+        placing = calls.placing
+        if placing.cancel() or placing.cancelled():
+            return
+        if placing.exception() is None:
+            placing.result().release()
+
+    def _leave(self, key: tuple[WorkOwner, RequestId], calls: _Calls) -> None:
+        """Give the place back, where no other call has a part in it."""
+        if calls.users > 1 or self._together.get(key) is not calls:
+            return
+        del self._together[key]
+        if calls.over is not None:
+            calls.over.cancel()
+        calls.placing.result().release()
+        self._finish()
+
+    def _run_out(self, key: tuple[WorkOwner, RequestId], calls: _Calls) -> None:
+        """Give the place back after its time, whoever has a part in it."""
+        calls.users = 0
+        self._leave(key, calls)
+
+    def _begin(self) -> None:
+        self._in_work += 1
+        self._here.note(os.getpid(), has_any=True)
+
+    def _finish(self) -> None:
+        self._in_work -= 1
+        if not self._in_work:
+            self._here.note(os.getpid(), has_any=False)
+
+    def _refused(self, exc: ApplianceError, owner: WorkOwner) -> ApplianceError:
+        """What they are told: that nothing was signed, and when to come again."""
+        again_s = self._again_s(owner.share)
+        return ApplianceError(
+            exc.code, extras={"retryAfter": again_s}, sentence=ALL_SIGNING
+        )
+
+    def _again_s(self, share: str) -> int:
+        """When one of a share is to come again: of many not all at once."""
+        now = asyncio.get_running_loop().time()
+        least = now + self._limits.retry_after_s
+        due = max(self._due.pop(share, 0.0) + 1 / self._limits.places, least)
+        self._due[share] = min(due, now + _LATEST_S)
+        if len(self._due) > _SHARES_KEPT:
+            self._due.popitem(last=False)
+        return math.floor(self._due[share] - now + _ROUNDING_S)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from appliance.core.database import tables
-from appliance.domain.activation import MOST_DOCUMENTS
+from appliance.domain.activation import MOST_DOCUMENTS, activation_count
 from appliance.domain.vocab import EventKind, IntentState
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import backend_of
@@ -104,7 +104,7 @@ def test_batch_whose_workers_die_is_signed_in_order(
     assert mended.json()["status"] == "success"
     ledger = read_ledger(postgres_appliance, after=good[0] - 1)
     # Of a larger one several workers sign some, and the two are not of one group.
-    is_one = count <= MOST_DOCUMENTS
+    is_one = activation_count(count) == 1
     if is_one:
         assert signed_in_order(ledger, good) == good
     assert signed_in_order(ledger, [alone, freezing]) == [alone, freezing]

@@ -64,8 +64,10 @@ from worker.signing.turns import SINGLE, TOGETHER, Turn
 
 UsableKey = KeyReference | WrappedKey
 """What the HSM signs with; a wrapped one only within this HSM."""
-GROUP_MOST: Final = 32
+GROUP_MOST: Final = 64
 """Documents of a group, however quick the HSM is."""
+_QUICK: Final = 32
+"""Documents that an HSM signs in `hsm.group_ms` that is not worth waiting for."""
 _GROUP_S: Final = 4.0
 """Time that a group is to take in all, while others wait for a turn, in seconds."""
 _GROUP_BYTES: Final = 8_388_608
@@ -174,6 +176,11 @@ class DocumentSigner:
     prefer_pss: bool = False
     refuses_tests: bool = False
     pace: Pace = field(default_factory=Pace)
+
+    @property
+    def hsm_is_slow(self) -> bool:
+        """Whether other groups are to go on while one is in the HSM."""
+        return self.session.group_size < _QUICK
 
     def unlock(self, work: ClaimedActivation) -> UsableKey:
         """Open both locks of a claim's key, by what stands recorded now.
@@ -336,8 +343,7 @@ class DocumentSigner:
             crash_point(BEFORE_SIGN, document.request)
         # 3. The key is used, and its signatures are committed, with all that
         # publishing them needs.
-        is_slow = self.session.group_size < GROUP_MOST
-        async with stages.turn.waiting(long=is_slow):
+        async with stages.turn.waiting(long=self.hsm_is_slow):
             made = await self._sign(key, ready, ended)
             stages.done("sign")
             if not made:

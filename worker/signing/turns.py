@@ -3,8 +3,9 @@
 A document that somebody waits for comes before a batch. So the groups of batches are
 signed one after the other: several at once would only be slower, each waiting for
 the others' threads, and with locks of the record held meanwhile. Between its stages a
-group makes way for single documents, for as long as groups have worked since they
-last did: a batch beside single documents without end goes on at half its pace.
+group makes way for single documents, here and in other processes of this host, for up
+to three times as long as groups have worked since they last did: a batch beside single
+documents without end goes on at a quarter of its pace.
 
 While a group waits for an HSM or a disk that takes its time, another one goes on.
 
@@ -13,7 +14,7 @@ Source: docs/signing.md "Turns".
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 from weakref import WeakValueDictionary
@@ -22,6 +23,12 @@ from appliance.domain.ids import PersonId
 
 _MAKES_WAY_S: Final = 0.5
 """Longest that a group makes way at once: a lease and a key's time are running."""
+_TIMES: Final = 3
+"""How many times what groups have worked they make way for. The processors go to
+single documents meanwhile; by one time those took twice as long as alone, by three
+less than one and a half times."""
+_LOOK_S: Final = 0.002
+"""Time between two looks at other processes while way is made for theirs."""
 _PATIENCE_S: Final = 1.0
 """Longest that a group waits for another one: documents that take long to read hold up
 no other batch."""
@@ -54,7 +61,8 @@ SINGLE: Final = Turn()
 class _Groups:
     """What the groups of batches share: one of them works at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, are_on_host: Callable[[], bool]) -> None:
+        self._are_on_host = are_on_host
         self.place = asyncio.Lock()
         """Of the one that works."""
         self._singles = 0
@@ -76,14 +84,22 @@ class _Groups:
                 self._over.set()
 
     async def make_way(self) -> None:
-        """Wait for single documents, as long as groups have worked meanwhile."""
-        if not self._singles:
+        """Wait for single documents, for a few times what groups have worked."""
+        if not self._singles and not self._are_on_host():
             return
-        self._over.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout(min(self.worked_s, _MAKES_WAY_S)):
-                await self._over.wait()
+            async with asyncio.timeout(min(_TIMES * self.worked_s, _MAKES_WAY_S)):
+                while self._singles or self._are_on_host():
+                    await self._wait()
         self.worked_s = 0.0
+
+    async def _wait(self) -> None:
+        """Until there may be none any more."""
+        if self._singles:
+            self._over.clear()
+            await self._over.wait()
+        else:
+            await asyncio.sleep(_LOOK_S)
 
 
 class _GroupTurn(Turn):
@@ -92,7 +108,8 @@ class _GroupTurn(Turn):
     def __init__(self, groups: _Groups) -> None:
         self._groups = groups
         self._has_place = False
-        self._since = 0.0
+        self._since: float | None = None
+        """From when on its work counts; None while it waits for its turn."""
 
     async def begin(self) -> None:
         """Wait until no other group works, or it takes too long."""
@@ -104,14 +121,16 @@ class _GroupTurn(Turn):
 
     def end(self) -> None:
         """Leave the place to the next."""
-        self._count()
+        if self._since is not None:
+            self._count(self._since)
         if self._has_place:
             self._has_place = False
             self._groups.place.release()
 
     async def make_way(self) -> None:
         """Let single documents go before."""
-        self._count()
+        if self._since is not None:
+            self._count(self._since)
         await self._groups.make_way()
         self._since = time.monotonic()
 
@@ -127,28 +146,30 @@ class _GroupTurn(Turn):
         if not self._has_place:
             await self.begin()
 
-    def _count(self) -> None:
-        now = time.monotonic()
-        self._groups.worked_s += now - self._since
-        self._since = now
+    def _count(self, since: float) -> None:
+        self._since = time.monotonic()
+        self._groups.worked_s += self._since - since
 
 
 class Turns:
     """Whose documents are in work in this process.
 
     Args:
-        hands: single documents and groups in work at a time; who waits gets a hand
-            in order.
-        share: of one person at a time.
+        hands: single documents in work at a time, and as many groups; who waits gets
+            a hand in order.
+        share: of one person at a time, of either.
+        are_on_host: whether other processes of this host have single documents in
+            work.
     """
 
-    def __init__(self, hands: int, share: int) -> None:
-        self._groups = _Groups()
+    def __init__(self, hands: int, share: int, are_on_host: Callable[[], bool]) -> None:
+        self._groups = _Groups(are_on_host)
         self.ahead = self._groups.single
         """Has groups make way for the time of a block, as for a single document."""
-        self._hands = asyncio.Semaphore(hands)
+        self._hands = {False: asyncio.Semaphore(hands), True: asyncio.Semaphore(hands)}
+        """Of single documents, and of groups: neither waits for the other."""
         self._share = share
-        self._shares: WeakValueDictionary[PersonId, asyncio.Semaphore] = (
+        self._shares: WeakValueDictionary[tuple[PersonId, bool], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
         """Of those who have documents in work, or waiting for a turn."""
@@ -162,10 +183,13 @@ class Turns:
             of_batch: whether it is for documents of a batch.
         """
         # What a person waits for before a hand: one of their own to end.
-        share = self._shares.setdefault(person, asyncio.Semaphore(self._share))
+        share = self._shares.setdefault(
+            (person, of_batch), asyncio.Semaphore(self._share)
+        )
+        hands = self._hands[of_batch]
         if not of_batch:
             with self.ahead():
-                async with share, self._hands:
+                async with share, hands:
                     yield SINGLE
             return
         async with share:
@@ -173,7 +197,7 @@ class Turns:
             try:
                 # First of all: who waits for another group has no hand meanwhile.
                 await turn.begin()
-                async with self._hands:
+                async with hands:
                     yield turn
             finally:
                 turn.end()

@@ -28,6 +28,7 @@ from appliance.domain.errors.exceptions import (
     TsaUnavailableError,
 )
 from appliance.domain.errors.sentences import (
+    ALL_SIGNING,
     ANCHOR_BEYOND,
     API_KEY_ELSEWHERE,
     BATCH_TOO_SLOW,
@@ -71,6 +72,7 @@ from appliance.domain.errors.several import (
 )
 
 __all__ = [
+    "ALL_SIGNING",
     "ANCHOR_BEYOND",
     "API_KEY_ELSEWHERE",
     "BATCH_TOO_SLOW",

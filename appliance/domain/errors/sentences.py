@@ -363,6 +363,12 @@ DAY_USED_UP: Final = (
     "Retry-After."
 )
 """The same of a limit for a day."""
+ALL_SIGNING: Final = (
+    "Too many calls that sign one document are in work, of yours or of all. Nothing "
+    "was signed and no password was tried: repeat the call after the time in "
+    "Retry-After, or sign several documents by one call."
+)
+"""Of `OVERLOADED`, where there is no place for a call that signs one document."""
 REMINDED_TODAY: Final = "Everybody whose turn it is was reminded within a day."
 """Of `RATE_LIMITED`, where a reminder is asked for."""
 NOT_ENROLLED: Final = (

@@ -228,6 +228,20 @@ def test_every_container_is_confined(installation: Installation) -> None:
         ), service
 
 
+def test_fronts_tell_workers_of_their_calls(installation: Installation) -> None:
+    """By one file that all of them have; workers' keys and locks stand elsewhere."""
+    seen = {
+        service: installation.inside(service, "ls -i /run/rubrica/calls")
+        for service in ("api", "embed", "signing-1", "signing-2")
+    }
+
+    assert len({tuple(each) for each in seen.values()}) == 1, seen
+    assert seen["api"][1:] == ["single-calls"]
+    alone = installation.inside("api", "ls /run/rubrica")
+    assert "calls" in alone
+    assert not [name for name in alone if "activation" in name or "signing" in name]
+
+
 def test_ports_are_published_on_this_machine_alone(installation: Installation) -> None:
     """Three faces and the figures; the client's address is what a proxy here tells."""
     for service in _FACES:

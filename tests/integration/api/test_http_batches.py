@@ -4,9 +4,11 @@ import re
 
 import pytest
 
+from appliance.core.fair_queue import FairLimits
 from appliance.domain.errors import ApplianceError, ErrorCode, PageOutOfRangeError
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import FontStyle
+from appliance.signing.signing_calls import SigningCalls
 from tests.support.faces.api_caller import Caller
 from tests.support.faces.api_services import ApiServices
 
@@ -58,6 +60,23 @@ async def test_batch_told_in_order_with_links_that_open(
         assert clave is not None
         assert await api_services.links.open(clave[1], RequestId(number))
     assert "Location" not in response.headers
+
+
+async def test_batch_of_one_takes_a_place_as_a_single_one_does(
+    api_services: ApiServices, caller: Caller, person: PersonId
+) -> None:
+    """Where there is none, it is told when; one of several needs none."""
+    del person
+    limits = FairLimits(places=1, per_share=1, per_party=1, waiting=0)
+    calls = api_services.signing_calls = SigningCalls(limits)
+    one = {**BATCH, "solicitudIds": [8]}
+    async with calls.place(RequestId(7)):
+        refused = await caller.post(LOTE, one)
+        several = await caller.post(LOTE, BATCH)
+    served = await caller.post(LOTE, one)
+
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "2")
+    assert (several.status_code, served.status_code) == (200, 200)
 
 
 async def test_batch_going_on_says_where_to_look(

@@ -8,6 +8,7 @@ import pytest
 
 from appliance.api.app import create_api
 from appliance.core.fair_queue import FairLimits
+from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.signing.signing_calls import SigningCalls
@@ -72,19 +73,41 @@ async def test_sign_answers_link(caller: Caller) -> None:
     assert await download.get_data() == SIGNED_PDF
 
 
-async def test_sign_beyond_the_places_is_told_when(
+async def test_sign_beyond_the_places_is_told_before_anything_else(
     api_services: ApiServices, caller: Caller
 ) -> None:
-    """Nothing is handed on; a place that is free again serves."""
+    """Nothing is read, counted or handed on; a place that is free again serves."""
     limits = FairLimits(places=1, per_share=1, per_party=1, waiting=0)
     calls = api_services.signing_calls = SigningCalls(limits)
     async with calls.place(RequestId(8)):
-        refused = await caller.post("/solicitudes/firmar", {**SIGN, "solicitudId": 9})
+        refused = await caller.post("/solicitudes/firmar", {})
+    served = await caller.post("/solicitudes/firmar", {**SIGN, "solicitudId": 9})
+
+    assert (await code(refused, 503))["code"] == "OVERLOADED"
+    assert refused.headers["Retry-After"] == "2"
+    assert "RateLimit" not in refused.headers
+    assert served.status_code == 200
+    assert served.headers["RateLimit"].startswith('"firmar";r=119;')
+
+
+async def test_sign_beyond_ones_own_places_is_told_when(
+    api_services: ApiServices, caller: Caller, person: PersonId
+) -> None:
+    """Another call for the same request would have had a part in the place."""
+    limits = FairLimits(places=1, per_share=1, per_party=1, waiting=0)
+    calls = api_services.signing_calls = SigningCalls(limits)
+    with working_for(f"person:{person}", f"person:{person}"):
+        async with calls.place(RequestId(8)):
+            body = {**SIGN, "solicitudId": 9}
+            refused = await caller.post("/solicitudes/firmar", body)
     served = await caller.post("/solicitudes/firmar", {**SIGN, "solicitudId": 9})
 
     assert (await code(refused, 503))["code"] == "OVERLOADED"
     assert refused.headers["Retry-After"] == "2"
     assert served.status_code == 200
+    # What was not begun with is given back.
+    assert refused.headers["RateLimit"].startswith('"firmar";r=120;')
+    assert served.headers["RateLimit"].startswith('"firmar";r=119;')
     assert len(api_services.signing.commands) == 1
 
 

@@ -3,16 +3,22 @@
 Source: decisions "Iframe"; spec "Iframe init message payload (`svc.init`)".
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.documents import Inspection
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import RequestState
+from appliance.embedding.signing import EmbedSessionSigning
 from appliance.integrators.session_store import SessionStore
+from appliance.signing.signing_calls import SigningCalls
+from appliance.signing.single_calls_here import SingleCallsHere
 from appliance.web.auth import is_public
 from embed.api import LATE
+from embed.core import KEY
 from embed.reports import ADDRESS_MOST, SESSION_MOST
 from tests.support.faces.frame_role import ORIGINS, Frame, init_of, problem
 from tests.support.faces.frame_services import CODE
@@ -289,6 +295,28 @@ async def test_api_answers_have_the_closed_policy(frame: Frame) -> None:
     assert policy == "default-src 'none'; frame-ancestors 'none'"
     assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
     assert answer.headers["Cache-Control"] == "no-store"
+
+
+async def test_workers_know_of_a_frames_signing(
+    frame: Frame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From its beginning to its end: batches make way for it."""
+    here, seen = SingleCallsHere(), list[bool]()
+    core = replace(frame.app.extensions[KEY], signing_calls=SigningCalls(here=here))
+    monkeypatch.setitem(frame.app.extensions, KEY, core)
+
+    async def sign(*_: object) -> None:
+        seen.append(here.are_any())
+        raise ApplianceError(ErrorCode.SESSION_IN_USE)
+
+    monkeypatch.setattr(EmbedSessionSigning, "sign", sign)
+    bearer, _ = await frame.opened()
+    body = {"corner": "none", "page": 1, "password": "una clave", "sha256": "0"}
+    answer = await frame.call("sign", bearer, body)
+
+    assert (await problem(answer))[1] == "SESSION_IN_USE"
+    assert seen == [True]
+    assert not here.are_any()
 
 
 async def test_other_origins_pages_may_read_nothing(frame: Frame) -> None:

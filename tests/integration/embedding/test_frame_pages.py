@@ -19,6 +19,7 @@ from appliance.bootstrap import ServiceRegistry
 from appliance.domain.appearance.details import Logo, LogoPicture
 from appliance.integrators.logo_store import INSTALLATION, LogoStore
 from appliance.integrators.logos import Logos
+from appliance.signing.signing_calls import SigningCalls
 from embed.app import create_embed
 from embed.assets import Assets
 from embed.reports import SESSION_MOST
@@ -352,6 +353,7 @@ async def test_page_is_under_embed_in_both_environments(
             sessions=services.services.sessions,
             framing=services.framing,
             frame_signing=services.signing,
+            signing_calls=SigningCalls(),
             frame_batches=services.batches,
             health=None,
             logos=Logos(

@@ -89,6 +89,18 @@ async def test_what_was_taken_fades(rates: CallRates, clock: MovingClock) -> Non
     assert await taken(rates, "a", 12) == 10
 
 
+async def test_what_is_given_back_may_be_taken_again(
+    rates: CallRates, clock: MovingClock
+) -> None:
+    """No more than was taken, even where the window before has it."""
+    assert await taken(rates, "a", 10) == 10
+    assert (await rates.give_back(TEN, "a")).remaining == 1
+    assert await taken(rates, "a", 2) == 1
+    clock.at += timedelta(seconds=120)
+    assert (await rates.give_back(TEN, "a")).remaining == 10
+    assert await taken(rates, "a", 12) == 10
+
+
 @pytest.mark.parametrize(
     ("taken_before", "after_s", "cost"), [(10, 0, 1), (10, 59, 4), (10, 70, 9)]
 )
@@ -127,6 +139,8 @@ async def test_without_redis_each_process_counts_alone(
 
     assert await taken(rates, "a", 12) == 10
     assert await taken(other, "a", 12) == 10
+    assert (await rates.give_back(TEN, "c")).remaining == 10
+    assert await taken(rates, "c", 12) == 10
     clock.at += timedelta(seconds=90)
     assert await taken(rates, "a", 12) == 5
     assert await taken(rates, "b", 12) == 10

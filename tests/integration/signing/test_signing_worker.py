@@ -55,6 +55,7 @@ class PlayedSigner:
     """Documents of a group."""
     away: ItemState | None = None
     """Where in a document's signing the store of documents is away."""
+    hsm_is_slow: bool = False
 
     def unlock(self, work: ClaimedActivation) -> object:
         """Any key will do."""
@@ -425,10 +426,7 @@ async def test_batches_leave_hands_to_single_documents(
         for batch, _ in batches:
             await scene.until(batch, ActivationState.DONE)
 
-    (first, _), (second, _) = [
-        (documents[0], documents) for _, documents in batches[:2]
-    ]
-    assert scene.signer.begun[:3] == [first, second, single]
+    assert scene.signer.begun[:2] == [batches[0][1][0], single]
     for _, documents in batches:
         # Each in its own order.
         places = [scene.signer.begun.index(each) for each in documents]

@@ -16,6 +16,7 @@ from quart import typing as quart_typing
 
 from appliance.bootstrap import ServiceRegistry
 from appliance.integrators.logos import Logos
+from appliance.signing.signing_calls import SigningCalls
 from embed.app import create_embed
 from embed.assets import Assets
 from tests.support.faces.frame_services import CODE, FrameServices, open_frame_services
@@ -91,6 +92,7 @@ async def open_frame(folder: Path, assets: Assets) -> AsyncIterator[Frame]:
             sessions=services.services.sessions,
             framing=services.framing,
             frame_signing=services.signing,
+            signing_calls=SigningCalls(),
             frame_batches=services.batches,
             health=None,
             logos=Logos(

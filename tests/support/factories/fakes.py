@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -255,9 +255,10 @@ class FakeSigning:
         command: SignCommand,
         signer: Signer,
         document: DocumentBytes | None = None,
+        waits: Callable[[], object] = lambda: None,
     ) -> SignOutcome:
         """Remember the command."""
-        del signer
+        del signer, waits
         self.commands.append(command)
         self.documents.append(None if document is None else bytes(document))
         if self.failure is not None:

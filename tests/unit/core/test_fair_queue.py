@@ -1,6 +1,7 @@
 """Places of a shared pool: bounded, and nobody gets all."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -83,7 +84,61 @@ async def test_what_may_wait_in_all_is_bounded() -> None:
 
     await demand_refused(queue, WorkOwner("acme", "session:9"))
     waiters.append(await waiting(queue, OTHER_SHARE))
-    await demand_refused(queue, WorkOwner("gamma", "session:9"))
+    await demand_refused(queue, OTHER_SHARE)
+    for waiter in waiters:
+        waiter.cancel()
+
+
+async def test_who_has_nothing_waits_in_the_place_of_who_has_most() -> None:
+    """The last of the largest share is told; what waits is no more, nor one fewer."""
+    queue = FairQueue(LIMITS, "test")
+    held = [await queue.acquire(WorkOwner("acme", f"s:{n}")) for n in range(3)]
+    await queue.acquire(OTHER_SHARE)
+    flood = [await waiting(queue, WorkOwner("acme", f"s:{n}")) for n in range(5)]
+    other = await waiting(queue, OTHER_SHARE)
+
+    third = await waiting(queue, WorkOwner("gamma", "session:9"))
+
+    with pytest.raises(ApplianceError) as refused:
+        await flood[-1]
+    assert refused.value.code is ErrorCode.OVERLOADED
+    assert queue.state().waiting == LIMITS.waiting
+    held[0].release()
+    await asyncio.wait_for(third, 5)
+    assert queue.state().held == LIMITS.places
+    assert not any(each.done() for each in (*flood[:-1], other))
+    for waiter in (*flood, other):
+        waiter.cancel()
+    await asyncio.gather(*flood, other, return_exceptions=True)
+    assert queue.state().held == LIMITS.places
+
+
+async def test_who_asks_for_room_displaces_nobody() -> None:
+    """Only who comes to wait does."""
+    queue = FairQueue(replace(LIMITS, places=1, waiting=2), "test")
+    held = await queue.acquire(FLOOD)
+    waiters = [await waiting(queue, FLOOD) for _ in range(2)]
+
+    queue.demand_room(OTHER_SHARE)
+    with pytest.raises(ApplianceError) as refused:
+        queue.demand_room(OTHER_PARTY)
+    assert refused.value.code is ErrorCode.OVERLOADED
+    assert queue.state().waiting == len(waiters)
+    held.release()
+    (await waiters[0]).release()
+    (await waiters[1]).release()
+    queue.demand_room(OTHER_PARTY)
+
+
+async def test_nobody_who_has_little_is_displaced() -> None:
+    """Of shares that have one each, who comes last is told."""
+    limits = replace(LIMITS, places=2, waiting=2)
+    queue = FairQueue(limits, "test")
+    for number in range(2):
+        await queue.acquire(WorkOwner(f"share:{number}", "s"))
+    waiters = [await waiting(queue, WorkOwner(f"share:{n}", "s")) for n in (2, 3)]
+
+    await demand_refused(queue, WorkOwner("share:4", "s"))
     for waiter in waiters:
         waiter.cancel()
 
@@ -120,6 +175,22 @@ async def test_shares_take_turns() -> None:
     assert order == ["acme", "beta", "acme", "beta", "acme", "acme"]
 
 
+@pytest.mark.parametrize(("in_order", "first"), [(True, 0), (False, 1)])
+async def test_places_are_given_in_order_where_they_are_to_be(
+    first: int, *, in_order: bool
+) -> None:
+    """Else whoever was served last waits until all others were."""
+    queue = FairQueue(replace(LIMITS, places=1, in_order=in_order), "test")
+    (await queue.acquire(FLOOD)).release()
+    held = await queue.acquire(WorkOwner("gamma", "session:4"))
+    waiters = [await waiting(queue, owner) for owner in (FLOOD, OTHER_SHARE)]
+
+    held.release()
+
+    (await asyncio.wait_for(waiters[first], 5)).release()
+    await asyncio.wait_for(waiters[1 - first], 5)
+
+
 async def test_nobody_waits_for_ever() -> None:
     """Whoever waited too long is told, and its place in the queue is free."""
     queue = FairQueue(
@@ -134,6 +205,47 @@ async def test_nobody_waits_for_ever() -> None:
     held.release()
     async with queue.place(OTHER_SHARE):
         pass
+
+
+@pytest.mark.parametrize(("free_every_s", "may_wait"), [(0.1, 6), (0.01, 16), (5, 2)])
+async def test_no_more_wait_than_have_a_place_soon(
+    free_every_s: float, may_wait: int
+) -> None:
+    """By how fast places come free of late; some wait on the slowest machine too."""
+    now = 0.0
+    limits = FairLimits(4, 4, 4, 16, 16, 16, waiting_s=0.601)
+    queue = FairQueue(limits, "test", lambda: now)
+    held = [await queue.acquire(FLOOD) for _ in range(limits.places)]
+    for _ in range(40):
+        now += free_every_s
+        held.pop(0).release()
+        held.append(await queue.acquire(FLOOD))
+
+    waiters = [await waiting(queue, FLOOD) for _ in range(may_wait)]
+    await demand_refused(queue, FLOOD)
+    assert not any(each.done() for each in waiters)
+    for waiter in waiters:
+        waiter.cancel()
+
+
+async def test_idle_time_is_not_part_of_the_pace() -> None:
+    """Only while all places are held others would wait."""
+    now = 0.0
+    limits = FairLimits(2, 2, 2, 8, 8, 8, waiting_s=0.401)
+    queue = FairQueue(limits, "test", lambda: now)
+    for _ in range(20):
+        held = [await queue.acquire(FLOOD) for _ in range(limits.places)]
+        now += 0.1
+        held[0].release()
+        now += 1000
+        held[1].release()
+        now += 1000
+
+    held = [await queue.acquire(FLOOD) for _ in range(limits.places)]
+    waiters = [await waiting(queue, FLOOD) for _ in range(4)]
+    await demand_refused(queue, FLOOD)
+    for waiter in waiters:
+        waiter.cancel()
 
 
 async def test_nobody_waits_where_nobody_may() -> None:

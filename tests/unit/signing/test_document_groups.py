@@ -9,7 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.domain.activation import ActivationDocument
+from appliance.domain.activation import (
+    MOST_DOCUMENTS,
+    ActivationDocument,
+    activation_count,
+)
 from appliance.domain.ids import RequestId
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import ItemState
@@ -55,8 +59,8 @@ def group_of(work: ClaimedActivation, count: int, group_size: int) -> int:
 )
 def test_group_is_what_the_hsm_signs_in_its_time(pace: int, together: int) -> None:
     """As many as that, and no more than a commit is to hold."""
-    work = claimed([1000] * 50)
-    assert group_of(work, 50, pace) == together
+    work = claimed([1000] * 100)
+    assert group_of(work, 100, pace) == together
     assert group_of(work, 1, pace) == 1
 
 
@@ -97,3 +101,13 @@ def test_slow_documents_make_small_groups() -> None:
         sizes.append(pace.group_size)
     assert sizes == sorted(sizes)
     assert sizes[-1] > GROUP_MOST
+
+
+@pytest.mark.parametrize(
+    ("documents", "activations"),
+    [(0, 0), (1, 1), (15, 1), (16, 2), (128, 2), (129, 4), (200, 4), (1000, 16)],
+)
+def test_two_workers_have_as_many(documents: int, activations: int) -> None:
+    """No activation of a command has more than one may have."""
+    assert activation_count(documents) == activations
+    assert documents <= activations * MOST_DOCUMENTS

@@ -3,6 +3,8 @@
 import asyncio
 import itertools
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -11,7 +13,9 @@ from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.signing.signing_calls import SigningCalls, limits_of
+from appliance.signing.single_calls_here import SingleCallsHere
 
+ONE: Final = replace(limits_of(2), places=1)
 _REQUESTS: Final = map(RequestId, itertools.count(1_000))
 
 
@@ -39,6 +43,31 @@ async def test_who_finds_no_place_is_told_at_once() -> None:
     await asyncio.gather(*waiting)
 
 
+async def test_who_would_find_no_place_is_told_before_they_ask() -> None:
+    """Unless they have a call here, of which one more may be a part."""
+    calls = SigningCalls(replace(ONE, waiting=1), held_s=60)
+    calls.demand_room()
+    with working_for("person:1", "person:1"):
+        async with calls.place(next(_REQUESTS)) as leave:
+            calls.demand_room()
+            with working_for("person:2", "person:2"):
+                calls.demand_room()
+            waiting = asyncio.create_task(_placed(calls, "person:2"))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            with (
+                working_for("person:3", "person:3"),
+                pytest.raises(ApplianceError) as refused,
+            ):
+                calls.demand_room()
+            with working_for("person:2", "person:2"):
+                calls.demand_room()
+            assert refused.value.code is ErrorCode.OVERLOADED
+            assert refused.value.extras == {"retryAfter": 2}
+            leave()
+        await waiting
+
+
 async def test_one_person_leaves_places() -> None:
     """Their surplus is refused, and another person has a place at once."""
     limits = limits_of(2)
@@ -47,15 +76,18 @@ async def test_one_person_leaves_places() -> None:
         with working_for("person:1", "person:1"):
             for _ in range(limits.per_share):
                 await held.enter_async_context(calls.place(next(_REQUESTS)))
-            waiting = asyncio.create_task(_placed(calls, "person:1"))
+            waiting = [
+                asyncio.create_task(_placed(calls, "person:1"))
+                for _ in range(limits.waiting_per_party)
+            ]
             await asyncio.sleep(0)
             with pytest.raises(ApplianceError):
                 await _placed(calls, "person:1")
         for number in range(2, 10):
             async with asyncio.timeout(1):
                 await _placed(calls, f"person:{number}")
-        assert not waiting.done()
-    await waiting
+        assert not any(each.done() for each in waiting)
+    await asyncio.gather(*waiting)
 
 
 async def test_calls_for_one_request_have_one_place() -> None:
@@ -78,6 +110,80 @@ async def test_calls_for_one_request_have_one_place() -> None:
     await waiting
 
 
+async def test_repeat_of_what_waits_waits_too() -> None:
+    """For the same place: so nobody has twice as many in work."""
+    calls = SigningCalls(ONE, held_s=60)
+    async with AsyncExitStack() as held:
+        with working_for("person:1", "person:1"):
+            first = await held.enter_async_context(calls.place(next(_REQUESTS)))
+        request = next(_REQUESTS)
+        waiting = [
+            asyncio.create_task(_placed(calls, "person:2", request)) for _ in range(3)
+        ]
+        await asyncio.sleep(0)
+        assert not any(each.done() for each in waiting)
+        # Who waits no more leaves the others their place in the queue.
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+        first()
+        await asyncio.gather(*waiting[1:])
+    async with asyncio.timeout(5):
+        await _placed(calls, "person:3")
+
+
+async def test_who_hangs_up_keeps_the_place_for_its_time() -> None:
+    """What was begun goes on, so others wait; a repeat has that place."""
+    calls = SigningCalls(ONE, held_s=0.2)
+    request = next(_REQUESTS)
+    working = asyncio.create_task(_placed(calls, "person:1", request, forever=True))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    other = asyncio.create_task(_placed(calls, "person:2"))
+    await asyncio.sleep(0)
+    assert not other.done()
+    await _placed(calls, "person:1", request)
+    async with asyncio.timeout(5):
+        await other
+
+
+async def test_call_that_only_waits_has_no_place() -> None:
+    """Unless another one of its person works in that place."""
+    calls = SigningCalls(ONE, held_s=60)
+    request = next(_REQUESTS)
+    with working_for("person:1", "person:1"):
+        async with calls.place(request), calls.place(request) as leave:
+            leave()
+            other = asyncio.create_task(_placed(calls, "person:2"))
+            await asyncio.sleep(0)
+            assert not other.done()
+        await other
+        async with calls.place(request) as leave:
+            leave()
+            async with asyncio.timeout(5):
+                await _placed(calls, "person:2")
+
+
+async def test_many_who_are_refused_come_again_one_after_the_other() -> None:
+    """As places come free; of another person none later for it."""
+    calls = SigningCalls(replace(ONE, waiting=0), held_s=60)
+    async with calls.place(next(_REQUESTS)):
+        told = [await _refused(calls, "person:1") for _ in range(20)]
+        assert told == sorted(told)
+        assert set(told) == set(range(2, 11))
+        assert await _refused(calls, "person:2") == 2
+
+
+async def test_call_without_a_place_is_known() -> None:
+    """A frame's: workers make way for it."""
+    here = SingleCallsHere()
+    calls = SigningCalls(ONE, here=here)
+    with calls.known():
+        assert here.are_any()
+    assert not here.are_any()
+
+
 async def test_call_that_is_held_up_keeps_nobody_out() -> None:
     """Its place is free again after a while."""
     limits = limits_of(2)
@@ -90,9 +196,35 @@ async def test_call_that_is_held_up_keeps_nobody_out() -> None:
             await _placed(calls, "person:1000")
 
 
+async def test_workers_of_the_host_know_of_them(tmp_path: Path) -> None:
+    """From the first that has a place until the last is over."""
+    here = SingleCallsHere(tmp_path)
+    calls = SigningCalls(limits_of(2), here=here)
+    with working_for("person:1", "person:1"):
+        async with calls.place(next(_REQUESTS)):
+            async with calls.place(next(_REQUESTS)):
+                assert here.are_any()
+            assert here.are_any()
+        assert not here.are_any()
+
+
 async def _placed(
-    calls: SigningCalls, person: str, request: RequestId | None = None
+    calls: SigningCalls,
+    person: str,
+    request: RequestId | None = None,
+    *,
+    forever: bool = False,
 ) -> None:
     with working_for(person, person):
         async with calls.place(request or next(_REQUESTS)):
-            pass
+            if forever:
+                await asyncio.Event().wait()
+
+
+async def _refused(calls: SigningCalls, person: str) -> int:
+    """What somebody who finds no place is told."""
+    with pytest.raises(ApplianceError) as refused:
+        await _placed(calls, person)
+    again_s = refused.value.extras["retryAfter"]
+    assert isinstance(again_s, int)
+    return again_s

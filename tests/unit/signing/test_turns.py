@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -11,6 +11,11 @@ from worker.signing.turns import Turn, Turns
 
 PERSON, OTHER = PersonId("p"), PersonId("o")
 LONG_S = 30.0
+
+
+def nowhere() -> bool:
+    """No other process has any."""
+    return False
 
 
 @asynccontextmanager
@@ -52,7 +57,7 @@ async def worked(turns: Turns, seconds: float) -> None:
 
 async def test_groups_are_signed_one_after_the_other() -> None:
     """Another one begins when the first has ended."""
-    turns = Turns(4, 3)
+    turns = Turns(4, 3, nowhere)
     async with group(turns):
         waiting = asyncio.create_task(has_turn(turns))
         assert not await comes_by_itself(has_turn(turns))
@@ -62,7 +67,7 @@ async def test_groups_are_signed_one_after_the_other() -> None:
 
 async def test_group_that_takes_too_long_holds_up_no_other() -> None:
     """It is waited for a second; the place is the first one's all the same."""
-    turns = Turns(4, 3)
+    turns = Turns(4, 3, nowhere)
     async with asyncio.timeout(LONG_S), group(turns):
         await has_turn(turns)
         assert not await comes_by_itself(has_turn(turns))
@@ -71,7 +76,7 @@ async def test_group_that_takes_too_long_holds_up_no_other() -> None:
 @pytest.mark.parametrize("long", [True, False])
 async def test_another_group_goes_on_meanwhile(*, long: bool) -> None:
     """While one waits for an HSM or a disk; it waits for its place again then."""
-    turns = Turns(4, 3)
+    turns = Turns(4, 3, nowhere)
     left = asyncio.Event()
 
     async def other() -> None:
@@ -90,31 +95,48 @@ async def test_another_group_goes_on_meanwhile(*, long: bool) -> None:
 
 async def test_what_is_quick_leaves_no_place() -> None:
     """An HSM or a disk that answers at once is not worth it."""
-    turns = Turns(4, 3)
+    turns = Turns(4, 3, nowhere)
     async with group(turns) as turn, turn.waiting():
         assert not await comes_by_itself(has_turn(turns))
 
 
 async def test_single_document_waits_for_no_group() -> None:
     """It works beside a group, and beside another single one."""
-    turns = Turns(4, 3)
+    turns = Turns(4, 3, nowhere)
     async with group(turns), single(turns) as one, single(turns):
         assert await comes_by_itself(one.make_way())
 
 
-async def test_group_makes_way_as_long_as_groups_have_worked() -> None:
-    """Then it goes on, beside a single document that does not end."""
-    turns = Turns(4, 3)
+async def test_group_makes_way_for_longer_than_groups_have_worked() -> None:
+    """Up to half a second; then it goes on, beside a single one that does not end."""
+    turns = Turns(4, 3, nowhere)
     await worked(turns, 0.2)
     async with single(turns), group(turns) as batch:
         begun = asyncio.get_running_loop().time()
         await batch.make_way()
-        assert asyncio.get_running_loop().time() - begun >= 0.2
+        assert asyncio.get_running_loop().time() - begun >= 0.5
+
+
+async def test_group_makes_way_for_those_of_other_processes() -> None:
+    """Until they are over, or it has made way for long enough."""
+    elsewhere = [True]
+    turns = Turns(4, 3, lambda: elsewhere[0])
+    await worked(turns, 0.1)
+    async with asyncio.timeout(LONG_S), group(turns) as batch:
+        begun = asyncio.get_running_loop().time()
+        await batch.make_way()
+        assert asyncio.get_running_loop().time() - begun >= 0.3
+    await worked(turns, 0.2)
+    async with asyncio.timeout(LONG_S), group(turns) as batch:
+        waiting = asyncio.create_task(batch.make_way())
+        assert not await comes_by_itself(batch.make_way())
+        elsewhere[0] = False
+        await waiting
 
 
 async def test_group_goes_on_when_single_documents_are_over() -> None:
     """The last one's end is enough."""
-    turns = Turns(4, 3)
+    turns = Turns(4, 3, nowhere)
     await worked(turns, 0.4)
     async with group(turns) as batch:
         async with single(turns), single(turns, PERSON):
@@ -128,7 +150,7 @@ async def test_group_goes_on_when_single_documents_are_over() -> None:
 
 async def test_what_is_looked_for_is_made_way_for() -> None:
     """A look for work may find a single document."""
-    turns = Turns(4, 3)
+    turns = Turns(4, 3, nowhere)
     await worked(turns, 0.3)
     async with group(turns) as batch:
         with turns.ahead():
@@ -138,7 +160,7 @@ async def test_what_is_looked_for_is_made_way_for() -> None:
 
 async def test_group_that_has_not_worked_makes_no_way() -> None:
     """Nothing was taken that is to be given back."""
-    turns = Turns(4, 3)
+    turns = Turns(4, 3, nowhere)
     async with asyncio.timeout(LONG_S), single(turns), group(turns) as batch:
         for _ in range(100):
             await batch.make_way()
@@ -146,7 +168,7 @@ async def test_group_that_has_not_worked_makes_no_way() -> None:
 
 async def test_one_person_has_so_many_hands() -> None:
     """The rest is for others, whatever is waited for."""
-    turns = Turns(2, 1)
+    turns = Turns(2, 1, nowhere)
     async with single(turns, PERSON), single(turns, OTHER):
         pass
 
@@ -161,9 +183,33 @@ async def test_one_person_has_so_many_hands() -> None:
     assert await comes_by_itself(another())
 
 
+async def test_own_groups_hold_up_no_single_document() -> None:
+    """Of a person whose batch has all the hands that it may have, and all there are."""
+    turns = Turns(2, 1, nowhere)
+    async with AsyncExitStack() as stack:
+        for person in (PERSON, OTHER):
+            turn = await stack.enter_async_context(group(turns, person))
+            await stack.enter_async_context(turn.waiting(long=True))
+        assert not await comes_by_itself(has_turn(turns, PERSON))
+        for person in (PERSON, OTHER):
+            async with single(turns, person):
+                pass
+
+
+async def test_waiting_for_a_turn_is_no_work() -> None:
+    """Who left meanwhile has nothing that way is to be made for."""
+    turns = Turns(4, 3, nowhere)
+    async with group(turns):
+        assert not await comes_by_itself(has_turn(turns, OTHER))
+    async with group(turns) as turn, single(turns):
+        began = asyncio.get_running_loop().time()
+        await turn.make_way()
+        assert asyncio.get_running_loop().time() - began < 0.4
+
+
 async def test_group_that_fails_leaves_its_place() -> None:
     """Wherever it was."""
-    turns = Turns(4, 3)
+    turns = Turns(4, 3, nowhere)
 
     async def fail(turn: Turn) -> None:
         async with turn.waiting(long=True):
