@@ -30,7 +30,7 @@ from tests.support.faults.fault_injection import (
     restarted,
     until,
 )
-from tests.support.faults.retrying_callers import Crowd
+from tests.support.faults.retrying_callers import LET_IN, Crowd
 from worker.failpoints import AFTER_SIGN, BEFORE_SIGN, FILE_WRITTEN, FREEZE, POINTS
 
 DONE, INTERRUPTED = IntentState.COMPLETED, IntentState.INTERRUPTED
@@ -127,10 +127,11 @@ def lose_nothing_short(appliance: Appliance, people: list[TestPerson]) -> None:
 def test_kills_lose_nothing_long(
     count: int, redis: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """200 calls or more at concurrency 20, a worker killed every 2 s."""
+    """200 calls or more, 20 at a time of 20 people, a worker killed every 2 s."""
     with harmed(more=redis) as appliance:
         people = [appliance.new_person(f"Persona {n}") for n in range(count)]
-        crowd = Crowd(appliance, people, pdfs.one_page(), at_least=200)
+        concurrency = max(count, LET_IN)
+        crowd = Crowd(appliance, people, pdfs.one_page(), concurrency, at_least=200)
         begun = time.monotonic()
         used_and_lost = kills = 0
         order = order_crash(appliance, AFTER_SIGN)

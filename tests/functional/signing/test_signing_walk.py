@@ -1,5 +1,7 @@
 """How far a signature walks through the code; `python -m tests.tools.signing_walk`."""
 
+import pytest
+
 from tests.support.appliance.signing_walk import (
     Entered,
     Walk,
@@ -7,13 +9,15 @@ from tests.support.appliance.signing_walk import (
     walk_of_a_signature,
 )
 
-MOST_FUNCTIONS = 583
+MOST_FUNCTIONS = 590
 MOST_MODULE_CHANGES = 285
 MOST_RETURNS = 160
 """What there is and a little more: whoever shortens the way lowers them. One document
 walks as a group of one."""
 
 
+# What else a role does is of every walk where others keep the machine busy.
+@pytest.mark.alone
 def test_signature_walks_no_farther_than_it_did() -> None:
     """In front and worker, whatever their threads do of it too."""
     walk = walk_of_a_signature()

@@ -1,6 +1,6 @@
 """People who call firmar and repeat it until their document is signed.
 
-A call is repeated on 202 and on a broken connection, as any client may; each
+A call is repeated on 202, on 5xx and on a broken connection, as any client may; each
 answer and each time is kept. The callers run in a thread of their own, so that
 a test can do harm meanwhile.
 """
@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
-from typing import cast
+from typing import Final, cast
 
 import httpx
 
@@ -35,6 +35,8 @@ _NEXT_S = 0.1
 _AWAY = {ErrorCode.SANDBOX_UNAVAILABLE, ErrorCode.STORE_UNAVAILABLE}
 BROKEN = "broken"
 """Kept for a connection that could not be made, or broke."""
+LET_IN: Final = 10
+"""So many at a time are in work or wait, on any machine (docs/limits.md)."""
 
 
 @dataclass(slots=True)
@@ -73,7 +75,7 @@ class Crowd:
     appliance: Appliance
     people: Sequence[TestPerson]
     pdf: bytes
-    concurrency: int = 20
+    concurrency: int = LET_IN
     at_least: int = 40
     calls: list[Call] = field(default_factory=list)
     """Those that ended."""
