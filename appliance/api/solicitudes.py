@@ -135,12 +135,16 @@ async def reject(solicitud: str) -> Response:
     return json_response(representations.detail(view, i18n.requested()))
 
 
+def _demand_room() -> None:
+    core().signing_calls.demand_room()
+
+
 @blueprint.post("/solicitudes/firmar")
 @body.brings_document
+@auth.before_record(_demand_room)
 async def sign() -> Response:
     """`POST /solicitudes/firmar`: the signing command."""
     signer = await auth.signer()
-    core().signing_calls.demand_room()
     async with rates.signing_command(signer.person):
         core().tokens.require_fresh(signer)
         conditions, document = query.conditions(), None

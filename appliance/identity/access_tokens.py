@@ -9,6 +9,7 @@ import base64
 import binascii
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
@@ -158,11 +159,15 @@ class AccessTokens:
         )
         return IssuedToken(token, self._auth.token_ttl_s)
 
-    async def verify(self, token: str) -> Signer:
+    async def verify(
+        self, token: str, named: Callable[[PersonId], None] | None = None
+    ) -> Signer:
         """Turn an access token into the person it stands for.
 
         Args:
             token: as it came.
+            named: told whom a genuine one names, before the record is asked whether it
+                still holds; what it raises goes on.
 
         Raises:
             ApplianceError: `TOKEN_INVALID`, `TOKEN_EXPIRED`, `MFA_REQUIRED`,
@@ -183,6 +188,8 @@ class AccessTokens:
             raise ApplianceError(ErrorCode.TOKEN_INVALID) from exc
         claims = _check_claims(read.payload, self._issuer, self._audience, now)
         since = datetime.fromtimestamp(claims.auth_time, UTC)
+        if named is not None:
+            named(PersonId(claims.sub))
         async with self._store.read() as transaction:
             person = await PersonStore(transaction).get(PersonId(claims.sub))
         if person is None or not person.may_go_on(since):

@@ -277,13 +277,13 @@ def _slashed() -> Response:
     return response
 
 
-async def _nobody(bearer: str) -> Signer:
+async def _nobody(bearer: str, named: object) -> Signer:
     """The person of a bearer where no bearer is anybody's.
 
     Raises:
         ApplianceError: `TOKEN_INVALID`, always.
     """
-    del bearer
+    del bearer, named
     raise ApplianceError(ErrorCode.TOKEN_INVALID)
 
 

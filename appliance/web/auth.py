@@ -11,13 +11,16 @@ from quart import current_app, g, request
 
 from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
 from appliance.domain.requests.request import Signer
 from appliance.web import request_log
 
-Authenticate = Callable[[str], Awaitable[Signer]]
-"""Turns a bearer token into its person, or raises."""
+Authenticate = Callable[[str, Callable[[PersonId], None]], Awaitable[Signer]]
+"""Turns a bearer token into its person, or raises; tells whom a genuine one names,
+before the record is asked whether it still holds."""
 
 _MARK = "__public__"
+_BEFORE = "__before_record__"
 _View = TypeVar("_View", bound=Callable[..., Any])
 MAX_AUTHORIZATION: Final = 8192
 """Longest Authorization header, in characters."""
@@ -31,6 +34,23 @@ def public(view: _View) -> _View:
     """
     setattr(view, _MARK, True)
     return view
+
+
+def before_record(check: Callable[[], None]) -> Callable[[_View], _View]:
+    """Mark a view with what is demanded of a signer before the record is read.
+
+    For what refuses many calls in a moment: a record that is busy is not asked of them.
+
+    Args:
+        check: raises for who may not go on; `WORK_OWNER` names them. Whether their
+            token was revoked is not known yet.
+    """
+
+    def mark(view: _View) -> _View:
+        setattr(view, _BEFORE, check)
+        return view
+
+    return mark
 
 
 def is_public(view: object) -> bool:
@@ -56,19 +76,27 @@ async def signer() -> Signer:
 
     Raises:
         ApplianceError: `TOKEN_MISSING`, `TOKEN_INVALID`, `TOKEN_EXPIRED`,
-            `MFA_REQUIRED`.
+            `MFA_REQUIRED`; what `before_record` demands.
 
     Source: spec "Authentication"; RFC 6750, 2.1.
     """
     known: Signer | None = g.get("signer")
     if known is None:
         authenticate: Authenticate = current_app.extensions["rubrica.authenticate"]
-        known = await authenticate(bearer())
+        known = await authenticate(bearer(), _named)
         g.signer = known
-        person = f"person:{known.person}"
-        WORK_OWNER.set(WorkOwner(person, person))
-        request_log.note(person=known.person)
     return known
+
+
+def _named(person: PersonId) -> None:
+    """Take the call for a person's, and demand what comes before the record."""
+    name = f"person:{person}"
+    WORK_OWNER.set(WorkOwner(name, name))
+    request_log.note(person=person)
+    view = current_app.view_functions.get(request.endpoint or "")
+    check: Callable[[], None] | None = getattr(view, _BEFORE, None)
+    if check is not None:
+        check()
 
 
 def bearer() -> str:

@@ -11,6 +11,7 @@ from appliance.core.fair_queue import FairLimits
 from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
+from appliance.people.person_store import PersonStore
 from appliance.signing.signing_calls import SigningCalls
 from tests.support.faces.api_caller import SIGN, Caller, code
 from tests.support.faces.api_services import BASE_URL, CUIL, LOGIN_PASSWORD, ApiServices
@@ -88,6 +89,26 @@ async def test_sign_beyond_the_places_is_told_before_anything_else(
     assert "RateLimit" not in refused.headers
     assert served.status_code == 200
     assert served.headers["RateLimit"].startswith('"firmar";r=119;')
+
+
+async def test_refused_token_is_not_asked_of_the_record(
+    api_services: ApiServices, caller: Caller, person: PersonId
+) -> None:
+    """That it was revoked is seen once there is room; a forged one is refused first."""
+    limits = FairLimits(places=1, per_share=1, per_party=1, waiting=0)
+    calls = api_services.signing_calls = SigningCalls(limits)
+    async with api_services.store.write() as transaction:
+        now = api_services.clock.now()
+        await PersonStore(transaction).sign_out(person, now)
+    forged = {"Authorization": f"{caller.headers['Authorization'][:-4]}AAAA"}
+    async with calls.place(RequestId(8)):
+        busy = await caller.post("/solicitudes/firmar", {})
+        unknown = await caller.post("/solicitudes/firmar", {}, **forged)
+    served = await caller.post("/solicitudes/firmar", {})
+
+    assert (await code(busy, 503))["code"] == "OVERLOADED"
+    assert (await code(unknown, 401))["code"] == "TOKEN_INVALID"
+    assert (await code(served, 401))["code"] == "TOKEN_INVALID"
 
 
 async def test_sign_beyond_ones_own_places_is_told_when(
