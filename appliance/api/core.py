@@ -15,7 +15,7 @@ from quart import current_app
 from appliance.documents.download_links import DownloadLinks
 from appliance.domain.clock import Clock
 from appliance.domain.ids import BatchId, PersonId, RequestId, TaskId
-from appliance.domain.ports import DocumentBytes, DocumentStream
+from appliance.domain.ports import DocumentStream
 from appliance.domain.requests.batch import BatchOutcome, SignBatch
 from appliance.domain.requests.request import (
     Preview,
@@ -145,7 +145,7 @@ class SigningService(Protocol):
         self,
         command: SignCommand,
         signer: Signer,
-        document: DocumentBytes | None = None,
+        sent: str | None = None,
         waits: Callable[[], object] = ...,
     ) -> SignOutcome:
         """Carry out a signing command, or give what an equal one yielded."""
@@ -155,7 +155,12 @@ class SigningService(Protocol):
 class BatchSigningService(Protocol):
     """Signing several requests by one command."""
 
-    async def sign(self, batch: SignBatch, signer: Signer) -> BatchOutcome:
+    async def sign(
+        self,
+        batch: SignBatch,
+        signer: Signer,
+        waits: Callable[[], object] = ...,
+    ) -> BatchOutcome:
         """Sign several requests, or give what signing them before gave."""
         ...
 

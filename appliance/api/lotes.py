@@ -3,7 +3,6 @@
 Handlers parse, call one service and render; nothing is decided here.
 """
 
-from contextlib import AsyncExitStack
 from http import HTTPStatus
 from typing import Final
 
@@ -27,16 +26,18 @@ _RETRY_S: Final = 2
 async def sign_all() -> Response:
     """`POST /solicitudes/firmar/lote`: one command for several requests."""
     signer = await auth.signer()
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(rates.signing_command(signer.person))
+    async with rates.signing_command(signer.person):
         core().tokens.require_fresh(signer)
         conditions = query.conditions(one_document=False)
         batch = requests.sign_batch(await body.read_object(), conditions)
-        if len(batch.requests) == 1:
+        signing = core().batch_signing
+        if len(set(batch.requests)) == 1:
             # A worker makes way for it as for any other single one.
-            place = core().signing_calls.place(batch.requests[0])
-            await stack.enter_async_context(place)
-        outcome = await core().batch_signing.sign(batch, signer)
+            outcome = await core().signing_calls.run(
+                batch.requests[0], lambda leave: signing.sign(batch, signer, leave)
+            )
+        else:
+            outcome = await signing.sign(batch, signer)
     return await begun(outcome, signer.actor)
 
 

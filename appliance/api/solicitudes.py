@@ -12,6 +12,7 @@ from quart import Blueprint, Response, request
 from appliance.api import pages, rates
 from appliance.api.core import core
 from appliance.api.wire import answers, query, representations, requests
+from appliance.documents.document_bytes import sha256_of
 from appliance.domain.documents import signed_name
 from appliance.domain.errors import LINK_OVER, ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
@@ -155,8 +156,11 @@ async def sign() -> Response:
         else:
             command = requests.sign_command(await body.read_object(), conditions)
         request_log.note(solicitudId=command.request)
-        async with core().signing_calls.place(command.request) as leave:
-            outcome = await core().signing.sign(command, signer, document, leave)
+        sent = None if document is None else await sha256_of(document)
+        outcome = await core().signing_calls.run(
+            command.request,
+            lambda leave: core().signing.sign(command, signer, sent, leave),
+        )
     # A call that brought its document wants the PDF (decisions "PDF in the answer").
     wants_pdf = (
         content_negotiation.prefers(PDF, over=JSON)

@@ -380,6 +380,7 @@ async def open_front(
         try:
             yield front
         finally:
+            await front.signing_calls.close()
             await shielded.close()
             await rates.close()
             listening.cancel()

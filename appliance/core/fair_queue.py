@@ -30,7 +30,9 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 
 _SHARES_KEPT: Final = 1_024
 _LONGEST_S: Final = 1.0
-"""Longer than this between two places is a hold-up, not a pace."""
+"""Longer than this from one place to the next is a hold-up, not a pace."""
+_BUSY: Final = 2
+"""Fewer that are held leave others idle, whatever there is to be done."""
 _SEVERAL: Final = 2
 """Who has fewer is displaced by nobody."""
 
@@ -66,10 +68,14 @@ class Place:
     _queue: "FairQueue | None"
     _owner: WorkOwner
 
-    def release(self) -> None:
-        """Give it back."""
+    def release(self, *, is_held_up: bool = False) -> None:
+        """Give it back.
+
+        Args:
+            is_held_up: its work is not over, and says nothing of how long work takes.
+        """
         if self._queue is not None:
-            self._queue._give_back(self._owner)  # noqa: SLF001 (its own)
+            self._queue._give_back(self._owner, is_held_up=is_held_up)  # noqa: SLF001 (its own)
             self._queue = None
 
 
@@ -80,36 +86,45 @@ class _Waiter:
 
 
 class _Pace:
-    """How fast places come free while all are held.
+    """How fast places come free: from when all are held until few are.
+
+    Calls that came together end together: so what is mean is the time from each to the
+    next, the last ones included, not only what passed before the first.
 
     Args:
-        memory: of how many of them it is the mean, about.
+        places: of the queue; the mean is of some twice as many.
         now: the time in seconds.
     """
 
-    def __init__(self, memory: int, now: Callable[[], float]) -> None:
+    def __init__(self, places: int, now: Callable[[], float]) -> None:
         self._now = now
-        self._fade = 1 - 1 / memory
-        self._least = memory / 2
+        self._places = places
+        self._few = max(_BUSY, places // 4)
+        self._fade = 1 - 1 / (2 * places)
         self._count = 0.0
         self._sum_s = 0.0
-        self._since = 0.0
+        self._since: float | None = None
+        """When the last one came free, or all were held; None while it is not busy."""
 
-    def full(self) -> None:
-        """All places are held from now on."""
-        self._since = self._now()
+    def taken(self, held: int) -> None:
+        """One more of them is held: so many now."""
+        if held >= self._places and self._since is None:
+            self._since = self._now()
 
-    def freed(self) -> None:
-        """One of them came free again."""
+    def freed(self, held: int, *, is_held_up: bool) -> None:
+        """One of them came free again: so many are held still."""
+        if self._since is None:
+            return
         now = self._now()
-        taken_s = min(now - self._since, _LONGEST_S)
-        self._count = self._count * self._fade + 1
-        self._sum_s = self._sum_s * self._fade + taken_s
-        self._since = now
+        if not is_held_up:
+            taken_s = min(now - self._since, _LONGEST_S)
+            self._count = self._count * self._fade + 1
+            self._sum_s = self._sum_s * self._fade + taken_s
+        self._since = None if held < self._few else now
 
     def within(self, seconds: float) -> float:
         """How many come free in that time; no end of them before it is known."""
-        if self._count < self._least or not self._sum_s:
+        if self._count < self._places or not self._sum_s:
             return math.inf
         return seconds * self._count / self._sum_s
 
@@ -139,7 +154,7 @@ class FairQueue:
         self._served: OrderedDict[str, int] = OrderedDict()
         self._turn = 0
         timed = math.isfinite(limits.waiting_s)
-        self._pace = _Pace(2 * limits.places, now) if timed else None
+        self._pace = _Pace(limits.places, now) if timed else None
 
     @asynccontextmanager
     async def place(self, owner: WorkOwner) -> AsyncIterator[None]:
@@ -212,7 +227,7 @@ class FairQueue:
             and not waiter.granted.cancelled()
             and waiter.granted.exception() is None
         ):
-            self._give_back(waiter.owner)
+            self._give_back(waiter.owner, is_held_up=True)
 
     def _room(self, owner: WorkOwner) -> _Waiter | None:
         """Who is displaced if one more waits; None: nobody has to be.
@@ -278,14 +293,14 @@ class FairQueue:
         self._served.move_to_end(owner.share)
         while len(self._served) > _SHARES_KEPT:
             self._served.popitem(last=False)
-        if self._pace is not None and self._running.total() >= self._limits.places:
-            self._pace.full()
+        if self._pace is not None:
+            self._pace.taken(self._running.total())
 
-    def _give_back(self, owner: WorkOwner) -> None:
+    def _give_back(self, owner: WorkOwner, *, is_held_up: bool) -> None:
         """Have a place free again, and give free places to those who wait."""
-        if self._pace is not None and self._running.total() >= self._limits.places:
-            self._pace.freed()
         self._running[owner] -= 1
+        if self._pace is not None:
+            self._pace.freed(self._running.total(), is_held_up=is_held_up)
         self._of_share[owner.share] -= 1
         if not self._running[owner]:
             del self._running[owner]

@@ -23,7 +23,6 @@ from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.documents.document_bytes import sha256_of
 from appliance.domain.activation import (
     SIGNING_PASSWORD,
     Activation,
@@ -39,7 +38,6 @@ from appliance.domain.identity import Credential
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.ports import (
     CompletionNotifier,
-    DocumentBytes,
     Subscription,
     WorkNotifier,
 )
@@ -156,7 +154,7 @@ class Signing:
         self,
         command: SignCommand,
         signer: Signer,
-        document: DocumentBytes | None = None,
+        sent: str | None = None,
         waits: Callable[[], object] = lambda: None,
     ) -> SignOutcome:
         """Sign one request, or give what signing it before gave.
@@ -164,7 +162,7 @@ class Signing:
         Args:
             command: what to sign and how, with the signing password.
             signer: who, as the front established it.
-            document: the file that came with the call, to be compared.
+            sent: SHA-256 of the file that came with the call, hex, to be compared.
             waits: called where only another call's work is to be waited for.
 
         Returns:
@@ -177,7 +175,6 @@ class Signing:
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`, `PRESET_FIXED`,
                 `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
         """
-        sent = None if document is None else await sha256_of(document)
         async with self.begin((command.request,), command, signer, sent) as begun:
             _refuse_single(command, begun.refused)
             if not begun.is_new:

@@ -9,7 +9,7 @@ Source: decisions "several at once", "repeating firmar"; design §3.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -56,12 +56,18 @@ class BatchSigning:
         self._clock = clock
         self._settings = settings
 
-    async def sign(self, batch: SignBatch, signer: Signer) -> BatchOutcome:
+    async def sign(
+        self,
+        batch: SignBatch,
+        signer: Signer,
+        waits: Callable[[], object] = lambda: None,
+    ) -> BatchOutcome:
         """Sign several requests, or give what signing them before gave.
 
         Args:
             batch: what to sign and how, with the signing password.
             signer: who, as the front established it.
+            waits: called where only another call's work is to be waited for.
 
         Returns:
             How each stands once all ended or `wait_s` is over; then the work goes
@@ -82,6 +88,8 @@ class BatchSigning:
             over = {request for request in found if found[request] in _OVER}
             told = tuple(each for each in found if each not in over) or batch.requests
         async with self._signing.begin(batch.requests, batch, signer) as begun:
+            if not begun.is_new:
+                waits()
             row = BatchRow(
                 id=batch.id_for(signer.person, begun.parameters.of_presets),
                 person=signer.person,

@@ -16,11 +16,14 @@ import asyncio
 import math
 import os
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeVar
+
+from structlog.contextvars import bind_contextvars, get_contextvars
 
 from appliance.core.fair_queue import FairLimits, FairQueue, Place
 from appliance.core.system.cpu_count import usable_cores
@@ -29,6 +32,7 @@ from appliance.domain.errors import ALL_SIGNING, ApplianceError
 from appliance.domain.ids import RequestId
 from appliance.signing.single_calls_here import SingleCallsHere
 
+_T = TypeVar("_T")
 _HELD_S: Final = 5.0
 _PATIENCE_S: Final = 2 * _HELD_S
 """All who have a place have given it back by then."""
@@ -96,6 +100,7 @@ class SigningCalls:
         self._together: dict[tuple[WorkOwner, RequestId], _Calls] = {}
         self._limits = limits or limits_of(usable_cores())
         self._queue = FairQueue(self._limits, "signing_calls")
+        self._working: set[asyncio.Task[Any]] = set()
         self._due: OrderedDict[str, float] = OrderedDict()
         """When who was refused last is to come again, by share."""
 
@@ -117,13 +122,59 @@ class SigningCalls:
         except ApplianceError as exc:
             raise self._refused(exc, owner) from exc
 
+    async def run(
+        self,
+        request: RequestId,
+        work: Callable[[Callable[[], None]], Coroutine[object, object, _T]],
+    ) -> _T:
+        """Do the work of a call once it has a place (`place`).
+
+        Who leaves while they wait for it wait no more. What was begun goes on to its
+        end, and has its place until then, whether or not anybody waits for it.
+
+        Args:
+            request: that is signed.
+            work: gets what gives the place back before.
+
+        Raises:
+            ApplianceError: `OVERLOADED`, or of the work.
+            CancelledError: the caller left.
+        """
+        is_begun = False
+
+        async def placed() -> _T:
+            nonlocal is_begun
+            async with self.place(request) as leave:
+                is_begun = True
+                return await work(leave)
+
+        context = copy_context()
+        task = asyncio.create_task(placed(), context=context)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not is_begun:
+                task.cancel()
+            raise
+        finally:
+            # Lines of the call's log name what the work was about.
+            bind_contextvars(**context.run(get_contextvars))
+
+    async def close(self) -> None:
+        """End all work; what must not be ended is shielded by itself."""
+        for task in self._working:
+            task.cancel()
+        if self._working:
+            await asyncio.wait(self._working)
+
     @asynccontextmanager
     async def place(self, request: RequestId) -> AsyncIterator[Callable[[], None]]:
         """Have a place for the time of the block, or for as long as one is had.
 
         Calls of one person for one request have one together: all of them get what
-        the first one makes. Who leaves while it works keeps it until its time is
-        over: the work goes on.
+        the first one makes.
 
         Args:
             request: that is signed.
@@ -133,7 +184,6 @@ class SigningCalls:
 
         Raises:
             ApplianceError: `OVERLOADED`.
-            CancelledError: the caller left.
         """
         key = WORK_OWNER.get(), request
         calls = self._together.get(key)
@@ -148,19 +198,12 @@ class SigningCalls:
             if not calls.users:
                 self._forget(key, calls)
             raise
-
         leave = partial(self._leave, key, calls)
         try:
             yield leave
-        except asyncio.CancelledError:
-            calls.users -= 1
-            raise
-        except BaseException:
+        finally:
             leave()
             calls.users -= 1
-            raise
-        leave()
-        calls.users -= 1
 
     @contextmanager
     def known(self) -> Iterator[None]:
@@ -204,16 +247,24 @@ class SigningCalls:
         """Give the place back, where no other call has a part in it."""
         if calls.users > 1 or self._together.get(key) is not calls:
             return
-        del self._together[key]
         if calls.over is not None:
             calls.over.cancel()
-        calls.placing.result().release()
-        self._finish()
+        self._give_back(key, calls)
 
     def _run_out(self, key: tuple[WorkOwner, RequestId], calls: _Calls) -> None:
         """Give the place back after its time, whoever has a part in it."""
-        calls.users = 0
-        self._leave(key, calls)
+        self._give_back(key, calls, is_held_up=True)
+
+    def _give_back(
+        self,
+        key: tuple[WorkOwner, RequestId],
+        calls: _Calls,
+        *,
+        is_held_up: bool = False,
+    ) -> None:
+        del self._together[key]
+        calls.placing.result().release(is_held_up=is_held_up)
+        self._finish()
 
     def _begin(self) -> None:
         self._in_work += 1

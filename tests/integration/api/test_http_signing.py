@@ -1,5 +1,6 @@
 """firmar over HTTP, as JSON and as a form with the document; signing is faked."""
 
+import hashlib
 import json
 from typing import Any
 
@@ -145,7 +146,7 @@ async def test_sign_hands_command_on(api_services: ApiServices, caller: Caller) 
     assert (command.request, command.password) == (7, b"clave de firma")
     assert (command.given.params.x, command.given.params.y) == (5, 6)
     assert (command.if_match, command.idempotency_key) == (SHA256, "c0ffee")
-    assert api_services.signing.documents == [None]
+    assert api_services.signing.sent == [None]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +272,7 @@ async def test_multipart_answers_pdf_unless_json_alone(
 
     assert response.status_code == 200
     assert (await response.get_data() == SIGNED_PDF) is is_pdf
-    assert api_services.signing.documents == [PDF]
+    assert api_services.signing.sent == [hashlib.sha256(PDF).hexdigest()]
 
 
 async def test_multipart_options_may_have_more(

@@ -20,7 +20,7 @@ from appliance.domain.ids import (
     RequestId,
     TaskId,
 )
-from appliance.domain.ports import DocumentBytes, DocumentStream
+from appliance.domain.ports import DocumentStream
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
 from appliance.domain.requests.request import (
     Preview,
@@ -246,7 +246,7 @@ class FakeSigning:
 
     def __init__(self) -> None:
         self.commands: list[SignCommand] = []
-        self.documents: list[bytes | None] = []
+        self.sent: list[str | None] = []
         self.failure: Exception | None = None
         self.slow = False
 
@@ -254,13 +254,13 @@ class FakeSigning:
         self,
         command: SignCommand,
         signer: Signer,
-        document: DocumentBytes | None = None,
+        sent: str | None = None,
         waits: Callable[[], object] = lambda: None,
     ) -> SignOutcome:
         """Remember the command."""
         del signer, waits
         self.commands.append(command)
-        self.documents.append(None if document is None else bytes(document))
+        self.sent.append(sent)
         if self.failure is not None:
             raise self.failure
         made = None if self.slow else signed_view(command.request)
@@ -275,8 +275,14 @@ class FakeBatchSigning:
         self.refused: dict[RequestId, ApplianceError] = {}
         self.open: set[RequestId] = set()
 
-    async def sign(self, batch: SignBatch, signer: Signer) -> BatchOutcome:
+    async def sign(
+        self,
+        batch: SignBatch,
+        signer: Signer,
+        waits: Callable[[], object] = lambda: None,
+    ) -> BatchOutcome:
         """Remember the command."""
+        del waits
         self.batches.append(batch)
         return self._outcome(batch.id_for(signer.person, {}), batch)
 

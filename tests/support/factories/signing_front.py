@@ -14,6 +14,7 @@ from datetime import timedelta
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.secrets.password_hashing import HashSlots
+from appliance.documents.document_bytes import sha256_of
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.identity import SigningSecret
@@ -77,7 +78,8 @@ class SigningFront:
         self, command: SignCommand, document: bytes | None = None
     ) -> SignOutcome:
         """Sign, to the end."""
-        return await self.signing.sign(command, self.signer, document)
+        sent = None if document is None else await sha256_of(document)
+        return await self.signing.sign(command, self.signer, sent)
 
     async def code(
         self, command: SignCommand, document: bytes | None = None

@@ -248,6 +248,57 @@ async def test_idle_time_is_not_part_of_the_pace() -> None:
         waiter.cancel()
 
 
+async def test_who_come_together_end_together() -> None:
+    """What passes before the first of them ends is not the time of one."""
+    now = 0.0
+    limits = FairLimits(8, 8, 8, 16, 16, 16, waiting_s=0.701)
+    queue = FairQueue(limits, "test", lambda: now)
+    for _ in range(4):
+        held = [await queue.acquire(FLOOD) for _ in range(limits.places)]
+        now += 0.7
+        for place in held:
+            place.release()
+        now += 1000
+
+    assert await may_wait(queue, limits) == limits.places
+
+
+async def test_what_is_held_up_says_nothing_of_the_pace() -> None:
+    """A place that is given back while its work goes on."""
+    now = 0.0
+    limits = FairLimits(4, 4, 4, 16, 16, 16, waiting_s=0.601)
+    queue = FairQueue(limits, "test", lambda: now)
+    held = [await queue.acquire(FLOOD) for _ in range(limits.places)]
+    for round_ in range(20):
+        now += 0.1
+        held.pop(0).release()
+        held.append(await queue.acquire(FLOOD))
+        now += 5 if round_ % 2 else 0.0
+        held.pop(0).release(is_held_up=True)
+        held.append(await queue.acquire(FLOOD))
+    for place in held:
+        place.release(is_held_up=True)
+
+    assert await may_wait(queue, limits) == 6
+
+
+async def may_wait(queue: FairQueue, limits: FairLimits) -> int:
+    """How many may, where all places are held."""
+    held = [await queue.acquire(FLOOD) for _ in range(limits.places)]
+    waiters: list[asyncio.Task[Place]] = []
+    while True:
+        try:
+            queue.demand_room(FLOOD)
+        except ApplianceError:
+            break
+        waiters.append(await waiting(queue, FLOOD))
+    for waiter in waiters:
+        waiter.cancel()
+    for place in held:
+        place.release(is_held_up=True)
+    return len(waiters)
+
+
 async def test_nobody_waits_where_nobody_may() -> None:
     """A pool may turn away at once whoever finds no place."""
     queue = FairQueue(FairLimits(places=2, per_share=1, per_party=1, waiting=0), "test")

@@ -131,21 +131,57 @@ async def test_repeat_of_what_waits_waits_too() -> None:
         await _placed(calls, "person:3")
 
 
-async def test_who_hangs_up_keeps_the_place_for_its_time() -> None:
-    """What was begun goes on, so others wait; a repeat has that place."""
-    calls = SigningCalls(ONE, held_s=0.2)
-    request = next(_REQUESTS)
-    working = asyncio.create_task(_placed(calls, "person:1", request, forever=True))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    working.cancel()
-    await asyncio.gather(working, return_exceptions=True)
+async def test_who_hangs_up_keeps_the_place_until_the_work_is_over() -> None:
+    """What was begun goes on, so others wait; no repeat gives that place back."""
+    here = SingleCallsHere()
+    calls = SigningCalls(ONE, held_s=60, here=here)
+    request, over = next(_REQUESTS), asyncio.Event()
+    working = await _hung_up(calls, "person:1", request, over)
     other = asyncio.create_task(_placed(calls, "person:2"))
+    await _placed(calls, "person:1", request)
     await asyncio.sleep(0)
     assert not other.done()
-    await _placed(calls, "person:1", request)
+    assert here.are_any()
+    over.set()
     async with asyncio.timeout(5):
         await other
+    assert working == ["begun", "over"]
+    assert not here.are_any()
+
+
+async def test_who_hangs_up_when_nothing_is_to_be_done_frees_the_place_at_once() -> (
+    None
+):
+    """Such as for a request that nobody has."""
+    calls = SigningCalls(ONE, held_s=60)
+    over = asyncio.Event()
+    over.set()
+    await _hung_up(calls, "person:1", next(_REQUESTS), over)
+    async with asyncio.timeout(5):
+        await _placed(calls, "person:2")
+
+
+async def test_who_hangs_up_while_they_wait_has_nothing_done() -> None:
+    """And their place in the queue is the next one's."""
+    calls = SigningCalls(ONE, held_s=60)
+    over, never = asyncio.Event(), asyncio.Event()
+    await _hung_up(calls, "person:1", next(_REQUESTS), over)
+    waiting = await _hung_up(calls, "person:2", next(_REQUESTS), never)
+    other = asyncio.create_task(_placed(calls, "person:3"))
+    over.set()
+    async with asyncio.timeout(5):
+        await other
+    assert waiting == []
+
+
+async def test_work_of_who_hung_up_ends_with_the_process() -> None:
+    """It is cancelled; what must not be is shielded by itself."""
+    calls = SigningCalls(ONE, held_s=60)
+    working = await _hung_up(calls, "person:1", next(_REQUESTS), asyncio.Event())
+    async with asyncio.timeout(5):
+        await calls.close()
+        await _placed(calls, "person:2")
+    assert working == ["begun"]
 
 
 async def test_call_that_only_waits_has_no_place() -> None:
@@ -209,16 +245,32 @@ async def test_workers_of_the_host_know_of_them(tmp_path: Path) -> None:
 
 
 async def _placed(
-    calls: SigningCalls,
-    person: str,
-    request: RequestId | None = None,
-    *,
-    forever: bool = False,
+    calls: SigningCalls, person: str, request: RequestId | None = None
 ) -> None:
     with working_for(person, person):
         async with calls.place(request or next(_REQUESTS)):
-            if forever:
-                await asyncio.Event().wait()
+            pass
+
+
+async def _hung_up(
+    calls: SigningCalls, person: str, request: RequestId, over: asyncio.Event
+) -> list[str]:
+    """A call whose caller left; what was done of its work, which lasts until `over`."""
+    done: list[str] = []
+
+    async def work(leave: object) -> None:
+        del leave
+        done.append("begun")
+        await over.wait()
+        done.append("over")
+
+    with working_for(person, person):
+        call = asyncio.create_task(calls.run(request, work))
+    for _ in range(4):
+        await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    return done
 
 
 async def _refused(calls: SigningCalls, person: str) -> int:
