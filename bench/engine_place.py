@@ -38,7 +38,7 @@ from hsm_config.provisioning.init import provision
 from tests.support.factories.fakes import MovingClock
 from tests.support.hsm.hsm_installation import HsmInstallation
 from tests.support.pki.long_term_pki import LongTermPki
-from worker.hsm.connection import HsmConnection
+from worker.hsm.token_sessions import TokenSessions
 from worker.hsm.tokens import make_connections
 from worker.pades import (
     FileDigests,
@@ -78,11 +78,11 @@ class EnginePlace:
     """An open HSM with an RSA-2048 key of each kind.
 
     Args:
-        links: to both tokens, connected.
+        tokens: both, connected.
     """
 
-    def __init__(self, links: Mapping[TokenRole, HsmConnection]) -> None:
-        self._links = links
+    def __init__(self, tokens: Mapping[TokenRole, TokenSessions]) -> None:
+        self._tokens = tokens
         self._fonts: StampFonts = load_fonts(_FONTS)
         # A little ago, so that what it certifies is good by any clock.
         self.pki = LongTermPki(MovingClock(_now() - dt.timedelta(minutes=1)))
@@ -92,12 +92,12 @@ class EnginePlace:
         algorithm = KeyAlgorithm.RSA_2048
         objects.generate(self.session, _RESIDENT.cka_id, "bench", algorithm)
         self.resident = self._certified(_RESIDENT, self._public_key(_RESIDENT))
-        wrapped = links[TokenRole.FIRMA].generate_wrapped(algorithm)
+        wrapped = tokens[TokenRole.FIRMA].first.generate_wrapped(algorithm)
         self.wrapped = self._certified(wrapped, load_spki(wrapped.spki))
         self._token_bytes = len(self._stamp(b"")) + _SPARE_BYTES
 
     def _public_key(self, key: KeyReference) -> PublicKey:
-        session = self._links[key.token].session(key.token)
+        session = self._tokens[key.token].first.session(key.token)
         return objects.public_key(session, key.cka_id)
 
     def _certified(
@@ -112,7 +112,7 @@ class EnginePlace:
     @property
     def session(self) -> pkcs11.Session:
         """The binding's own session of the token."""
-        return self._links[TokenRole.FIRMA].session(TokenRole.FIRMA)
+        return self._tokens[TokenRole.FIRMA].first.session(TokenRole.FIRMA)
 
     def raw_sign(self) -> None:
         """One `C_Sign` by the resident key, and nothing else."""
@@ -198,7 +198,7 @@ class EnginePlace:
         role = key.token if isinstance(key, KeyReference) else TokenRole.FIRMA
         made: list[bytes] = []
         sha256 = DigestAlgorithm.SHA256
-        self._links[role].run(
+        self._tokens[role].run(
             lambda link: link.sign_all(key, (digest,), scheme, sha256, made.append)
         )
         return made[0]
@@ -226,7 +226,7 @@ def engine_place(folder: Path) -> Iterator[EnginePlace]:
     firma.connect(3, anew=True)
     pki.connect(3, anew=False)  # by the same module
     try:
-        yield EnginePlace({TokenRole.FIRMA: firma.first, TokenRole.PKI: pki.first})
+        yield EnginePlace({TokenRole.FIRMA: firma, TokenRole.PKI: pki})
     finally:
         firma.module.stop()
 

@@ -197,32 +197,19 @@ class SigningWorker:
         """Whether another activation can be taken in hand."""
         if self._suspect in self._activations.in_hand:
             return False
-        return len(self._worker.running) - self._batches() < self._hands
+        return len(self._worker.running) - self._batches().total() < self._hands
 
     def _may_leave(self) -> bool:
         """Whether an activation may wait that there was no hand for."""
         return not self._free() or self._was_choosy
 
-    def _batches(self) -> int:
-        """How many activations of several documents are in hand."""
-        return self._batches_of_each().total()
-
-    def _batches_of_each(self) -> Counter[PersonId]:
-        """How many of them are whose."""
+    def _batches(self) -> Counter[PersonId]:
+        """How many activations of several documents are in hand, and whose."""
         return Counter(
             work.claim.person
             for work in self._activations.in_hand
             if len(work.claim.documents) > 1
         )
-
-    def _with_enough(self) -> set[PersonId]:
-        """Who has all the hands that one person may have."""
-        held = Counter(
-            work.claim.person
-            for work in self._activations.in_hand
-            if len(work.claim.documents) == 1
-        )
-        return {person for person, count in held.items() if count >= self._share}
 
     def _yields(self) -> bool:
         """Whether no further group of a batch is to be begun now."""
@@ -300,23 +287,29 @@ class SigningWorker:
         Raises:
             SuspectWaitsError: a suspect is next, and others are in hand.
         """
-        without = self._with_enough()
+        singles = Counter(
+            work.claim.person
+            for work in self._activations.in_hand
+            if len(work.claim.documents) == 1
+        )
+        # Those who have all the hands that one person may have.
+        without = {person for person, count in singles.items() if count >= self._share}
         claim_next = partial(
             self.claims.claim_next,
             busy=bool(self._worker.running),
             without=without,
         )
-        held = self._batches_of_each()
-        if self._batches() >= self._batch_hands:
+        batches = self._batches()
+        if batches.total() >= self._batch_hands:
             return await claim_next(single=True)
         # More in hand than take turns would keep other workers from them, unless they
         # wait for a slow HSM.
         share = self._batch_share if self.signer.hsm_is_slow else _BATCHES
-        full = {person for person, count in held.items() if count >= share}
+        full = {person for person, count in batches.items() if count >= share}
         self._was_choosy = bool(without or full)
-        return (held and await claim_next(no_batches_of=held)) or await claim_next(
-            no_batches_of=full
-        )
+        return (
+            batches and await claim_next(no_batches_of=batches)
+        ) or await claim_next(no_batches_of=full)
 
     async def _next_task(self) -> TaskClaim | None:
         """Take an HSM task, if a hand is free.

@@ -97,6 +97,6 @@ class StampSamples:
         """
         async with self._store.read() as transaction:
             integrator = await integrator_of(transaction, code)
-            own = await LogoStore(transaction).own(integrator.id)
-            logo = own or await LogoStore(transaction).own(INSTALLATION)
+            own = await LogoStore(transaction).of(integrator.id, own=True)
+            logo = own or await LogoStore(transaction).of(INSTALLATION)
         return None if logo is None else LogoInUse(logo, own is not None)

@@ -274,33 +274,6 @@ def is_sealed(file: ReadableFile) -> bool:
     return begins == MAGIC
 
 
-def seal(parts: Sequence[Part], key: bytes, associated: bytes) -> Iterator[bytes]:
-    """Encrypt what several pieces make together, one after the other.
-
-    Args:
-        parts: one after the other.
-        key: 32 bytes, for any number of files.
-        associated: says what and whose it is; demanded again to open it.
-
-    Returns:
-        The file's bytes, in pieces of up to 1 MiB.
-    """
-    salt, prefix = secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_PREFIX_BYTES)
-    aead = _aead(key, salt, associated)
-    yield MAGIC + bytes([_HEADER_BYTES]) + salt + prefix
-    left = sum(len(part) for part in parts)
-    pieces = _Pieces(parts)
-    number, room = 0, _FIRST_BYTES - _TAG_BYTES
-    while True:
-        size = min(left, room)
-        left -= size
-        nonce = _nonce(prefix, number, last=left == 0)
-        yield aead.encrypt(nonce, pieces.take(size), None)
-        if left == 0:
-            return
-        number, room = number + 1, _SEGMENT_BYTES - _TAG_BYTES
-
-
 class NewDocument:
     """A document that is to be kept.
 
@@ -336,9 +309,21 @@ class NewDocument:
         self.size_bytes = sum(map(len, self._parts))
 
     def sealed(self) -> Iterator[bytes]:
-        """Its pieces as the file has them, once more at each call."""
-        about = associated(self.integrator, self.sha256)
-        return seal(self._parts, self.key, about)
+        """The encrypted file, in pieces of up to 1 MiB; another one at each call."""
+        salt = secrets.token_bytes(_SALT_BYTES)
+        prefix = secrets.token_bytes(_PREFIX_BYTES)
+        aead = _aead(self.key, salt, associated(self.integrator, self.sha256))
+        yield MAGIC + bytes([_HEADER_BYTES]) + salt + prefix
+        left, pieces = self.size_bytes, _Pieces(self._parts)
+        number, room = 0, _FIRST_BYTES - _TAG_BYTES
+        while True:
+            size = min(left, room)
+            left -= size
+            nonce = _nonce(prefix, number, last=left == 0)
+            yield aead.encrypt(nonce, pieces.take(size), None)
+            if left == 0:
+                return
+            number, room = number + 1, _SEGMENT_BYTES - _TAG_BYTES
 
 
 class SealedReader:

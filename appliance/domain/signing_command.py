@@ -116,13 +116,16 @@ class SignParameters:
             logo=cast("bool | None", fields.get("logo")),
         )
 
+    # A command asks for that of each of its requests several times.
+    @lru_cache(maxsize=4096)  # noqa: B019 (of plain values)
     def sha256(self, request_id: int) -> str:
         """Fingerprint that tells a repeated command from another one.
 
         SHA-256, in hex, of the RFC 8785 JSON of all fields but `password`.
         Source: decisions "repeating firmar".
         """
-        return _fingerprint(self, request_id)
+        fields = {"solicitudId": request_id, **self.to_wire()}
+        return hashlib.sha256(canonical_json(fields)).hexdigest()
 
 
 _DEFAULTS: Final = SignParameters()
@@ -182,10 +185,3 @@ class GivenParameters:
         params = SignParameters.from_wire({**_DEFAULTS.to_wire(), **fields})
         names = {name for name, wire in WIRE_NAMES.items() if wire in fields}
         return cls(params, frozenset(names))
-
-
-@lru_cache(maxsize=4096)
-def _fingerprint(params: SignParameters, request_id: int) -> str:
-    # A command asks for that of each of its requests several times.
-    fields = {"solicitudId": request_id, **params.to_wire()}
-    return hashlib.sha256(canonical_json(fields)).hexdigest()

@@ -25,16 +25,10 @@ _FIRST: Final = (
 class LogoStore(Store):
     """Logos, and whose stamps show them."""
 
-    async def of(self, scope: str) -> Logo | None:
-        """The logo of an integrator, else the installation's."""
-        return await self._first({scope, INSTALLATION})
-
-    async def own(self, scope: str) -> Logo | None:
-        """The logo of that scope and no other."""
-        return await self._first({scope})
-
-    async def _first(self, scopes: set[str]) -> Logo | None:
-        found = await self._connection.execute(_FIRST, {"scopes": sorted(scopes)})
+    async def of(self, scope: str, *, own: bool = False) -> Logo | None:
+        """The logo of an integrator, else the installation's, unless `own` is asked."""
+        scopes = [scope] if own else [INSTALLATION, scope]
+        found = await self._connection.execute(_FIRST, {"scopes": scopes})
         row = found.first()
         return None if row is None else Logo(row.sha256, row.width, row.height)
 

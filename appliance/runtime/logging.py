@@ -108,8 +108,7 @@ def configure_logging(settings: LogSettings, role: str) -> None:
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _with_role(role),
-        _listed_alone,
+        _own_fields(role),
     ]
     last: Processor
     if settings.format == "json":
@@ -157,21 +156,18 @@ def configure_logging(settings: LogSettings, role: str) -> None:
     logging.getLogger("arq").setLevel(logging.CRITICAL)
 
 
-def _with_role(role: str) -> Processor:
-    def add(_logger: Any, _name: str, event: dict[str, Any]) -> dict[str, Any]:
+def _own_fields(role: str) -> Processor:
+    """Name the role on every line, and leave out fields that are not listed."""
+
+    def process(
+        _logger: Any, _name: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
         event.setdefault("role", role)
+        unlisted = sorted(event.keys() - FIELDS - _OWN)
+        for name in unlisted:
+            del event[name]
+        if unlisted:
+            event["unlisted"] = unlisted
         return event
 
-    return add  # type: ignore[return-value]  # structlog types it as MutableMapping
-
-
-def _listed_alone(
-    _logger: Any, _name: str, event: MutableMapping[str, Any]
-) -> MutableMapping[str, Any]:
-    """Leave out fields that are not listed."""
-    unlisted = sorted(event.keys() - FIELDS - _OWN)
-    for name in unlisted:
-        del event[name]
-    if unlisted:
-        event["unlisted"] = unlisted
-    return event
+    return process

@@ -420,6 +420,19 @@ class Signing:
         for number in range(parts):
             first, last = (len(begun) * at // parts for at in (number, number + 1))
             views = begun[first:last]
+            # As they are consented to, in the order of signing.
+            documents = tuple(
+                ActivationDocument(
+                    seq,
+                    view.id,
+                    view.sha256,
+                    context.parameters.each[view.id],
+                    context.parameters.each[view.id].sha256(view.id),
+                    details=context.stamps[view.id].details,
+                    code=context.stamps[view.id].code,
+                )
+                for seq, view in enumerate(views)
+            )
             yield (
                 Activation(
                     id=ids[number],
@@ -430,7 +443,7 @@ class Signing:
                     created=now + timedelta(microseconds=number),
                     # Those before it have a second a document, as in a key phase.
                     claim_by=now + claim + timedelta(seconds=first),
-                    documents=_documents(views, context),
+                    documents=documents,
                 ),
                 views,
             )
@@ -558,24 +571,6 @@ def _still_to_begin(
         except ApplianceError as exc:
             refused[request] = exc
     return begun, refused
-
-
-def _documents(
-    views: Sequence[RequestView], context: SigningContext
-) -> tuple[ActivationDocument, ...]:
-    """Documents as they are consented to, in the order of signing."""
-    return tuple(
-        ActivationDocument(
-            seq,
-            view.id,
-            view.sha256,
-            context.parameters.each[view.id],
-            context.parameters.each[view.id].sha256(view.id),
-            details=context.stamps[view.id].details,
-            code=context.stamps[view.id].code,
-        )
-        for seq, view in enumerate(views)
-    )
 
 
 def _consent(

@@ -36,13 +36,13 @@ def _packed(kind: ObjectClass, key_type: KeyType, template: Template) -> PackedT
 
 _W: Final = _packed(ObjectClass.SECRET_KEY, KeyType.AES, templates.UNWRAPPED_W)
 _ECDSA: Final = signatures.MECHANISMS[SignatureScheme.ECDSA]
-_KINDS: Final = {
-    algorithm: KeyType.EC if algorithm.is_ec else KeyType.RSA
-    for algorithm in KeyAlgorithm
-}
 _PRIVATE: Final = {
-    algorithm: _packed(ObjectClass.PRIVATE_KEY, kind, templates.UNWRAPPED_PRIVATE)
-    for algorithm, kind in _KINDS.items()
+    algorithm: _packed(
+        ObjectClass.PRIVATE_KEY,
+        KeyType.EC if algorithm.is_ec else KeyType.RSA,
+        templates.UNWRAPPED_PRIVATE,
+    )
+    for algorithm in KeyAlgorithm
 }
 
 
@@ -102,7 +102,10 @@ class OneUse:
         if not isinstance(master, UnwrapMixin):
             msg = "that key may not unwrap"
             raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-        template = self._template(key)
+        template = _PRIVATE[key.algorithm]
+        if self._quirks.ec_unwrap_point is not None and key.algorithm.is_ec:
+            with_point = private_template(key, self._quirks)
+            template = _packed(ObjectClass.PRIVATE_KEY, KeyType.EC, with_point)
         w = self._unwrap(key.blob_w, cast(int, master.handle), key.method_w, _W)
         try:
             private = self._unwrap(key.blob_k, w, key.method_k, template)
@@ -115,13 +118,6 @@ class OneUse:
                 self._calls.destroy(private)
         finally:
             self._calls.destroy(w)
-
-    def _template(self, key: WrappedKey) -> PackedTemplate:
-        kind = _KINDS[key.algorithm]
-        if kind is KeyType.RSA or self._quirks.ec_unwrap_point is None:
-            return _PRIVATE[key.algorithm]
-        template = private_template(key, self._quirks)
-        return _packed(ObjectClass.PRIVATE_KEY, kind, template)
 
     def _unwrap(
         self, blob: bytes, by: int, method: WrapMethod, template: PackedTemplate

@@ -49,6 +49,8 @@ class WrapMethods:
 
     def __init__(self, keys: HsmKeys) -> None:
         self._keys = keys
+        self.mechanisms = {method: _mechanism(keys, method) for method in WrapMethod}
+        """The mechanism that each method needs of this make."""
 
     def pick(self, available: Container[int]) -> WrapMethod:
         """The first method of the make's preference that a token offers.
@@ -65,19 +67,6 @@ class WrapMethods:
         msg = f"no method to wrap keys by; the profile names {listed}"
         raise HsmRefusedError(msg)
 
-    def mechanism(self, method: WrapMethod) -> Mechanism:
-        """The mechanism that a method needs of this make."""
-        keys = self._keys
-        if method in keys.wrap_numbers:
-            return _numbered(keys.wrap_numbers[method])
-        twin = _SAME_FORMAT.get(method)
-        if method not in keys.wrap:
-            if method in keys.opens:
-                return _numbered(keys.opens[method])
-            if twin is not None and (twin in keys.opens or twin in keys.wrap):
-                return self.mechanism(twin)
-        return _FORMS[method].mechanism
-
     def opened(self, available: Container[int]) -> frozenset[WrapMethod]:
         """The methods whose blobs this make opens, its own and others'.
 
@@ -87,7 +76,7 @@ class WrapMethods:
         named = {*self._keys.wrap, *self._keys.opens}
         twins = {_SAME_FORMAT[method] for method in named if method in _SAME_FORMAT}
         return frozenset(
-            method for method in named | twins if self.mechanism(method) in available
+            method for method in named | twins if self.mechanisms[method] in available
         )
 
     def wrapping(self, available: Container[int]) -> list[WrapMethod]:
@@ -96,7 +85,7 @@ class WrapMethods:
         Args:
             available: the mechanisms that the token lists.
         """
-        return [one for one in self._keys.wrap if self.mechanism(one) in available]
+        return [one for one in self._keys.wrap if self.mechanisms[one] in available]
 
     def parameters(self, method: WrapMethod, iv: bytes) -> dict[str, Any]:
         """The binding's arguments to wrap or unwrap by a method.
@@ -108,7 +97,19 @@ class WrapMethods:
         parameter: object = iv or None
         if method is WrapMethod.AES_GCM:
             parameter = GCMParams(iv, None, _TAG_BITS)
-        return {"mechanism": self.mechanism(method), "mechanism_param": parameter}
+        return {"mechanism": self.mechanisms[method], "mechanism_param": parameter}
+
+
+def _mechanism(keys: HsmKeys, method: WrapMethod) -> Mechanism:
+    if method in keys.wrap_numbers:
+        return _numbered(keys.wrap_numbers[method])
+    twin = _SAME_FORMAT.get(method)
+    if method not in keys.wrap:
+        if method in keys.opens:
+            return _numbered(keys.opens[method])
+        if twin is not None and (twin in keys.opens or twin in keys.wrap):
+            return _mechanism(keys, twin)
+    return _FORMS[method].mechanism
 
 
 def _numbered(number: int) -> Mechanism:

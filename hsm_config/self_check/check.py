@@ -276,7 +276,7 @@ def _mechanisms(run: _Check, token: pkcs11.Token, role: TokenRole) -> str:
     if role is TokenRole.FIRMA and hsm.key_mode is KeyMode.WRAPPED:
         methods = WrapMethods(run.profile.keys)
         method = methods.pick(available)
-        names.append(f"{methods.mechanism(method).name} for {method}")
+        names.append(f"{methods.mechanisms[method].name} for {method}")
     return ", ".join(names)
 
 

@@ -19,11 +19,11 @@ from appliance.core.secrets import key_files
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey, SecretBox
 from appliance.documents.document_files import (
+    NewDocument,
     SealedReader,
     associated,
     name_of,
     named_document,
-    seal,
 )
 from appliance.domain.activation import (
     Activation,
@@ -431,7 +431,7 @@ def document_file(given: Given) -> dict[str, Any]:
     """An encrypted document, and where it lies; of a long one its hash."""
     pdf, integrator, sha256 = _document(given)
     bound = associated(integrator, sha256)
-    sealed = b"".join(seal([memoryview(pdf)], raw(given["key"]), bound))
+    sealed = b"".join(NewDocument(integrator, [pdf], raw(given["key"])).sealed())
     name = name_of(integrator, sha256)
     assert named_document(name) == (integrator, sha256)
     told: dict[str, Any] = {"name": name, "bound": bound.decode()}

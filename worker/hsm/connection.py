@@ -1,20 +1,17 @@
 """The PKCS#11 side of an `HsmSession`: one session of a token, logged in.
 
-Every method runs in an HSM thread, and one thread at a time uses a session. No
-exception of the binding leaves it: a traceback holds handles whose release calls the
-module, and it might be freed in another thread.
+Every method runs in an HSM thread, and one thread at a time uses a session. An
+exception of the binding goes no further than `TokenSessions.run`: a traceback holds
+handles whose release calls the module, and it might be freed in another thread.
 """
 
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
 
 import pkcs11
-from pkcs11 import exceptions as p11
 
-from appliance.core import metrics
 from appliance.domain.errors import (
     ErrorCode,
     HsmRefusedError,
@@ -29,20 +26,16 @@ from appliance.domain.keys import (
     WrapMethod,
     WrappedKey,
 )
-from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import HsmSettings
 from hsm_config.pkcs11 import objects, signatures
-from hsm_config.pkcs11.errors import HsmFault, classify
+from hsm_config.pkcs11.errors import HsmFault
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError, Wrapping
 from hsm_config.pkcs11.master_keys import MasterKeys
-from hsm_config.pkcs11.module import describe
 from hsm_config.pkcs11.pin import Pin
 from hsm_config.pkcs11.raw_pkcs11 import SessionCalls
 from hsm_config.pkcs11.unwrap_and_sign import OneUse
 from hsm_config.profile import HsmProfile
 from worker.hsm.module import HsmModule
-
-_T = TypeVar("_T")
 
 
 class HsmStatus(StrEnum):
@@ -91,7 +84,7 @@ class HsmConnection:
     Args:
         token: which.
         module: that it is reached through.
-        watch: told of each call, for whoever ends calls that hang.
+
         beside: the connections of the token, itself among them once all are made.
     """
 
@@ -99,12 +92,11 @@ class HsmConnection:
         self,
         token: HsmToken,
         module: HsmModule,
-        watch: CallWatch,
         beside: Sequence["HsmConnection"],
     ) -> None:
         self.token = token
         self.module = module
-        self._watch = watch
+
         self._beside = beside
         self.last_use = 0.0
         """Monotonic time of the last call, in seconds."""
@@ -171,25 +163,6 @@ class HsmConnection:
         self._masters = None
         self._one_use = None
         self._session = None
-
-    def run(self, work: Callable[["HsmConnection"], _T]) -> _T:
-        """Do some work, naming what goes wrong in our words.
-
-        Raises:
-            SessionLostError: a session, a token or the module was lost.
-            HsmRefusedError: the token is fine and refuses this.
-            ApplianceError: what the work itself raises.
-        """
-        try:
-            with self._watch.calling(self.token.number):
-                return work(self)
-        except p11.PKCS11Error as exc:
-            fault, reason = classify(exc), describe(exc)
-        metrics.count_hsm_fault(self.token.role.value, fault.value)
-        # Outside the handler, so that no context holds the binding's frames.
-        if fault is HsmFault.REFUSED:
-            raise HsmRefusedError(reason, ErrorCode.SIGNING_FAILED)
-        raise SessionLostError(reason, fault)
 
     def sign_all(
         self,

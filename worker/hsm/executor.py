@@ -15,9 +15,9 @@ import asyncio
 import contextvars
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -62,6 +62,10 @@ class HsmThreads:
         probe_s: float,
     ) -> None:
         self._connections = tuple(connections)
+        self._members = {
+            role: [one for one in connections if one.token.role is role]
+            for role in TokenRole
+        }
         self._modules = {id(one.module): one.module for one in connections}
         self._starts = HsmStarts(self._connections, watch)
         self._keep_alive_s = keep_alive_s
@@ -79,7 +83,7 @@ class HsmThreads:
         """Whether keys of a role's token can be used now."""
         if not self._is_open:
             return HsmStatus.UNAVAILABLE
-        members = {one.status for one in self._of(role)}
+        members = {one.status for one in self._members[role]}
         for status in (HsmStatus.READY, HsmStatus.UNAVAILABLE):
             if status in members:
                 return status
@@ -89,7 +93,7 @@ class HsmThreads:
         """What keeps tokens of a role from being ready; empty when all are."""
         if not self._is_open:
             return "closed"
-        away = [one for one in self._of(role) if one.status is not HsmStatus.READY]
+        away = [one for one in self._members[role] if one.status is not HsmStatus.READY]
         return "; ".join(f"{one.token.label}: {one.reason}" for one in away)
 
     async def start(self) -> None:
@@ -131,8 +135,20 @@ class HsmThreads:
         if self.status(role) is not HsmStatus.READY:
             metrics.HSM_OPERATIONS.labels(role.value, "unavailable").inc()
             raise HsmUnavailableError(self.reason(role))
-        with _measured(role):
-            return await self._in_thread(partial(self._attempt, work, role))
+        began, outcome = time.perf_counter(), "failed"
+        metrics.HSM_WAITING.inc()
+        try:
+            result = await self._in_thread(partial(self._attempt, work, role))
+            outcome = "done"
+        except ApplianceError as exc:
+            outcome = exc.code.value
+            raise
+        finally:
+            metrics.HSM_WAITING.dec()
+            metrics.HSM_OPERATIONS.labels(role.value, outcome).inc()
+            took_s = time.perf_counter() - began
+            metrics.HSM_SECONDS.labels(role.value).observe(took_s)
+        return result
 
     def _look_at(self) -> None:
         """Show how the tokens are in `/metrics`."""
@@ -141,7 +157,7 @@ class HsmThreads:
                 metrics.HSM_FAULTS.labels(role.value, fault.value)
             ready = self.status(role) is HsmStatus.READY
             metrics.HSM_READY.labels(role.value).set(ready)
-            sessions = sum(one.open_sessions for one in self._of(role))
+            sessions = sum(one.open_sessions for one in self._members[role])
             metrics.HSM_SESSIONS.labels(role.value).set(sessions)
 
     def _own(self) -> None:
@@ -174,9 +190,6 @@ class HsmThreads:
 
     # In an HSM thread.
 
-    def _of(self, role: TokenRole) -> list[TokenSessions]:
-        return [one for one in self._connections if one.token.role is role]
-
     def _attempt(self, work: Callable[[HsmConnection], _T], role: TokenRole) -> _T:
         """Do some work on the first member that can.
 
@@ -184,7 +197,7 @@ class HsmThreads:
             HsmUnavailableError: none can now.
             KeyNotFoundError: all are there, and none has the key.
         """
-        ready = [one for one in self._of(role) if one.status is HsmStatus.READY]
+        ready = [one for one in self._members[role] if one.status is HsmStatus.READY]
         missing: KeyNotFoundError | None = None
         for position, one in enumerate(ready):
             last = position == len(ready) - 1
@@ -292,21 +305,3 @@ class HsmThreads:
         for module in self._modules.values():
             with module.alone():
                 module.stop()
-
-
-@contextmanager
-def _measured(role: TokenRole) -> Iterator[None]:
-    """Count a call for the HSM by how it ended, and its time."""
-    began, outcome = time.perf_counter(), "failed"
-    metrics.HSM_WAITING.inc()
-    try:
-        yield
-        outcome = "done"
-    except ApplianceError as exc:
-        outcome = exc.code.value
-        raise
-    finally:
-        metrics.HSM_WAITING.dec()
-        metrics.HSM_OPERATIONS.labels(role.value, outcome).inc()
-        took_s = time.perf_counter() - began
-        metrics.HSM_SECONDS.labels(role.value).observe(took_s)

@@ -53,7 +53,8 @@ class HsmModule:
             `starts`, which stays as it is until the block ends.
         """
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_wanted_alone)
+            while self._is_wanted_alone:
+                self._changed.wait()
             self._inside += 1
         try:
             yield self.starts

@@ -13,9 +13,9 @@ import structlog
 from pkcs11 import exceptions as p11
 
 from appliance.core import metrics
-from appliance.domain.errors import KeyNotFoundError
+from appliance.domain.errors import ErrorCode, HsmRefusedError, KeyNotFoundError
 from appliance.runtime.hang_watchdog import CallWatch
-from hsm_config.pkcs11.errors import HsmFault
+from hsm_config.pkcs11.errors import HsmFault, classify
 from hsm_config.pkcs11.module import (
     PinRefusedError,
     describe,
@@ -52,8 +52,7 @@ class TokenSessions:
         self._watch = watch
         links: list[HsmConnection] = []
         links.extend(
-            HsmConnection(token, module, watch, links)
-            for _ in range(token.hsm.sessions)
+            HsmConnection(token, module, links) for _ in range(token.hsm.sessions)
         )
         self._links = tuple(links)
         # The last one was used last: its handles are known.
@@ -101,7 +100,7 @@ class TokenSessions:
         return time.monotonic() - idlest[0].last_use if idlest else 0.0
 
     def run(self, work: Callable[[HsmConnection], _T], *, idlest: bool = False) -> _T:
-        """Do some work in a session that nobody uses, as `HsmConnection.run` does.
+        """Do some work in a session that nobody uses; what goes wrong, in our words.
 
         Args:
             work: what.
@@ -116,9 +115,17 @@ class TokenSessions:
         link = self._free.pop(0 if idlest else -1)  # there is one for each thread
         try:
             link.last_use = time.monotonic()
-            return link.run(work)
+            with self._watch.calling(self.token.number):
+                return work(link)
+        except p11.PKCS11Error as exc:
+            fault, reason = classify(exc), describe(exc)
         finally:
             self._free.append(link)
+        metrics.count_hsm_fault(self.token.role.value, fault.value)
+        # Outside the handler, so that no context holds the binding's frames.
+        if fault is HsmFault.REFUSED:
+            raise HsmRefusedError(reason, ErrorCode.SIGNING_FAILED)
+        raise SessionLostError(reason, fault)
 
     def connect(self, tries: int, *, anew: bool) -> None:
         """Find the token, log in, and make a test signature; for who is alone.

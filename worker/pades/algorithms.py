@@ -58,14 +58,35 @@ class SignatureMethod:
         """
         return encode(_SEQUENCE, algos.DigestAlgorithmId(self.digest.value).dump())
 
+    # asn1crypto is slow at it.
+    @lru_cache  # noqa: B019 (of plain values, and few)
     def signature_identifier(self) -> bytes:
         """AlgorithmIdentifier of the signature, DER.
 
         Source: RFC 5754, 3.2 (RSA: NULL) and 3.3 (ECDSA: absent); RFC 4056, 3 and
         RFC 4055, 3.1 (PSS: all explicit but the one trailer field that there is).
         """
-        return _signature_identifier(self)
+        digest = self.digest.value
+        fields: dict[str, object]
+        if self.scheme is SignatureScheme.RSA_PSS:
+            # asn1crypto writes NULL with a digest, as RFC 4055, 2.1, has it in here.
+            named = {"algorithm": digest}
+            parameters = {
+                "hash_algorithm": named,
+                "mask_gen_algorithm": {"algorithm": "mgf1", "parameters": named},
+                "salt_length": self.digest.size_bytes,
+            }
+            fields = {
+                "algorithm": "rsassa_pss",
+                "parameters": algos.RSASSAPSSParams(parameters),
+            }
+        else:
+            kind = "ecdsa" if self.scheme is SignatureScheme.ECDSA else "rsa"
+            fields = {"algorithm": f"{digest}_{kind}"}
+        return bytes(algos.SignedDigestAlgorithm(fields).dump())
 
+    # Whoever tells a method by its value checks that value again in the finished file.
+    @lru_cache(maxsize=64)  # noqa: B019 (of plain values, and few)
     def verifies(self, certificate: bytes, digest: bytes, value: bytes) -> bool:
         """Tell whether a value signs a digest with a certificate's key.
 
@@ -77,32 +98,23 @@ class SignatureMethod:
         Raises:
             ApplianceError: `CERTIFICATE_NOT_USABLE`, see `key_of`.
         """
-        return _verifies(self, certificate, digest, value)
-
-
-# Whoever tells a method by its value checks that value again in the finished file.
-@lru_cache(maxsize=64)
-def _verifies(
-    method: SignatureMethod, certificate: bytes, digest: bytes, value: bytes
-) -> bool:
-    """See `SignatureMethod.verifies`."""
-    key, hashing = key_of(certificate), _HASHES[method.digest]
-    hashed = utils.Prehashed(hashing)
-    try:
-        if isinstance(key, ec.EllipticCurvePublicKey):
-            if method.scheme is not SignatureScheme.ECDSA:
+        key, hashing = key_of(certificate), _HASHES[self.digest]
+        hashed = utils.Prehashed(hashing)
+        try:
+            if isinstance(key, ec.EllipticCurvePublicKey):
+                if self.scheme is not SignatureScheme.ECDSA:
+                    return False
+                key.verify(value, digest, ec.ECDSA(hashed))
+            elif self.scheme is SignatureScheme.RSA_PKCS1:
+                key.verify(value, digest, padding.PKCS1v15(), hashed)
+            elif self.scheme is SignatureScheme.RSA_PSS:
+                pss = padding.PSS(padding.MGF1(hashing), hashing.digest_size)
+                key.verify(value, digest, pss, hashed)
+            else:
                 return False
-            key.verify(value, digest, ec.ECDSA(hashed))
-        elif method.scheme is SignatureScheme.RSA_PKCS1:
-            key.verify(value, digest, padding.PKCS1v15(), hashed)
-        elif method.scheme is SignatureScheme.RSA_PSS:
-            pss = padding.PSS(padding.MGF1(hashing), hashing.digest_size)
-            key.verify(value, digest, pss, hashed)
-        else:
+        except InvalidSignature:
             return False
-    except InvalidSignature:
-        return False
-    return True
+        return True
 
 
 def _by(*schemes: SignatureScheme) -> tuple[SignatureMethod, ...]:
@@ -116,29 +128,6 @@ def _by(*schemes: SignatureScheme) -> tuple[SignatureMethod, ...]:
 
 _RSA_METHODS: Final = _by(SignatureScheme.RSA_PKCS1, SignatureScheme.RSA_PSS)
 _EC_METHODS: Final = _by(SignatureScheme.ECDSA)
-
-
-@lru_cache
-def _signature_identifier(method: SignatureMethod) -> bytes:
-    """See `SignatureMethod.signature_identifier`; asn1crypto is slow at it."""
-    digest = method.digest.value
-    fields: dict[str, object]
-    if method.scheme is SignatureScheme.RSA_PSS:
-        # asn1crypto writes NULL with a digest, as RFC 4055, 2.1, has it in here.
-        named = {"algorithm": digest}
-        parameters = {
-            "hash_algorithm": named,
-            "mask_gen_algorithm": {"algorithm": "mgf1", "parameters": named},
-            "salt_length": method.digest.size_bytes,
-        }
-        fields = {
-            "algorithm": "rsassa_pss",
-            "parameters": algos.RSASSAPSSParams(parameters),
-        }
-    else:
-        kind = "ecdsa" if method.scheme is SignatureScheme.ECDSA else "rsa"
-        fields = {"algorithm": f"{digest}_{kind}"}
-    return bytes(algos.SignedDigestAlgorithm(fields).dump())
 
 
 @lru_cache(maxsize=256)

@@ -63,7 +63,9 @@ def add_dss(pdf: bytes, validated: Sequence[Validated]) -> bytes:
             revision.root[pdf_name("/DSS")] = revision.add_object(store)
             revision.update_root()
         changed = [_Shelf(revision, store, key) for key, _ in _KINDS]
-        entries = _entries(store)
+        present = entry(store, "/VRI", DictionaryObject) or DictionaryObject()
+        # A copy, its references kept.
+        entries = DictionaryObject({key: present.raw_get(key) for key in present})
         is_new = False
         for each in validated:
             key, made = pdf_name(vri_key(each.contents)), _vri(changed, each.data)
@@ -75,7 +77,8 @@ def add_dss(pdf: bytes, validated: Sequence[Validated]) -> bytes:
         if not is_new and not any(shelf.has_more for shelf in changed):
             return b""
         for shelf in changed:
-            shelf.put()
+            if shelf.references:
+                store[pdf_name(shelf.key)] = ArrayObject(shelf.references)
         store[pdf_name("/VRI")] = entries
         revision.update_container(store)
         return revision.write_tail(pdf).getvalue()
@@ -102,15 +105,14 @@ class _Shelf:
         self, revision: IncrementalPdfFileWriter, store: DictionaryObject, key: str
     ) -> None:
         self._revision = revision
-        self._store = store
-        self._key = key
+        self.key = key
         self.has_more = False
         """Whether something was put there."""
         present = entry(store, key, ArrayObject) or ArrayObject()
-        self._references = [present.raw_get(at) for at in range(len(present))]
+        self.references = [present.raw_get(at) for at in range(len(present))]
         self._by_digest = {
             hashlib.sha256(ref.get_object().data).digest(): ref
-            for ref in self._references
+            for ref in self.references
             if isinstance(ref, IndirectObject)
             and isinstance(ref.get_object(), StreamObject)
         }
@@ -122,22 +124,9 @@ class _Shelf:
         if found is None:
             found = self._revision.add_object(StreamObject(stream_data=content))
             self._by_digest[digest] = found
-            self._references.append(found)
+            self.references.append(found)
             self.has_more = True
         return found
-
-    def put(self) -> None:
-        """Write the array into the store."""
-        if self._references:
-            self._store[pdf_name(self._key)] = ArrayObject(self._references)
-
-
-def _entries(store: DictionaryObject) -> DictionaryObject:
-    """A copy of VRI, references kept."""
-    present = entry(store, "/VRI", DictionaryObject)
-    return DictionaryObject(
-        {} if present is None else {key: present.raw_get(key) for key in present}
-    )
 
 
 def _vri(shelves: Sequence[_Shelf], data: ValidationData) -> DictionaryObject:

@@ -104,12 +104,13 @@ class TaskRunner:
         """
         if not await self.served.look():
             return None
-        roles = [role for role in TokenRole if self._is_ready(role)]
-        kinds = [kind for kind in TaskKind if TOKENS[kind] <= set(roles)]
+        ready = {
+            role
+            for role in TokenRole
+            if self.session.status_of(role) is HsmStatus.READY
+        }
+        kinds = [kind for kind in TaskKind if TOKENS[kind] <= ready]
         return await self.tasks.claim_next(kinds) if kinds else None
-
-    def _is_ready(self, role: TokenRole) -> bool:
-        return self.session.status_of(role) is HsmStatus.READY
 
     async def renew(self, claim: TaskClaim) -> bool:
         """Prolong a task's lease; False when another worker has claimed since."""

@@ -62,13 +62,16 @@ def tst_info(
         encode(_OCTETS, question.imprint),
     )
     optional = () if question.nonce is None else (_integer(question.nonce),)
+    at = time.astimezone(UTC)
+    # No zero ends the fraction of a GeneralizedTime. Source: X.690, 11.7.
+    fraction = f".{at.microsecond // 1000:03}".rstrip("0").rstrip(".")
     return encode(
         _SEQUENCE,
         _VERSION_1,
         _POLICY,
         imprint,
         _integer(serial),
-        encode(_GENERALIZED_TIME, _generalized(time)),
+        encode(_GENERALIZED_TIME, f"{at:%Y%m%d%H%M%S}{fraction}Z".encode("ascii")),
         encode(_SEQUENCE, _integer(accuracy_s)),
         *optional,
     )
@@ -114,10 +117,3 @@ def _integer(number: int) -> bytes:
     """An INTEGER in the fewest octets. Source: X.690, 8.3."""
     size = (number + (number < 0)).bit_length() // 8 + 1
     return encode(_INTEGER, number.to_bytes(size, "big", signed=True))
-
-
-def _generalized(time: datetime) -> bytes:
-    """GeneralizedTime in UTC. Source: X.690, 11.7 (no zero ends the fraction)."""
-    at = time.astimezone(UTC)
-    fraction = f".{at.microsecond // 1000:03}".rstrip("0").rstrip(".")
-    return f"{at:%Y%m%d%H%M%S}{fraction}Z".encode("ascii")

@@ -17,9 +17,9 @@ from appliance.core import metrics
 from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import BlobStore
-from appliance.domain.requests.levels import SignatureProfile
+from appliance.domain.requests.levels import SignatureProfile, reaches
 from appliance.domain.requests.request import RequestView, SignedDocumentView
-from appliance.domain.vocab import TimestampPolicy
+from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from appliance.signing.claims import ClaimedActivation, Claims, Publication
 from appliance.signing.signing_order import SigningOrder
 from worker.failpoints import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
@@ -122,7 +122,7 @@ class Completion:
             return None
         if profile.has_outside_tsa:
             return ErrorCode.TSA_UNAVAILABLE
-        if profile.has_validation_data and not self.is_internal(
+        if reaches(profile.level, SignatureLevel.B_LT) and not self.is_internal(
             work.credential.certificate
         ):
             return ErrorCode.REVOCATION_UNAVAILABLE

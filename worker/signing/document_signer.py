@@ -13,6 +13,7 @@ Source: design §3, 4 and 5.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -125,11 +126,6 @@ class _Prepared:
         """Of the file to come."""
         return len(self.part.original.content) + len(self.prepared.increment)
 
-    @property
-    def document(self) -> ActivationDocument:
-        """With the exact digest to be signed."""
-        return replace(self.part.document, digest=self.prepared.digest.hex())
-
     def with_value(self, value: bytes) -> DocumentInWork:
         """With its signature."""
         signature = SignatureValue(
@@ -139,7 +135,7 @@ class _Prepared:
             signed_attributes=self.prepared.signed_attributes,
             value=value,
         )
-        document = replace(self.document, signature=signature)
+        document = replace(self.part.document, signature=signature)
         return replace(self.part, document=document)
 
 
@@ -285,25 +281,19 @@ class DocumentSigner:
                 result.lacks = result.lacks or lacks
             else:
                 found.append((document, view))
+        wanted = [(view.integrator, each.document_sha256) for each, view in found]
+        originals: list[bytes | ApplianceError]
+        try:
+            originals = await self.documents.get_all(wanted)
+        except ApplianceError as exc:
+            originals = [exc] * len(wanted)
         parts = []
-        for (document, view), pdf in zip(
-            found, await self._originals(found), strict=True
-        ):
+        for (document, view), pdf in zip(found, originals, strict=True):
             if isinstance(pdf, ApplianceError):
                 result.ended[document.seq] = OriginalUnreadableError(pdf.code)
             else:
                 parts.append(DocumentInWork(document, view, FileDigests(pdf)))
         return parts
-
-    async def _originals(
-        self, found: Sequence[tuple[ActivationDocument, RequestView]]
-    ) -> list[bytes | ApplianceError]:
-        """The documents that are to be signed, or why they cannot be read now."""
-        wanted = [(view.integrator, each.document_sha256) for each, view in found]
-        try:
-            return await self.documents.get_all(wanted)
-        except ApplianceError as exc:
-            return [exc] * len(wanted)
 
     async def _use_key(
         self,
@@ -331,7 +321,7 @@ class DocumentSigner:
                 return []
             # 2. The intents are committed before the key is used: no signature is
             # ever made that the record does not know of.
-            documents = [each.document for each in ready]
+            documents = [each.part.document for each in ready]
             certificate = credential.certificate
             if not await self.claims.intend(work.claim, documents, certificate):
                 raise FencedOffError
@@ -390,7 +380,9 @@ class DocumentSigner:
             if isinstance(made, ApplianceError):
                 ended[part.document.seq] = made
             else:
-                ready.append(_Prepared(part, method, made))
+                # With the exact digest to be signed.
+                document = replace(part.document, digest=made.digest.hex())
+                ready.append(_Prepared(replace(part, document=document), method, made))
         return ready
 
     def _prepare_one(
@@ -412,7 +404,8 @@ class DocumentSigner:
         self, ready: Sequence[_Prepared], ended: Ended
     ) -> list[_Prepared]:
         """Those that the store has room for, one after the other."""
-        if await self._has_room(sum(each.size_bytes for each in ready)):
+        with suppress(ApplianceError):
+            await self.documents.make_room(sum(each.size_bytes for each in ready))
             return [*ready]
         with_room: list[_Prepared] = []
         total = 0
@@ -420,18 +413,11 @@ class DocumentSigner:
             try:
                 await self.documents.make_room(total + each.size_bytes)
             except ApplianceError as exc:
-                ended[each.document.seq] = exc
+                ended[each.part.document.seq] = exc
             else:
                 total += each.size_bytes
                 with_room.append(each)
         return with_room
-
-    async def _has_room(self, size_bytes: int) -> bool:
-        try:
-            await self.documents.make_room(size_bytes)
-        except ApplianceError:
-            return False
-        return True
 
     async def _sign(
         self, key: UsableKey, ready: Sequence[_Prepared], ended: Ended
@@ -442,7 +428,7 @@ class DocumentSigner:
         for each in ready:
             alike.setdefault(each.method, []).append(each)
         for method, group in alike.items():
-            requests = iter([each.document.request for each in group])
+            requests = iter([each.part.document.request for each in group])
 
             def signed(_: bytes, requests: Iterator[RequestId] = requests) -> None:
                 crash_point(AFTER_SIGN, next(requests))

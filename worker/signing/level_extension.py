@@ -254,7 +254,7 @@ class Levels:
         if due is not None:
             is_internal = self._source.is_internal(certificate)
             is_outside = profile.has_outside_tsa or (
-                profile.has_validation_data and not is_internal
+                reaches(profile.level, _L.B_LT) and not is_internal
             )
             due_at = self._clock.now() + due
             upkeep = Upkeep(profile.level, due_at, profile.tsa, is_outside)
@@ -410,7 +410,9 @@ class Levels:
         certificate = one.certificate
         try:
             for certificate, others in asked:
-                if _is_alive(certificate, now):
+                # Nobody answers for one that is over.
+                ends = x509.load_der_x509_certificate(certificate).not_valid_after_utc
+                if ends > now:
                     found = await target.source.of(certificate, others, since)
                     data = data.with_more(found)
         except ApplianceError as exc:
@@ -524,8 +526,3 @@ def _own_from(found: list[Embedded]) -> int:
     """Where what this appliance made last begins: with the last signature."""
     places = [place for place, each in enumerate(found) if not each.is_timestamp]
     return places[-1] if places else 0
-
-
-def _is_alive(certificate: bytes, now: datetime) -> bool:
-    """Whether somebody still answers for a certificate."""
-    return x509.load_der_x509_certificate(certificate).not_valid_after_utc > now

@@ -78,7 +78,19 @@ class FileTurn:
             TimeoutError: others kept it for `wait_s`.
             OSError: the file cannot be opened.
         """
-        coming = self._queue_up()
+        coming = self._coming
+        if coming is not None and not coming.done():
+            # A place in the queue that a task left; one that is done is on its way
+            # back already.
+            coming.remove_done_callback(self._give_back)
+        else:
+            loop = asyncio.get_running_loop()
+            coming = self._coming = loop.create_future()
+            # A daemon: the end of the process waits for nobody's turn.
+            queueing = self._path, loop, coming
+            threading.Thread(
+                target=_queue_in_thread, args=queueing, daemon=True
+            ).start()
         try:
             async with asyncio.timeout(self._wait_s):
                 lock = await asyncio.shield(coming)
@@ -90,20 +102,6 @@ class FileTurn:
             yield
         finally:
             os.close(lock)
-
-    def _queue_up(self) -> asyncio.Future[int]:
-        """The place in the queue: one that a task left, or a new one."""
-        # One that is done is on its way back already.
-        if self._coming is not None and not self._coming.done():
-            self._coming.remove_done_callback(self._give_back)
-            return self._coming
-        loop = asyncio.get_running_loop()
-        self._coming = loop.create_future()
-        # A daemon: the end of the process waits for nobody's turn.
-        threading.Thread(
-            target=_queue_in_thread, args=(self._path, loop, self._coming), daemon=True
-        ).start()
-        return self._coming
 
     def _give_back(self, coming: asyncio.Future[int]) -> None:
         """Leave a turn that came when nobody waited for it any more."""

@@ -402,7 +402,7 @@ class LocalBlobStore:
     def _write(
         self,
         news: Sequence[NewDocument],
-        demand_room: Callable[[int], None] = lambda _: None,
+        demand_room: Callable[[int], None] | None = None,
     ) -> None:
         """Have them in their places, durable.
 
@@ -428,9 +428,10 @@ class LocalBlobStore:
                     os.utime(path)
                     # Another writer may be between its rename and its fsync.
                     sync_folder(path.parent)
-                else:
+                    continue
+                if demand_room is not None:
                     demand_room(new.size_bytes)
-                    fresh.append((path, new.sealed()))
+                fresh.append((path, new.sealed()))
             if fresh:
                 write_all_durably(fresh)
 

@@ -56,11 +56,6 @@ class SignatureProfile:
         """Whether an authority outside is to be asked."""
         return self.level is not SignatureLevel.B_B and self.tsa != INTERNAL
 
-    @property
-    def has_validation_data(self) -> bool:
-        """Whether the document is to hold what its certificates are validated by."""
-        return reaches(self.level, SignatureLevel.B_LT)
-
     def narrowed(self, wishes: ProfileWishes) -> "SignatureProfile":
         """The same, with what a narrower scope asks for."""
         return SignatureProfile(

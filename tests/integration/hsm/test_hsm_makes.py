@@ -116,7 +116,8 @@ def test_every_method_of_the_profile_wraps_and_unwraps(
         available = session.token.slot.get_mechanisms()
         for method in WRAPS[initialised_hsm.profile.name]:
             assert (
-                Wrapping(initialised_hsm.profile).methods.mechanism(method) in available
+                Wrapping(initialised_hsm.profile).methods.mechanisms[method]
+                in available
             )
             for kind in (KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256):
                 master = 1, MasterKeys(session).get(1)

@@ -9,7 +9,7 @@ what is odd.
 import io
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, TypeGuard
+from typing import Final
 
 from pyhanko.pdf_utils.decode_limits import DecodeContext, DecodeLimits, DecodePurpose
 from pyhanko.pdf_utils.generic import (
@@ -107,7 +107,12 @@ class Reader(PdfFileReader):
         self._input_version = None
         self._historical_resolver_cache = {}
         self.stream = stream
-        newest = _newest_section(stream, content)
+        last = _LAST_LINES.search(content[-_LAST_BYTES:])
+        if last is not None:
+            newest = int(last[1])
+        else:
+            stream.seek(-1, io.SEEK_END)
+            newest = process_data_at_eof(stream)
         sections = _Sections(self, stream, strict=False, last_startxref=newest)
         self.xrefs = XRefCache(self, sections.read_xrefs())  # type: ignore[no-untyped-call]
         self.last_startxref = sections.last_startxref
@@ -123,29 +128,18 @@ class Reader(PdfFileReader):
         as_metadata_stream: bool = False,  # noqa: FBT001, FBT002 (the parent's form)
     ) -> PdfObject:
         """Read an object by its place; as the parent does."""
-        found = None
         if isinstance(marker, int) and not never_decrypt and not self.encrypted:
-            found = self._plain_at(ref, marker)
-        if found is not None:
-            return found
+            header = _HEADER.match(self.content, marker)
+            named = (int(header[1]), int(header[2])) if header else None
+            if header is not None and named == (ref.idnum, ref.generation):
+                container = Reference(ref.idnum, ref.generation, self)
+                parsed = parse_plain(self.content, header.end(), container)
+                if parsed is not None and _END.match(self.content, parsed[1]):
+                    return parsed[0]
         read: PdfObject = super()._read_object(
             ref, marker, never_decrypt, as_metadata_stream
         )
         return read
-
-    def _plain_at(self, ref: Reference, place: int) -> PdfObject | None:
-        """The object that starts at a place of the file, if it is a plain one."""
-        header = _HEADER.match(self.content, place)
-        if header is None or (int(header[1]), int(header[2])) != (
-            ref.idnum,
-            ref.generation,
-        ):
-            return None
-        container = Reference(ref.idnum, ref.generation, self)
-        parsed = parse_plain(self.content, header.end(), container)
-        if parsed is None or not _END.match(self.content, parsed[1]):
-            return None
-        return parsed[0]
 
     def _get_object_from_stream(self, idnum: int, stmnum: int, idx: int) -> PdfObject:
         """Read an object out of an object stream; as the parent does."""
@@ -162,20 +156,6 @@ class Reader(PdfFileReader):
             idnum, stmnum, idx
         )
         return read
-
-
-def _newest_section(stream: io.BytesIO, content: bytes) -> int:
-    """Where the last lines of a file say that its newest cross-references are.
-
-    Args:
-        stream: the file.
-        content: the same, as bytes.
-    """
-    last = _LAST_LINES.search(content[-_LAST_BYTES:])
-    if last is not None:
-        return int(last[1])
-    stream.seek(-1, io.SEEK_END)
-    return process_data_at_eof(stream)
 
 
 class _ObjectStream:
@@ -223,7 +203,13 @@ class _Sections(XRefBuilder):
             data, end = found
             parsed = parse_plain(content, end, TrailerReference(self.handler))
             trailer = parsed[0] if parsed else None
-            if _is_plain_trailer(trailer):
+            # Of no hybrid file, and its numbers are numbers.
+            if (
+                isinstance(trailer, DictionaryObject)
+                and "/XRefStm" not in trailer
+                and isinstance(trailer.get("/Size"), int)
+                and isinstance(trailer.get("/Prev", 0), int)
+            ):
                 meta = XRefSectionMetaInfo(
                     xref_section_type=XRefSectionType.STANDARD,
                     size=trailer.raw_get("/Size"),
@@ -239,16 +225,6 @@ class _Sections(XRefBuilder):
                 return before
         read: int | None = super()._read_xref_table(declared_startxref)
         return read
-
-
-def _is_plain_trailer(trailer: PdfObject | None) -> TypeGuard[DictionaryObject]:
-    """Whether a trailer is of no hybrid file, and its numbers are numbers."""
-    return (
-        isinstance(trailer, DictionaryObject)
-        and "/XRefStm" not in trailer
-        and isinstance(trailer.get("/Size"), int)
-        and isinstance(trailer.get("/Prev", 0), int)
-    )
 
 
 def _plain_table(content: bytes, at: int) -> tuple[XRefSectionData, int] | None:
