@@ -9,9 +9,9 @@ from tests.support.appliance.signing_walk import (
     walk_of_a_signature,
 )
 
-MOST_FUNCTIONS = 564
-MOST_MODULE_CHANGES = 283
-MOST_RETURNS = 152
+MOST_FUNCTIONS = 574
+MOST_MODULE_CHANGES = 285
+MOST_RETURNS = 155
 """What there is and a little more: whoever shortens the way lowers them. One document
 walks as a group of one."""
 
@@ -37,9 +37,10 @@ def test_changes_and_returns_are_counted() -> None:
 
 
 def test_what_walks_have_in_common() -> None:
-    """In the order of the first; what one alone did is not of the walk."""
-    first, second = (
-        Walk(tuple(Entered("m", name) for name in names)) for names in ("xaby", "byza")
-    )
+    """In the order of the shortest; what one alone did is not of the walk."""
+    walks = [
+        Walk(tuple(Entered("m", name) for name in names))
+        for names in ("byzaw", "xaby", "wabyz")
+    ]
 
-    assert [each.function for each in common([first, second]).entered] == list("aby")
+    assert [each.function for each in common(walks).entered] == list("aby")
