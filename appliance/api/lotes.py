@@ -3,6 +3,7 @@
 Handlers parse, call one service and render; nothing is decided here.
 """
 
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -30,14 +31,12 @@ async def sign_all() -> Response:
         core().tokens.require_fresh(signer)
         conditions = query.conditions(one_document=False)
         batch = requests.sign_batch(await body.read_object(), conditions)
-        signing = core().batch_signing
+        signing = partial(core().batch_signing.sign, batch, signer)
         if len(set(batch.requests)) == 1:
             # A worker makes way for it as for any other single one.
-            outcome = await core().signing_calls.run(
-                batch.requests[0], lambda leave: signing.sign(batch, signer, leave)
-            )
+            outcome = await core().signing_calls.run(batch.requests[0], signing)
         else:
-            outcome = await signing.sign(batch, signer)
+            outcome = await signing()
     return await begun(outcome, signer.actor)
 
 

@@ -3,6 +3,7 @@
 Handlers parse, call one service and render; nothing is decided here.
 """
 
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlencode
@@ -157,10 +158,8 @@ async def sign() -> Response:
             command = requests.sign_command(await body.read_object(), conditions)
         request_log.note(solicitudId=command.request)
         sent = None if document is None else await sha256_of(document)
-        outcome = await core().signing_calls.run(
-            command.request,
-            lambda leave: core().signing.sign(command, signer, sent, leave),
-        )
+        signing = partial(core().signing.sign, command, signer, sent)
+        outcome = await core().signing_calls.run(command.request, signing)
     # A call that brought its document wants the PDF (decisions "PDF in the answer").
     wants_pdf = (
         content_negotiation.prefers(PDF, over=JSON)

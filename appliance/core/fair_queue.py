@@ -19,7 +19,7 @@ import asyncio
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -54,6 +54,9 @@ class FairLimits:
     waiting_s: float = math.inf
     """Seconds that who comes last would wait, by how fast places came free of late:
     who would wait longer is refused, unless fewer wait than half of the places."""
+    displaced_within_s: float = math.inf
+    """Who has waited longer is displaced by nobody: to be refused is news soon, or not
+    at all."""
     retry_after_s: int = 2
     """What those are told who find no place."""
     in_order: bool = False
@@ -83,6 +86,7 @@ class Place:
 class _Waiter:
     owner: WorkOwner
     granted: asyncio.Future[None]
+    since: float
 
 
 class _Pace:
@@ -146,6 +150,7 @@ class FairQueue:
     ) -> None:
         self._limits = limits
         self._name = name
+        self._now = now
         metrics.watch_pool(name, self, FairQueue.state)
         self._running: Counter[WorkOwner] = Counter()
         self._of_share: Counter[str] = Counter()
@@ -175,8 +180,12 @@ class FairQueue:
             self._limits.places, self._running.total(), len(self._waiting)
         )
 
-    async def acquire(self, owner: WorkOwner) -> Place:
+    async def acquire(self, owner: WorkOwner, *, has_room: bool = False) -> Place:
         """Wait for a place; whoever gets one releases it.
+
+        Args:
+            owner: who works in it.
+            has_room: they were told before that there is room to wait.
 
         Raises:
             ApplianceError: `OVERLOADED`: too many wait, or it took too long.
@@ -187,13 +196,13 @@ class FairQueue:
         ):
             self._take(owner)
             return Place(self, owner)
-        if displaced := self._room(owner):
+        if not has_room and (displaced := self._room(owner)):
             self._waiting.remove(displaced)
             if not displaced.granted.done():
                 displaced.granted.set_exception(self._overloaded("full"))
-        waiter = _Waiter(owner, asyncio.get_running_loop().create_future())
+        granted = asyncio.get_running_loop().create_future()
+        waiter = _Waiter(owner, granted, began := self._now())
         self._waiting.append(waiter)
-        began = time.monotonic()
         patience_s = None if owner == INSTALLATION else self._limits.patience_s
         try:
             async with asyncio.timeout(patience_s):
@@ -205,18 +214,23 @@ class FairQueue:
             raise
         finally:
             metrics.POOL_WAITS.labels(self._name).inc()
-            waited_s = time.monotonic() - began
+            waited_s = self._now() - began
             metrics.POOL_WAIT_SECONDS.labels(self._name).inc(waited_s)
         return Place(self, owner)
 
-    def demand_room(self, owner: WorkOwner) -> None:
+    def demand_room(self, owner: WorkOwner, coming: Sequence[WorkOwner] = ()) -> None:
         """Refuse who would find neither a place nor room to wait; nobody is displaced.
+
+        Args:
+            owner: who will come.
+            coming: those before them, who have not come yet.
 
         Raises:
             ApplianceError: `OVERLOADED`.
         """
-        if not self._may_run(owner):
-            self._room(owner)
+        free = max(0, self._limits.places - self._running.total())
+        if len(coming) >= free or not self._may_run(owner):
+            self._room(owner, coming[free:])
 
     def _leave(self, waiter: _Waiter) -> None:
         """Stop waiting, whether or not the place came in the same moment."""
@@ -229,7 +243,9 @@ class FairQueue:
         ):
             self._give_back(waiter.owner, is_held_up=True)
 
-    def _room(self, owner: WorkOwner) -> _Waiter | None:
+    def _room(
+        self, owner: WorkOwner, coming: Sequence[WorkOwner] = ()
+    ) -> _Waiter | None:
         """Who is displaced if one more waits; None: nobody has to be.
 
         Raises:
@@ -237,13 +253,19 @@ class FairQueue:
         """
         if owner == INSTALLATION:
             return None
-        limits, owners = self._limits, [each.owner for each in self._waiting]
+        limits = self._limits
+        owners = [*(each.owner for each in self._waiting), *coming]
         of_share = [each for each in owners if each.share == owner.share]
-        if len(of_share) >= limits.waiting_per_share or (
-            owner.party and of_share.count(owner) >= limits.waiting_per_party
+        most = self._most_waiting()
+
+        def part(of_all: int) -> int:
+            return -(-of_all * most // max(1, limits.waiting))
+
+        if len(of_share) >= part(limits.waiting_per_share) or (
+            owner.party and of_share.count(owner) >= part(limits.waiting_per_party)
         ):
             raise self._overloaded("full")
-        if len(owners) < self._most_waiting():
+        if len(owners) < most:
             return None
         displaced = self._displaced(owner)
         if displaced is None:
@@ -267,9 +289,11 @@ class FairQueue:
         largest = max(waiting, key=lambda share: waiting[share] + self._of_share[share])
         if waiting[largest] + self._of_share[largest] < _SEVERAL:
             return None
-        return next(
+        last = next(
             each for each in reversed(self._waiting) if each.owner.share == largest
         )
+        waited_s = self._now() - last.since
+        return last if waited_s <= self._limits.displaced_within_s else None
 
     def _overloaded(self, cause: str) -> ApplianceError:
         metrics.count_refused(self._name, cause)

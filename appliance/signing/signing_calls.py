@@ -15,7 +15,8 @@ Source: docs/limits.md.
 import asyncio
 import math
 import os
-from collections import OrderedDict
+import time
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
@@ -40,6 +41,10 @@ _OF_A_CORE: Final = 4
 """That many keep it busy while some of them wait for a disk or each other."""
 _LEAST: Final = 8
 _WAITING_S: Final = 0.4
+_COMES_S: Final = 0.25
+"""Who found room comes for it by then: to read record and body takes less."""
+_SOON_S: Final = 0.02
+"""Who is refused is to know by then."""
 _LATEST_S: Final = 10.0
 """Longest that who is refused is told to wait."""
 _ROUNDING_S: Final = 0.001
@@ -62,6 +67,7 @@ def limits_of(cores: int) -> FairLimits:
         waiting_per_share=2 * most,
         waiting_per_party=2 * most,
         waiting_s=_WAITING_S,
+        displaced_within_s=_SOON_S,
         patience_s=_PATIENCE_S,
         retry_after_s=2,
         in_order=True,
@@ -86,6 +92,7 @@ class SigningCalls:
         limits: how many; by default of the processors that it may run on.
         held_s: longest that a call has its place, in seconds.
         here: where workers of this host look; by default they do not.
+        now: the time in seconds.
     """
 
     def __init__(
@@ -93,34 +100,38 @@ class SigningCalls:
         limits: FairLimits | None = None,
         held_s: float = _HELD_S,
         here: SingleCallsHere | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._now = now
         self._held_s = held_s
         self._here = here or SingleCallsHere()
         self._in_work = 0
         self._together: dict[tuple[WorkOwner, RequestId], _Calls] = {}
         self._limits = limits or limits_of(usable_cores())
         self._queue = FairQueue(self._limits, "signing_calls")
+        self._coming: deque[tuple[WorkOwner, float]] = deque()
+        """For whom there was room, until when it is kept."""
         self._working: set[asyncio.Task[Any]] = set()
         self._due: OrderedDict[str, float] = OrderedDict()
         """When who was refused last is to come again, by share."""
 
     def demand_room(self) -> None:
-        """Refuse who would find no room, before anything is done for them.
+        """Refuse who would find no room before anything is done; else keep it a while.
 
-        Who has a call here is left to `place`: one more may have a part in it.
+        Also who repeats a call that is here, and would have a part in its place: which
+        request it is for stands in a body that is not read yet.
 
         Raises:
             ApplianceError: `OVERLOADED`.
         """
-        owner = WORK_OWNER.get()
-        if self._in_work < self._limits.places:
-            return
-        if any(caller == owner for caller, _ in self._together):
-            return
+        owner, now = WORK_OWNER.get(), self._now()
+        while self._coming and self._coming[0][1] <= now:
+            self._coming.popleft()
         try:
-            self._queue.demand_room(owner)
+            self._queue.demand_room(owner, [each for each, _ in self._coming])
         except ApplianceError as exc:
             raise self._refused(exc, owner) from exc
+        self._coming.append((owner, now + _COMES_S))
 
     async def run(
         self,
@@ -186,9 +197,12 @@ class SigningCalls:
             ApplianceError: `OVERLOADED`.
         """
         key = WORK_OWNER.get(), request
+        has_room = self._has_come(key[0])
         calls = self._together.get(key)
         if calls is None:
-            placing = asyncio.create_task(self._queue.acquire(key[0]))
+            placing = asyncio.create_task(
+                self._queue.acquire(key[0], has_room=has_room)
+            )
             calls = self._together[key] = _Calls(placing)
         calls.users += 1
         try:
@@ -216,6 +230,14 @@ class SigningCalls:
             yield
         finally:
             self._finish()
+
+    def _has_come(self, owner: WorkOwner) -> bool:
+        """Whether one for whom there was room is here; it is kept no more."""
+        for number, (each, _) in enumerate(self._coming):
+            if each == owner:
+                del self._coming[number]
+                return True
+        return False
 
     async def _wait(self, key: tuple[WorkOwner, RequestId], calls: _Calls) -> None:
         """Wait until they have a place.
@@ -263,8 +285,8 @@ class SigningCalls:
         is_held_up: bool = False,
     ) -> None:
         del self._together[key]
-        calls.placing.result().release(is_held_up=is_held_up)
         self._finish()
+        calls.placing.result().release(is_held_up=is_held_up)
 
     def _begin(self) -> None:
         self._in_work += 1

@@ -37,10 +37,10 @@ def test_changes_and_returns_are_counted() -> None:
 
 
 def test_what_walks_have_in_common() -> None:
-    """In the order of the shortest; what one alone did is not of the walk."""
+    """In the order least interrupted; what one alone did is not of the walk."""
     walks = [
-        Walk(tuple(Entered("m", name) for name in names))
-        for names in ("byzaw", "xaby", "wabyz")
+        Walk(tuple(Entered(name.lower(), name) for name in names))
+        for names in ("aBbxA", "yaAbB", "bAaBz")
     ]
 
-    assert [each.function for each in common(walks).entered] == list("aby")
+    assert [each.function for each in common(walks).entered] == list("aAbB")

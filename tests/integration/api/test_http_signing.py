@@ -112,16 +112,16 @@ async def test_refused_token_is_not_asked_of_the_record(
     assert (await code(served, 401))["code"] == "TOKEN_INVALID"
 
 
-async def test_sign_beyond_ones_own_places_is_told_when(
+async def test_call_that_is_not_begun_counts_for_no_rate(
     api_services: ApiServices, caller: Caller, person: PersonId
 ) -> None:
-    """Another call for the same request would have had a part in the place."""
+    """Of several requests, where it turns out late that they are one."""
     limits = FairLimits(places=1, per_share=1, per_party=1, waiting=0)
     calls = api_services.signing_calls = SigningCalls(limits)
     with working_for(f"person:{person}", f"person:{person}"):
         async with calls.place(RequestId(8)):
-            body = {**SIGN, "solicitudId": 9}
-            refused = await caller.post("/solicitudes/firmar", body)
+            body = {"solicitudIds": [9, 9], "password": SIGN["password"]}
+            refused = await caller.post("/solicitudes/firmar/lote", body)
     served = await caller.post("/solicitudes/firmar", {**SIGN, "solicitudId": 9})
 
     assert (await code(refused, 503))["code"] == "OVERLOADED"

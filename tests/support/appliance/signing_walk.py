@@ -4,8 +4,8 @@
 
 Counted on the running system, in the roles `api` and `signing`, in all their threads.
 What a role does meanwhile for its own sake differs from one signature to the next, so
-that a walk has what several signatures have in common, in the order of the one that
-went together with the least else.
+that a walk has what several signatures have in common, in the order of the one into
+which the least else came.
 """
 
 import signal
@@ -75,10 +75,13 @@ class Walk:
 
 
 def common(walks: Sequence[Walk]) -> Walk:
-    """What all have, in the order of the shortest."""
+    """What all have, in the order of the one that is interrupted least."""
     everywhere = set.intersection(*(set(walk.entered) for walk in walks))
-    shortest = min(walks, key=lambda walk: walk.functions)
-    return Walk(tuple(each for each in shortest.entered if each in everywhere))
+    shared = [
+        Walk(tuple(each for each in walk.entered if each in everywhere))
+        for walk in walks
+    ]
+    return min(shared, key=lambda walk: walk.module_changes)
 
 
 def walk_of_a_signature() -> Walk:

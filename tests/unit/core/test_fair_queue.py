@@ -113,6 +113,67 @@ async def test_who_has_nothing_waits_in_the_place_of_who_has_most() -> None:
     assert queue.state().held == LIMITS.places
 
 
+async def test_who_has_waited_is_displaced_by_nobody() -> None:
+    """Where that is said: who is refused knows it soon."""
+    now = 0.0
+    limits = FairLimits(2, 2, 2, 2, 2, 2, displaced_within_s=0.5)
+    queue = FairQueue(limits, "test", lambda: now)
+    held = [await queue.acquire(FLOOD) for _ in range(limits.places)]
+    flood = [await waiting(queue, FLOOD) for _ in range(limits.waiting)]
+    now = 0.6
+    await demand_refused(queue, OTHER_SHARE)
+    held[0].release()
+    await flood[0]
+    flood.append(await waiting(queue, FLOOD))
+    now = 1.0
+
+    other = await waiting(queue, OTHER_SHARE)
+
+    with pytest.raises(ApplianceError):
+        await flood[-1]
+    for waiter in (flood[1], other):
+        waiter.cancel()
+
+
+async def test_a_share_may_have_its_part_of_those_who_may_wait_now() -> None:
+    """However few these are: others find room too."""
+    now = 0.0
+    limits = FairLimits(8, 6, 6, 16, 12, 12, waiting_s=0.6)
+    queue = FairQueue(limits, "test", lambda: now)
+    held = [await queue.acquire(FLOOD) for _ in range(limits.per_share)]
+    others = [await queue.acquire(OTHER_SHARE) for _ in range(2)]
+    for _ in range(40):
+        now += 0.5
+        others.pop(0).release()
+        others.append(await queue.acquire(OTHER_SHARE))
+
+    waiters = [await waiting(queue, FLOOD) for _ in range(3)]
+    await demand_refused(queue, FLOOD)
+    waiters.append(await waiting(queue, OTHER_SHARE))
+    await demand_refused(queue, OTHER_SHARE)
+    for waiter in waiters:
+        waiter.cancel()
+    for place in (*held, *others):
+        place.release()
+
+
+async def test_who_was_told_that_there_is_room_finds_some() -> None:
+    """Whoever came before them meanwhile."""
+    queue = FairQueue(replace(LIMITS, places=1, waiting=1), "test")
+    held = await queue.acquire(FLOOD)
+    queue.demand_room(OTHER_PARTY)
+    first = await waiting(queue, FLOOD)
+    await demand_refused(queue, OTHER_PARTY)
+
+    second = asyncio.create_task(queue.acquire(OTHER_PARTY, has_room=True))
+    await asyncio.sleep(0)
+
+    assert not second.done()
+    held.release()
+    (await first).release()
+    (await second).release()
+
+
 async def test_who_asks_for_room_displaces_nobody() -> None:
     """Only who comes to wait does."""
     queue = FairQueue(replace(LIMITS, places=1, waiting=2), "test")
