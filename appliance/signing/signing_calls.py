@@ -124,6 +124,9 @@ class SigningCalls:
         Raises:
             ApplianceError: `OVERLOADED`.
         """
+        if self._in_work < self._limits.places:
+            # Any number of equal calls have one of them together.
+            return
         owner, now = WORK_OWNER.get(), self._now()
         while self._coming and self._coming[0][1] <= now:
             self._coming.popleft()

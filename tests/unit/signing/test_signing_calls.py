@@ -63,17 +63,19 @@ async def test_who_would_find_no_place_is_told_before_they_ask() -> None:
 async def test_room_is_kept_for_who_was_told_that_there_is() -> None:
     """Until they come, or for a moment."""
     now = 0.0
-    limits = replace(ONE, waiting=1)
-    calls = SigningCalls(limits, held_s=60, now=lambda: now)
-    assert _refused_room(calls, "person:1") is None
-    assert _refused_room(calls, "person:2") is None
-    assert _refused_room(calls, "person:3") is not None
-    with working_for("person:1", "person:1"):
-        async with calls.place(next(_REQUESTS)):
-            assert _refused_room(calls, "person:3") is not None
-            # Nobody comes for the other one.
-            now = 1.0
-            assert _refused_room(calls, "person:3") is None
+    calls = SigningCalls(replace(ONE, waiting=2), held_s=60, now=lambda: now)
+    async with calls.place(next(_REQUESTS)):
+        assert _refused_room(calls, "person:1") is None
+        assert _refused_room(calls, "person:2") is None
+        assert _refused_room(calls, "person:3") is not None
+        waiting = asyncio.create_task(_placed(calls, "person:1"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert _refused_room(calls, "person:3") is not None
+        # Nobody comes for the other one.
+        now = 1.0
+        assert _refused_room(calls, "person:3") is None
+    await waiting
 
 
 async def test_one_person_leaves_places() -> None:
