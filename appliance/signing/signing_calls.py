@@ -124,7 +124,7 @@ class SigningCalls:
         Raises:
             ApplianceError: `OVERLOADED`.
         """
-        if self._in_work < self._limits.places:
+        if self._queue.state().held < self._limits.places:
             # Any number of equal calls have one of them together.
             return
         owner, now = WORK_OWNER.get(), self._now()
