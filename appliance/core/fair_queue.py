@@ -218,19 +218,21 @@ class FairQueue:
             metrics.POOL_WAIT_SECONDS.labels(self._name).inc(waited_s)
         return Place(self, owner)
 
-    def demand_room(self, owner: WorkOwner, coming: Sequence[WorkOwner] = ()) -> None:
+    def demand_room(self, owner: WorkOwner, coming: Sequence[WorkOwner] = ()) -> bool:
         """Refuse who would find neither a place nor room to wait; nobody is displaced.
 
         Args:
             owner: who will come.
-            coming: those before them, who have not come yet.
+            coming: those before them who will wait, and have not come yet.
+
+        Returns:
+            Whether they would wait without displacing anybody: only then there is
+            room that can be kept for them.
 
         Raises:
             ApplianceError: `OVERLOADED`.
         """
-        free = max(0, self._limits.places - self._running.total())
-        if len(coming) >= free or not self._may_run(owner):
-            self._room(owner, coming[free:])
+        return not self._may_run(owner) and self._room(owner, coming) is None
 
     def _leave(self, waiter: _Waiter) -> None:
         """Stop waiting, whether or not the place came in the same moment."""

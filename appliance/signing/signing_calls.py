@@ -131,10 +131,12 @@ class SigningCalls:
         while self._coming and self._coming[0][1] <= now:
             self._coming.popleft()
         try:
-            self._queue.demand_room(owner, [each for each, _ in self._coming])
+            coming = [each for each, _ in self._coming]
+            is_room = self._queue.demand_room(owner, coming)
         except ApplianceError as exc:
             raise self._refused(exc, owner) from exc
-        self._coming.append((owner, now + _COMES_S))
+        if is_room:
+            self._coming.append((owner, now + _COMES_S))
 
     async def run(
         self,

@@ -161,7 +161,7 @@ async def test_who_was_told_that_there_is_room_finds_some() -> None:
     """Whoever came before them meanwhile."""
     queue = FairQueue(replace(LIMITS, places=1, waiting=1), "test")
     held = await queue.acquire(FLOOD)
-    queue.demand_room(OTHER_PARTY)
+    assert queue.demand_room(OTHER_PARTY)
     first = await waiting(queue, FLOOD)
     await demand_refused(queue, OTHER_PARTY)
 
@@ -180,7 +180,8 @@ async def test_who_asks_for_room_displaces_nobody() -> None:
     held = await queue.acquire(FLOOD)
     waiters = [await waiting(queue, FLOOD) for _ in range(2)]
 
-    queue.demand_room(OTHER_SHARE)
+    # They would displace one: no room is kept for them, to have one more wait.
+    assert not queue.demand_room(OTHER_SHARE)
     with pytest.raises(ApplianceError) as refused:
         queue.demand_room(OTHER_PARTY)
     assert refused.value.code is ErrorCode.OVERLOADED
