@@ -243,6 +243,12 @@ async def test_webhooks_are_administered(client: Any) -> None:
     (listed,) = await do(client.webhooks.list())
     fits(listed, models.WebhookEndpoint)
     sent = fits(await do(client.webhooks.send_test(webhook)), models.DeliveryDetail)
+
+    async def failing() -> Any:
+        return (await do(client.webhooks.get(webhook)))["fallaDesde"]
+
+    # Nobody is at that address. Once it is noted, no try changes the webhook any more.
+    await until_some(failing)
     (delivery,) = await do(client.webhooks.deliveries(webhook, tipo="webhook.prueba"))
     fits(delivery, models.Delivery)
     detail = await do(client.webhooks.delivery(webhook, sent["entregaId"]))
