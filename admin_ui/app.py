@@ -134,6 +134,7 @@ def _context() -> dict[str, Any]:
         "environment": settings.environment.value,
         "installation": settings.installation,
         "trial": settings.trial,
+        "mail_is_on": settings.mail.is_on,
         "session": signed_in,
         "csrf": signed_in.csrf if signed_in else "",
         "place": request.blueprint or "",

@@ -5,8 +5,9 @@ needs more: the browser's word that one of our pages sends it, and the token
 that each of our forms carries.
 """
 
+from dataclasses import fields
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote, urlencode
 
 from quart import Response, current_app, g, redirect, request, url_for
@@ -19,6 +20,9 @@ from appliance.domain.integrators.integrators import ConsoleSession
 from appliance.domain.text.urls import read_address
 from appliance.web import body, forms, request_log
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 COOKIE: Final = "__Host-rubrica-console"
 CSRF_FIELD: Final = "csrf"
 CSRF_HEADER: Final = "X-CSRF-Token"
@@ -27,6 +31,7 @@ _UPLOADS = "__uploads__"
 _IN_ADDRESSES: Final = "/?#[]@!$&'()*+,;=:%"
 """What stands in an address as it is (RFC 3986, 2.2), and what is quoted already."""
 _View = TypeVar("_View")
+_Typed = TypeVar("_Typed", bound="DataclassInstance")
 
 
 def uploads(view: _View) -> _View:
@@ -87,6 +92,20 @@ def form() -> forms.Form:
     """The form of the present request, checked to come from a page of ours."""
     sent: forms.Form = g.form
     return sent
+
+
+def typed(fields_of: type[_Typed]) -> _Typed:
+    """Read the text fields of the present request's form.
+
+    A page passes the same class to its template on GET and after a fault, so that
+    the template finds every field on both.
+
+    Args:
+        fields_of: dataclass whose fields are all `str` and named as in the form; its
+            defaults are the values of the form before it is filled in.
+    """
+    sent = form()
+    return fields_of(**{each.name: sent.text(each.name) for each in fields(fields_of)})
 
 
 async def _signed_in() -> ConsoleSession | None:

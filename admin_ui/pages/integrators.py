@@ -1,6 +1,6 @@
 """Integrators: the list, a new one, and one of them at a glance."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from quart import Blueprint, Response, url_for
@@ -33,6 +33,16 @@ _MAIL_SENTENCES: Final = {
     ),
 }
 _FIELDS = {"code": "code", "name": "name", "ALREADY_EXISTS": "code"}
+
+
+@dataclass(frozen=True, slots=True)
+class _MailForm:
+    """Fields of the form of an integrator's mails; the box is `yes` or empty."""
+
+    mails_signers: str
+    reminder_days: str
+    """Numbers of days, separated by commas."""
+    sign_url: str
 
 
 def _say_only(value: str) -> str:
@@ -187,31 +197,27 @@ async def enable(code: str) -> Response:
 async def ask_mail(code: str) -> Response:
     """`GET /admin/integrators/{code}/mail`."""
     view = await core().integrators.get(code)
-    return await page("integrator_mail.html", faults=NONE, **_mail(view))
+    return await page(
+        "integrator_mail.html", faults=NONE, view=view, typed=_mail_of(view)
+    )
 
 
 @blueprint.post("/<code>/mail")
 async def set_mail(code: str) -> Response:
     """`POST /admin/integrators/{code}/mail`: all three."""
-    sent = session.form()
-    typed = {
-        "mails_signers": sent.text("mails_signers"),
-        "reminder_days": sent.text("reminder_days"),
-        "sign_url": sent.text("sign_url"),
-    }
+    typed = session.typed(_MailForm)
     try:
         await core().integrators.set_mail(
             session.actor(),
             code,
-            mails_signers=typed["mails_signers"] == "yes",
-            reminder_days=_days(typed["reminder_days"]),
-            sign_url=typed["sign_url"],
+            mails_signers=typed.mails_signers == "yes",
+            reminder_days=_days(typed.reminder_days),
+            sign_url=typed.sign_url,
         )
     except ApplianceError as exc:
         view = await core().integrators.get(code)
         faults = faults_of(exc, _MAIL_FIELDS, _MAIL_SENTENCES)
-        context = {**_mail(view), "typed": typed}
-        return await again("integrator_mail.html", faults, **context)
+        return await again("integrator_mail.html", faults, view=view, typed=typed)
     return go("integrators.ask_mail", code=code, done="saved")
 
 
@@ -227,13 +233,9 @@ def _days(text: str) -> list[int]:
         raise FieldInvalidError("reminder_days", "such as 3, 7") from exc
 
 
-def _mail(view: IntegratorView) -> dict[str, Any]:
-    return {
-        "view": view,
-        "mail_is_on": core().settings.mail.is_on,
-        "typed": {
-            "mails_signers": "yes" if view.mails_signers else "",
-            "reminder_days": ", ".join(map(str, view.reminder_days)),
-            "sign_url": view.sign_url or "",
-        },
-    }
+def _mail_of(view: IntegratorView) -> _MailForm:
+    return _MailForm(
+        mails_signers="yes" if view.mails_signers else "",
+        reminder_days=", ".join(map(str, view.reminder_days)),
+        sign_url=view.sign_url or "",
+    )

@@ -1,6 +1,6 @@
 """People: the list, and inviting somebody."""
 
-from typing import Any
+from dataclasses import dataclass
 
 from quart import Blueprint, Response, url_for
 
@@ -27,6 +27,19 @@ _WAYS = {
     VouchedBy.OFFICER.value: VouchedBy.OFFICER,
     VouchedBy.DEMO.value: VouchedBy.DEMO,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _InvitationForm:
+    """Fields of the form *Invite a person*; a box is `yes` or empty."""
+
+    cuil: str = ""
+    name: str = ""
+    email: str = ""
+    vouched_by: str = VouchedBy.OFFICER.value
+    locale: str = "es"
+    checked: str = ""
+    by_mail: str = ""
 
 
 def _say_state(value: str) -> str:
@@ -56,51 +69,38 @@ async def show() -> Response:
 @blueprint.get("/new")
 async def new() -> Response:
     """`GET /admin/people/new`."""
-    typed = dict.fromkeys(("cuil", "name", "email", "checked"), "")
-    return await page(
-        "person_new.html",
-        faults=NONE,
-        typed={**typed, "vouched_by": "officer", "locale": "es"},
-        **_posting(),
-    )
+    return await page("person_new.html", faults=NONE, typed=_InvitationForm())
 
 
 @blueprint.post("")
 async def create() -> Response:
     """`POST /admin/people`: record somebody and show their link, this once."""
-    sent = session.form()
-    names = ("cuil", "name", "email", "vouched_by", "locale", "checked", "by_mail")
-    typed = {name: sent.text(name) for name in names}
+    typed = session.typed(_InvitationForm)
     faults = _faults(typed)
     if faults:
-        return await again("person_new.html", faults, typed=typed, **_posting())
+        return await again("person_new.html", faults, typed=typed)
     try:
         made = await core().invitations.invite(
             session.actor(),
-            typed["cuil"],
-            typed["name"],
-            typed["email"],
-            _WAYS[typed["vouched_by"]],
-            typed["locale"],
-            by_mail=typed["by_mail"] == "yes",
+            typed.cuil,
+            typed.name,
+            typed.email,
+            _WAYS[typed.vouched_by],
+            typed.locale,
+            by_mail=typed.by_mail == "yes",
         )
     except ApplianceError as exc:
         faults = await _refused(exc, typed)
-        return await again("person_new.html", faults, typed=typed, **_posting())
+        return await again("person_new.html", faults, typed=typed)
     person = await core().views.person(made.person)
     return await page("person_invited.html", made=made, row=person.row)
 
 
-def _posting() -> dict[str, Any]:
-    """Whether a link can go by mail, which is offered where it can."""
-    return {"mail_is_on": core().invitations.mail_is_on}
-
-
-async def _refused(exc: ApplianceError, typed: dict[str, str]) -> Faults:
+async def _refused(exc: ApplianceError, typed: _InvitationForm) -> Faults:
     """What is wrong; of somebody who is there already, who it is."""
     known = None
     if exc.code is ErrorCode.ALREADY_EXISTS:
-        known = await core().views.known(typed["cuil"], typed["email"])
+        known = await core().views.known(typed.cuil, typed.email)
     if known is None:
         return faults_of(exc, _FIELDS)
     name, row = known
@@ -109,12 +109,12 @@ async def _refused(exc: ApplianceError, typed: dict[str, str]) -> Faults:
     return Faults({name: words.say(words.EXISTING[name])}, links={name: link})
 
 
-def _faults(typed: dict[str, str]) -> Faults:
+def _faults(typed: _InvitationForm) -> Faults:
     """All that is wrong at once; who answers for the identity has to be said."""
     found: dict[str, str] = {}
     for name in _SOUND:
         # The service stops at the first fault: each field is tried by itself.
-        tried = {**_SOUND, name: typed[name]}
+        tried = {**_SOUND, name: str(getattr(typed, name))}
         try:
             checked_person(
                 tried["cuil"],
@@ -125,8 +125,8 @@ def _faults(typed: dict[str, str]) -> Faults:
             )
         except ApplianceError as exc:
             found |= faults_of(exc, _FIELDS).fields
-    if typed["vouched_by"] not in _WAYS:
+    if typed.vouched_by not in _WAYS:
         found["vouched_by"] = words.say("Choose an option from the list.")
-    elif typed["vouched_by"] == VouchedBy.OFFICER.value and not typed["checked"]:
+    elif typed.vouched_by == VouchedBy.OFFICER.value and not typed.checked:
         found["checked"] = words.say("Confirm that you checked who this person is.")
     return Faults(found)

@@ -1,7 +1,5 @@
 """One person: certificate, lock, link, and whether they may do anything."""
 
-from typing import Any
-
 from quart import Blueprint, Response
 
 from admin_ui import mail_words, once, proof, session
@@ -51,7 +49,6 @@ async def show(person_id: str) -> Response:
         or any(renewal.is_open for renewal in renewals.values()),
         requests=requests.rows[:_SHOWN],
         mails=await core().mails.of_person(view.row.id),
-        mail_is_on=core().settings.mail.is_on,
         mail_words=mail_words,
     )
 
@@ -70,11 +67,6 @@ async def _invited(person_id: str) -> PersonView:
     return view
 
 
-def _posting() -> dict[str, Any]:
-    """Whether a link can go by mail, which is offered where it can."""
-    return {"mail_is_on": core().invitations.mail_is_on}
-
-
 @blueprint.get("/link")
 async def ask_renew(person_id: str) -> Response:
     """`GET /admin/people/{id}/link`: that the earlier link ends.
@@ -83,7 +75,7 @@ async def ask_renew(person_id: str) -> Response:
         ApplianceError: `PERSON_STATE` for one who has enrolled.
     """
     view = await _invited(person_id)
-    return await page("person_link.html", faults=NONE, view=view, **_posting())
+    return await page("person_link.html", faults=NONE, view=view)
 
 
 @blueprint.post("/link")
@@ -96,7 +88,7 @@ async def renew(person_id: str) -> Response:
     view = await _invited(person_id)
     faults = once.check(view.invited_until)
     if faults:
-        return await again("person_link.html", faults, view=view, **_posting())
+        return await again("person_link.html", faults, view=view)
     made = await core().invitations.renew(
         session.actor(),
         view.row.cuil,

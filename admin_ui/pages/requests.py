@@ -233,7 +233,6 @@ async def one(number: str) -> Response:
         note=found.note,
         batch=found.batch,
         mails=await core().mails.of_request(view),
-        mail_is_on=core().settings.mail.is_on,
         mail_words=mail_words,
         is_raised=found.signed is not None
         and found.upkeep is not None

@@ -1,5 +1,6 @@
 """The trust store: roots of outside CAs, beside the installation's own."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from quart import Blueprint, Response
@@ -21,6 +22,14 @@ _FIELDS: Final = {
 _PURPOSES: Final = {purpose.value: purpose for purpose in AnchorPurpose}
 
 
+@dataclass(frozen=True, slots=True)
+class _RootForm:
+    """Text fields of the form *Add a root*."""
+
+    fingerprint: str = ""
+    purpose: str = AnchorPurpose.SIGNERS.value
+
+
 @blueprint.get("")
 async def show() -> Response:
     """`GET /admin/trust`."""
@@ -31,28 +40,26 @@ async def show() -> Response:
 @blueprint.get("/new")
 async def new() -> Response:
     """`GET /admin/trust/new`."""
-    typed = {"fingerprint": "", "purpose": AnchorPurpose.SIGNERS.value}
-    return await page("trust_new.html", faults=NONE, typed=typed)
+    return await page("trust_new.html", faults=NONE, typed=_RootForm())
 
 
 @blueprint.post("")
 @uploads
 async def add() -> Response:
     """`POST /admin/trust`: a root and its fingerprint, as its CA publishes it."""
-    sent = session.form()
-    typed = {name: sent.text(name) for name in ("fingerprint", "purpose")}
-    file = sent.files.get("file")
+    typed = session.typed(_RootForm)
+    file = session.form().files.get("file")
     missing: dict[str, str] = {}
     if file is None:
         missing["file"] = words.say("Choose a file with a certificate.")
-    if typed["purpose"] not in _PURPOSES:
+    if typed.purpose not in _PURPOSES:
         missing["purpose"] = words.say("Choose an option from the list.")
     if missing or file is None:
         return await again("trust_new.html", Faults(missing), typed=typed)
-    purpose = _PURPOSES[typed["purpose"]]
+    purpose = _PURPOSES[typed.purpose]
     try:
         await core().trust.add(
-            session.actor(), file.content, purpose, typed["fingerprint"]
+            session.actor(), file.content, purpose, typed.fingerprint
         )
     except ApplianceError as exc:
         return await again("trust_new.html", _faults(exc), typed=typed)

@@ -103,11 +103,6 @@ class Invitations:
                 await self.post(transaction, made)
         return made
 
-    @property
-    def mail_is_on(self) -> bool:
-        """Whether a link can go by mail."""
-        return self._mail_is_on
-
     def demand_mail(self) -> None:
         """Refuse what is to go by mail where none is sent.
 

@@ -1,6 +1,7 @@
 """How signatures for an integrator are made: level, timestamps, digest."""
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from quart import Blueprint, Response
 
@@ -15,7 +16,15 @@ from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 blueprint = Blueprint(
     "profile", __name__, url_prefix="/admin/integrators/<code>/profile"
 )
-_FIELDS: Final = ("level", "policy", "digest")
+
+
+@dataclass(frozen=True, slots=True)
+class _ProfileForm:
+    """Fields of the form *Signatures*; empty: the installation's."""
+
+    level: str
+    policy: str
+    digest: str
 
 
 def wishes_of(view: IntegratorView) -> ProfileWishes:
@@ -43,25 +52,24 @@ async def show(code: str) -> Response:
     """`GET …/profile`."""
     context = await _context(code)
     wishes = wishes_of(context["view"])
-    chosen = {
-        "level": wishes.level or "",
-        "policy": wishes.timestamp_policy or "",
-        "digest": wishes.digest or "",
-    }
+    chosen = _ProfileForm(
+        level=wishes.level or "",
+        policy=wishes.timestamp_policy or "",
+        digest=wishes.digest or "",
+    )
     return await page("profile.html", faults=NONE, chosen=chosen, **context)
 
 
 @blueprint.post("")
 async def change(code: str) -> Response:
     """`POST …/profile`: all three; empty: the installation's. Who stamps stays."""
-    sent = session.form()
     before = await core().integrators.get(code)
-    chosen = {name: sent.text(name) for name in _FIELDS}
+    chosen = session.typed(_ProfileForm)
     try:
         wishes = ProfileWishes(
-            SignatureLevel(chosen["level"]) if chosen["level"] else None,
-            TimestampPolicy(chosen["policy"]) if chosen["policy"] else None,
-            DigestAlgorithm(chosen["digest"]) if chosen["digest"] else None,
+            SignatureLevel(chosen.level) if chosen.level else None,
+            TimestampPolicy(chosen.policy) if chosen.policy else None,
+            DigestAlgorithm(chosen.digest) if chosen.digest else None,
             before.tsa,
         )
     except ValueError:
