@@ -8,11 +8,13 @@ import pytest
 
 from appliance.domain.console import PeopleFilter
 from appliance.domain.errors import ApplianceError
+from appliance.domain.mail.mails import MailKind
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.access_tokens import AccessTokens
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
-from tests.support.faces.console import PDF, Console
+from appliance.settings.mail import MailSettings
+from tests.support.faces.console import PDF, Answer, Console
 from tests.support.faces.console_forms import (
     ANA,
     ANA_DIGITS,
@@ -45,6 +47,40 @@ async def test_person_is_invited_by_a_link_shown_once(console: Console) -> None:
     assert "a…@demo.example" in page.text
     event = await audited(console, EventKind.PERSON_INVITED)
     assert code not in str(event)
+
+
+async def test_invitation_goes_by_mail_if_mail_is_set(tmp_path: Path) -> None:
+    """The box is offered, keeps its tick beside a fault, and sends the link."""
+    mail = MailSettings(host="mail.example", from_address="rubrica@mail.example")
+    async with open_acme_console(tmp_path, mail=mail) as console:
+        offered = await console.get("/admin/people/new")
+        wrong = invitation(by_mail="yes", email="ana")
+        refused = await console.post("/admin/people", **wrong)
+        made = await console.post("/admin/people", **invitation(by_mail="yes"))
+
+        assert _boxes(offered) == {"checked": False, "by_mail": False}
+        assert refused.status == 422
+        assert _boxes(refused) == {"checked": True, "by_mail": True}
+        assert made.status == 200
+        (row,) = (await console.front.views.people(PeopleFilter())).rows
+        (queued,) = await console.front.mails.of_person(row.id)
+        assert queued.kind is MailKind.INVITATION
+
+
+async def test_invitation_offers_no_mail_if_none_is_set(console: Console) -> None:
+    """A form of a page from before, with the box, is refused and makes no link."""
+    offered = await console.get("/admin/people/new")
+    refused = await console.post("/admin/people", **invitation(by_mail="yes"))
+
+    assert _boxes(offered) == {"checked": False}
+    assert refused.status == 422
+    assert (await console.front.views.people(PeopleFilter())).rows == ()
+
+
+def _boxes(page: Answer) -> dict[str, bool]:
+    """Checkboxes of a page by name, and whether each is ticked."""
+    found = re.findall(r'<input type="checkbox"[^>]* name="(\w+)"([^>]*)>', page.text)
+    return {name: " checked" in rest for name, rest in found}
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from appliance.integrators.logos import Logos
 from appliance.keys.health import Health
 from appliance.people.person_store import PersonStore
 from appliance.requests.intake import Intake, IntakeOrder
+from tests.support.faces.template_inputs import checked_inputs
 from tests.support.factories.cached_hashes import CachedHashes
 from tests.support.factories.core import core_settings
 from tests.support.factories.fake_sandbox import FakeInspector
@@ -241,8 +242,19 @@ def _users(integrator_services: IntegratorServices) -> ConsoleLogin:
 
 
 @asynccontextmanager
-async def open_console(folder: Path, url: str = "sqlite") -> AsyncIterator[Console]:
-    """Build a console with one administrator, whose clock the test moves."""
+async def open_console(
+    folder: Path, url: str = "sqlite", **changes: Any
+) -> AsyncIterator[Console]:
+    """Build a console with one administrator, whose clock the test moves.
+
+    Args:
+        folder: data and secrets of the installation.
+        url: database URL; the default is SQLite in `folder`.
+        changes: top-level settings to replace, such as `mail`; not validated together.
+
+    Raises:
+        AssertionError: on exit, if a page read a value that its route did not pass.
+    """
     names = {
         "data_key_file": b"d",
         "document_key_file": b"k",
@@ -259,7 +271,7 @@ async def open_console(folder: Path, url: str = "sqlite") -> AsyncIterator[Conso
         secrets={name: str(folder / name) for name in names},
         web={"admin_url": ADMIN_URL},
         auth={"login_per_minute_address": 1000, "login_per_minute_account": 100},
-    )
+    ).model_copy(update=changes)
     async with open_integrator_services(folder, url) as services:
         made = await _users(services).create_user("operator", NAME, PASSWORD)
         totp = pyotp.parse_uri(made.totp_uri)
@@ -293,7 +305,8 @@ async def open_console(folder: Path, url: str = "sqlite") -> AsyncIterator[Conso
             )
             app = create_console(front)
             app.jinja_env.bytecode_cache = _COMPILED
-            yield Console(app, front, services, totp, services.clock)
+            with checked_inputs(app):
+                yield Console(app, front, services, totp, services.clock)
 
 
 def write_pki(console: Console) -> OutsideCa:

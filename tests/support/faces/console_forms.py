@@ -7,6 +7,7 @@ from dataclasses import replace
 from html import unescape
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pyotp
 from cryptography.hazmat.primitives import hashes
@@ -30,10 +31,10 @@ KEY = re.compile(r"rbk_test_[0-9a-z]{12}_[0-9A-Za-z]{49}")
 
 @asynccontextmanager
 async def open_acme_console(
-    folder: Path, url: str = "sqlite"
+    folder: Path, url: str = "sqlite", **changes: Any
 ) -> AsyncIterator[Console]:
-    """A console with the integrator `acme`, signed in."""
-    async with open_console(folder, url) as made:
+    """Console with the integrator `acme`, signed in; arguments as `open_console`."""
+    async with open_console(folder, url, **changes) as made:
         await made.sign_in()
         await made.post("/admin/integrators", code="acme", name="ACME S.A.")
         yield made

@@ -20,6 +20,7 @@ from appliance.signing.signing_calls import SigningCalls
 from embed.app import create_embed
 from embed.assets import Assets
 from tests.support.faces.frame_services import CODE, FrameServices, open_frame_services
+from tests.support.faces.template_inputs import checked_inputs
 from tests.support.factories.fake_sandbox import PlayedSandbox
 
 ORIGINS = ("https://app.example", "https://otra.example:8443")
@@ -80,7 +81,11 @@ def init_of(token: str, **changes: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def open_frame(folder: Path, assets: Assets) -> AsyncIterator[Frame]:
-    """The role over fresh storage, with two registered origins."""
+    """Open the role over fresh storage, with two registered origins.
+
+    Raises:
+        AssertionError: on exit, if a page read a value that its route did not pass.
+    """
     web = {"iframe_url": "https://marco.example", "base_url": "https://firma.example"}
     documents = {"limit_bytes": 4096}
     async with open_frame_services(folder, web=web, documents=documents) as services:
@@ -100,7 +105,8 @@ async def open_frame(folder: Path, assets: Assets) -> AsyncIterator[Frame]:
             ),
         )
         app = create_embed(cast("ServiceRegistry", front), assets)
-        yield Frame(services, app, app.test_client())
+        with checked_inputs(app):
+            yield Frame(services, app, app.test_client())
 
 
 async def text(answer: Response) -> str:
