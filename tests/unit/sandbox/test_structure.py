@@ -1,0 +1,721 @@
+"""Structural reader on files that are ambiguous in one way each."""
+
+import hashlib
+import io
+import re
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+from pyhanko.pdf_utils.reader import PdfFileReader
+
+from tests.support.documents import hostile_pdfs
+from tests.support.documents.appended_revisions import Appended
+from tests.support.documents.growth import MOST, growth
+from tests.support.documents.hostile_pdfs import CONTENT, PAGE
+from tests.support.documents.software_signer import signed
+from worker.sandbox.structure import AmbiguityKind, Structure, read_structure
+
+FREE: Final = 90
+"""A number that the signed file does not have."""
+
+
+def signed_file() -> bytes:
+    """Return a signed page; 4 is its content and 3 the page."""
+    return signed(hostile_pdfs.plain())
+
+
+BASE: Final = signed_file()
+
+
+def read(pdf: bytes) -> Structure:
+    """Read a file as the verifier does, with pyHanko's reader where it opens."""
+    try:
+        opened = PdfFileReader(io.BytesIO(pdf), strict=False)
+        if opened.encrypted:
+            opened.decrypt("")
+    except Exception:  # noqa: BLE001 (pyHanko raises anything for forged files)
+        return read_structure(pdf)
+    return read_structure(pdf, opened)
+
+
+def with_page(entries: bytes) -> Appended:
+    """Return a revision that writes the page with more entries."""
+    revision = Appended(BASE)
+    revision.add(3, PAGE[:-2] + entries + b">>")
+    return revision
+
+
+def with_content(body: bytes = CONTENT) -> Appended:
+    """Return a revision that writes the page's content."""
+    revision = Appended(BASE)
+    revision.add(4, body)
+    return revision
+
+
+def nested_key() -> bytes:
+    """Write a key twice in a dictionary of a dictionary."""
+    return with_page(b"/Resources<</Font<</F 5 0 R/F 6 0 R>>>>").table()
+
+
+def key_in_object_stream() -> bytes:
+    """Write a key twice in an object stream."""
+    revision = Appended(BASE)
+    revision.hold(FREE, {3: PAGE[:-2] + b"/Contents 8 0 R>>"})
+    return revision.stream(FREE + 1)
+
+
+def overlapping_subsections() -> bytes:
+    """List the content in two subsections."""
+    revision = with_content()
+    other = revision.write(FREE, CONTENT)
+    return revision.table(more=b"4 1\n%010d 00000 n \n" % other)
+
+
+def row_of(form: bytes) -> Callable[[], bytes]:
+    """Return a maker of a file whose table has one row of this form."""
+
+    def make() -> bytes:
+        revision = Appended(BASE)
+        at = revision.write(4, CONTENT)
+        return revision.table(more=b"4 1\n" + form % at)
+
+    return make
+
+
+def pointing(shift: int) -> Callable[[], bytes]:
+    """Return a maker of a file whose entry points beside its object."""
+
+    def make() -> bytes:
+        revision = Appended(BASE)
+        revision.list(4, revision.write(4, CONTENT) + shift)
+        return revision.table()
+
+    return make
+
+
+def without_offset() -> bytes:
+    """List a live number at the offset 0."""
+    revision = Appended(BASE)
+    revision.list(4, 0)
+    return revision.table()
+
+
+def at_another_object() -> bytes:
+    """List the page where another object is."""
+    revision = with_content()
+    revision.list(3, revision.write(FREE, PAGE))
+    return revision.table()
+
+
+def after_its_revision() -> bytes:
+    """List an object that only a later revision writes."""
+    revision = Appended(BASE)
+    place = len(revision.out)
+    revision.list(FREE, place + 1_000)
+    first = revision.table()
+    padded = first + b"%".ljust(place + 999 - len(first), b" ") + b"\n"
+    later = Appended(padded)
+    later.out += b"%d 0 obj\n<<>>\nendobj\n" % FREE
+    later.add(FREE + 1, b"<<>>")
+    return later.table()
+
+
+def freed(generation: int) -> Callable[[], bytes]:
+    """Return a maker of a file that frees the content."""
+
+    def make() -> bytes:
+        revision = Appended(BASE)
+        revision.list(4, 0, generation, b"f")
+        return revision.table()
+
+    return make
+
+
+def next_generation() -> bytes:
+    """Write the content with the next generation, without freeing it."""
+    revision = Appended(BASE)
+    revision.add(4, CONTENT, 1)
+    return revision.table()
+
+
+def entry_with_another_generation() -> bytes:
+    """List the content with another generation than it has."""
+    revision = Appended(BASE)
+    revision.list(4, revision.write(4, CONTENT, 3), 0)
+    return revision.table()
+
+
+def odd_reference() -> bytes:
+    """Refer to a generation that the content never had."""
+    return with_page(b"/Thumb 4 2 R").table()
+
+
+def first_generation_of_a_number_without_it() -> bytes:
+    """Refer to generation 0 of an object of generation 5."""
+    revision = Appended(BASE)
+    revision.add(FREE, CONTENT, 5)
+    revision.add(3, PAGE[:-2] + b"/Thumb 90 0 R>>")
+    return revision.table()
+
+
+def used_again_under_its_reference() -> bytes:
+    """Free the content, and use its number again; the page refers to it still."""
+    later = Appended(freed(1)())
+    later.add(4, CONTENT, 1)
+    return later.table()
+
+
+def wrong_index() -> bytes:
+    """List the page at the index of another object."""
+    revision = Appended(BASE)
+    revision.hold(FREE, {3: PAGE, 91: b"<<>>"})
+    revision.entries[3] = (2, FREE, 1)
+    return revision.stream(FREE + 2)
+
+
+def missing_in_stream() -> bytes:
+    """List the page in a stream without it."""
+    revision = Appended(BASE)
+    revision.hold(FREE, {91: b"<<>>"})
+    revision.entries[3] = (2, FREE, 5)
+    return revision.stream(FREE + 2)
+
+
+def overlapping_in_stream() -> bytes:
+    """Begin an object of a stream within the one before it."""
+    revision = Appended(BASE)
+    revision.hold(FREE, {3: PAGE, 91: b"<<>>"}, header=b"3 0 91 9")
+    return revision.stream(FREE + 2)
+
+
+def twice_in_stream() -> bytes:
+    """Hold the page twice in one stream."""
+    revision = Appended(BASE)
+    header = b"3 0 3 %d" % (len(PAGE) + 1)
+    revision.hold(FREE, {3: PAGE, 91: PAGE}, header=header)
+    del revision.entries[91]
+    return revision.stream(FREE + 2)
+
+
+def stream_replaced_under_its_objects() -> bytes:
+    """Replace an object stream, but not the entries of its objects."""
+    revision = Appended(BASE)
+    revision.hold(FREE, {3: PAGE})
+    later = Appended(revision.stream(FREE + 2))
+    later.hold(FREE, {91: PAGE[:-2] + b"/Rotate 90>>"})
+    return later.stream(FREE + 3)
+
+
+def second_object_in_stream() -> bytes:
+    """Hold a page in a stream, and list another one."""
+    revision = Appended(BASE)
+    revision.hold(FREE, {3: PAGE, 91: b"<<>>"})
+    revision.list(3, revision.write(3, PAGE))
+    return revision.stream(FREE + 2)
+
+
+def hybrid(table_kind: bytes, generation: int) -> Callable[[], bytes]:
+    """Return a maker of a file whose table and stream both list the content."""
+
+    def make() -> bytes:
+        revision = Appended(BASE)
+        at = revision.write(4, CONTENT)
+        other = revision.write(4, CONTENT.replace(b"100 100", b"200 300"))
+        revision.entries[4] = (1, other, 0)
+        stream_at = len(revision.out)
+        revision.stream(FREE, starts=False)
+        where = at if table_kind == b"n" else 0
+        row = b"4 1\n%010d %05d %s \n" % (where, generation, table_kind)
+        return revision.table(more=row, trailer=b"/XRefStm %d" % stream_at)
+
+    return make
+
+
+def inside_another_object() -> bytes:
+    """List an object that is the content of a stream."""
+    revision = Appended(BASE)
+    inner = b"4 0 obj\n%s\nendobj\n" % CONTENT
+    at = revision.add(
+        FREE, b"<</Length %d>>stream\n%s\nendstream" % (len(inner), inner)
+    )
+    revision.list(4, revision.out.index(b"4 0 obj", at + 10))
+    return revision.table()
+
+
+def unlisted() -> bytes:
+    """Write the content without listing it."""
+    revision = Appended(BASE)
+    revision.write(4, CONTENT)
+    revision.add(FREE, b"<<>>")
+    return revision.table()
+
+
+def pointing_at_the_revision_before() -> bytes:
+    """Name the earlier section in `startxref`."""
+    revision = with_content()
+    return revision.table(shift=revision.previous - len(revision.out))
+
+
+def of_two_the_older() -> bytes:
+    """Leave the last revision out."""
+    first = Appended(with_content().table())
+    first.previous = Appended(BASE).previous
+    first.add(FREE, b"<<>>")
+    return first.table()
+
+
+def looping() -> bytes:
+    """Name the section itself in `/Prev`."""
+    revision = with_content()
+    return revision.table(prev=b"/Prev %d" % len(revision.out))
+
+
+def sized(length: bytes) -> Callable[[], bytes]:
+    """Return a maker of a file whose content has this `/Length`."""
+
+    def make() -> bytes:
+        return with_content(CONTENT.replace(b"/Length 18", length)).table()
+
+    return make
+
+
+def within_a_line() -> bytes:
+    """Write a digit before the last `startxref`."""
+    head, keyword, tail = with_content().table().rpartition(b"startxref")
+    return head + b"8" + keyword + tail
+
+
+def stray() -> bytes:
+    """Write a line of no object before the content."""
+    revision = Appended(BASE)
+    revision.out += b"a stray line\n"
+    revision.add(4, CONTENT)
+    return revision.table()
+
+
+def hidden_after_length() -> bytes:
+    """Write content after the first `endstream`."""
+    body = b"<</Length 2>>stream\nq \nendstream\n0 0 9 9 re f\nendstream"
+    return with_content(body).table()
+
+
+def changed_length() -> bytes:
+    """Change the object that a stream's `/Length` refers to."""
+    revision = with_content(CONTENT.replace(b"/Length 18", b"/Length 90 0 R"))
+    revision.add(FREE, b"18")
+    later = Appended(revision.table())
+    later.add(FREE, b"4")
+    return later.table()
+
+
+AMBIGUOUS: Final[dict[str, tuple[Callable[[], bytes], AmbiguityKind]]] = {
+    "page with two contents": (
+        lambda: with_page(b"/Contents 90 0 R").table(),
+        AmbiguityKind.REPEATED_KEY,
+    ),
+    "the same key escaped": (
+        lambda: with_page(b"/#43ontents 90 0 R").table(),
+        AmbiguityKind.REPEATED_KEY,
+    ),
+    "a key twice further in": (nested_key, AmbiguityKind.REPEATED_KEY),
+    "a key twice in an object stream": (
+        key_in_object_stream,
+        AmbiguityKind.REPEATED_KEY,
+    ),
+    "two roots": (
+        lambda: with_content().table(trailer=b"/Root 2 0 R"),
+        AmbiguityKind.REPEATED_KEY,
+    ),
+    "two roots in a stream": (
+        lambda: with_content().stream(FREE, trailer=b"/Root 2 0 R"),
+        AmbiguityKind.REPEATED_KEY,
+    ),
+    "overlapping subsections": (overlapping_subsections, AmbiguityKind.LISTED_TWICE),
+    "overlapping ranges": (
+        lambda: with_content().stream(FREE, more=[(4, (1, 15, 0))]),
+        AmbiguityKind.LISTED_TWICE,
+    ),
+    "row of 19 bytes": (row_of(b"%010d 00000 n\n"), AmbiguityKind.ENTRY_FORM),
+    "row of another type": (row_of(b"%010d 00000 N \n"), AmbiguityKind.ENTRY_FORM),
+    "row with a sign": (row_of(b"+%09d 00000 n \n"), AmbiguityKind.ENTRY_FORM),
+    "row missing": (
+        row_of(b"%010d 00000 n \n5 2\n0000000000 00000 f \n"),
+        AmbiguityKind.ENTRY_FORM,
+    ),
+    "type 3 in a stream": (
+        lambda: with_content().stream(FREE, more=[(91, (3, 15, 0))]),
+        AmbiguityKind.ENTRY_FORM,
+    ),
+    "free entry at the head of a section from 1": (
+        lambda: Appended(BASE).table(more=b"1 1\n0000000000 00001 f \n"),
+        AmbiguityKind.ENTRY_FORM,
+    ),
+    "two bytes before the object": (pointing(-2), AmbiguityKind.WRONG_OFFSET),
+    "one byte into the object": (pointing(1), AmbiguityKind.WRONG_OFFSET),
+    "at another object": (at_another_object, AmbiguityKind.WRONG_OFFSET),
+    "no offset for a live number": (without_offset, AmbiguityKind.WRONG_OFFSET),
+    "after its revision": (after_its_revision, AmbiguityKind.WRONG_OFFSET),
+    "freed for ever": (freed(65_535), AmbiguityKind.WRONG_GENERATION),
+    "freed with its own generation": (freed(0), AmbiguityKind.WRONG_GENERATION),
+    "next generation without freeing": (
+        next_generation,
+        AmbiguityKind.WRONG_GENERATION,
+    ),
+    "entry of another generation": (
+        entry_with_another_generation,
+        AmbiguityKind.WRONG_GENERATION,
+    ),
+    "reference to a generation that never was": (
+        odd_reference,
+        AmbiguityKind.WRONG_GENERATION,
+    ),
+    "reference to generation 0 that never was": (
+        first_generation_of_a_number_without_it,
+        AmbiguityKind.WRONG_GENERATION,
+    ),
+    "used again": (used_again_under_its_reference, AmbiguityKind.WRONG_GENERATION),
+    "object 0": (
+        lambda: with_content().stream(FREE, more=[(0, (1, 15, 0))]),
+        AmbiguityKind.ENTRY_FORM,
+    ),
+    "wrong index": (wrong_index, AmbiguityKind.OBJECT_STREAM),
+    "not in the stream": (missing_in_stream, AmbiguityKind.OBJECT_STREAM),
+    "objects of a stream overlap": (
+        overlapping_in_stream,
+        AmbiguityKind.OBJECT_STREAM,
+    ),
+    "twice in a stream": (twice_in_stream, AmbiguityKind.LISTED_TWICE),
+    "stream replaced": (
+        stream_replaced_under_its_objects,
+        AmbiguityKind.OBJECT_STREAM,
+    ),
+    "second object in a stream": (
+        second_object_in_stream,
+        AmbiguityKind.UNLISTED_OBJECT,
+    ),
+    "table and stream": (hybrid(b"n", 0), AmbiguityKind.HYBRID_CONFLICT),
+    "freed in the table": (hybrid(b"f", 1), AmbiguityKind.HYBRID_CONFLICT),
+    "hidden in the table": (hybrid(b"f", 65_535), AmbiguityKind.HYBRID_CONFLICT),
+    "inside a stream": (inside_another_object, AmbiguityKind.OVERLAP),
+    "unlisted": (unlisted, AmbiguityKind.UNLISTED_OBJECT),
+    "startxref early": (
+        lambda: with_content().table(shift=-1),
+        AmbiguityKind.INEXACT_STARTXREF,
+    ),
+    "startxref late": (
+        lambda: with_content().table(shift=1),
+        AmbiguityKind.INEXACT_STARTXREF,
+    ),
+    "startxref back": (
+        pointing_at_the_revision_before,
+        AmbiguityKind.INEXACT_STARTXREF,
+    ),
+    "Prev beside": (
+        lambda: with_content().table(prev=b"/Prev %d" % (Appended(BASE).previous - 1)),
+        AmbiguityKind.INEXACT_PREV,
+    ),
+    "Prev indirect": (
+        lambda: with_content().table(prev=b"/Prev 90 0 R"),
+        AmbiguityKind.INEXACT_PREV,
+    ),
+    "Prev of itself": (looping, AmbiguityKind.INEXACT_PREV),
+    "XRefStm beside": (
+        lambda: with_content().table(trailer=b"/XRefStm 17"),
+        AmbiguityKind.INEXACT_PREV,
+    ),
+    "no Prev": (
+        lambda: with_content().table(prev=b""),
+        AmbiguityKind.SKIPPED_SECTION,
+    ),
+    "Prev leaves one out": (of_two_the_older, AmbiguityKind.SKIPPED_SECTION),
+    "no root": (lambda: with_content().table(root=b""), AmbiguityKind.TRAILER),
+    "direct root": (
+        lambda: with_content().table(root=b"/Root<</Type/Catalog/Pages 2 0 R>>"),
+        AmbiguityKind.TRAILER,
+    ),
+    "encrypted from now on": (
+        lambda: with_content().table(trailer=b"/Encrypt 90 0 R"),
+        AmbiguityKind.TRAILER,
+    ),
+    "bytes after the end": (
+        lambda: with_content().table(end=b"4 0 obj<<>>endobj"),
+        AmbiguityKind.NOT_AT_END,
+    ),
+    "a comment after the end": (
+        lambda: with_content().table(end=b"% 4 0 obj"),
+        AmbiguityKind.NOT_AT_END,
+    ),
+    "no end": (
+        lambda: with_content().table().removesuffix(b"%%EOF\n"),
+        AmbiguityKind.NOT_AT_END,
+    ),
+    "startxref in a comment": (
+        lambda: with_content().table(end=b"%startxref\n15\n%%EOF\n"),
+        AmbiguityKind.NOT_AT_END,
+    ),
+    "startxref within a line": (within_a_line, AmbiguityKind.NOT_AT_END),
+    "shorter": (sized(b"/Length 2"), AmbiguityKind.STREAM_LENGTH),
+    "longer": (sized(b"/Length 2000"), AmbiguityKind.STREAM_LENGTH),
+    "no length": (sized(b""), AmbiguityKind.STREAM_LENGTH),
+    "length of no object": (sized(b"/Length 95 0 R"), AmbiguityKind.STREAM_LENGTH),
+    "length changed later": (changed_length, AmbiguityKind.STREAM_LENGTH),
+    "second endstream": (hidden_after_length, AmbiguityKind.SYNTAX),
+    "key without a value": (
+        lambda: with_page(b"/Thumb/A/B").table(),
+        AmbiguityKind.SYNTAX,
+    ),
+    "two values": (
+        lambda: with_content(b"<</A 1>> <</A 2>>").table(),
+        AmbiguityKind.SYNTAX,
+    ),
+}
+"""Appended revisions: name, maker, and the kind that it has to be called."""
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_appended_ambiguity_is_found_after_the_signed_bytes(name: str) -> None:
+    """Each kind is found, and nothing of it is blamed on the signed revision."""
+    make, kind = AMBIGUOUS[name]
+    pdf = make()
+
+    structure = read(pdf)
+
+    assert kind in {one.kind for one in structure.ambiguities}
+    assert structure.examined
+    assert min(one.at for one in structure.ambiguities) >= len(BASE)
+    assert max(one.at for one in structure.ambiguities) <= len(pdf)
+
+
+def _held() -> bytes:
+    revision = Appended(BASE)
+    revision.hold(FREE, {3: PAGE, 91: b"[1 2]", 92: b"12"})
+    return revision.stream(FREE + 3)
+
+
+def _used_again() -> bytes:
+    later = Appended(freed(1)())
+    later.add(4, CONTENT, 1)
+    later.add(3, PAGE.replace(b"/Contents 4 0 R", b"/Contents 4 1 R"))
+    return later.table()
+
+
+def _stranger() -> bytes:
+    revision = with_content()
+    revision.write(95, b"<<>>")
+    return revision.table()
+
+
+def _commented() -> bytes:
+    revision = Appended(BASE)
+    revision.out += b"% 4 0 obj << >> endobj\n\r\n \t% startxref\n"
+    revision.add(4, CONTENT)
+    return revision.table(end=b"\r\n \n")
+
+
+def _measured() -> bytes:
+    revision = with_content(CONTENT.replace(b"/Length 18", b"/Length 90 0 R"))
+    revision.add(FREE, b"18")
+    return revision.table()
+
+
+def _shifted() -> bytes:
+    pdf = hostile_pdfs.plain()
+    moved = re.sub(
+        rb"(\d{10})(?= 00000 n)", lambda one: b"%010d" % (int(one[1]) + 6), pdf
+    )
+    start = int(re.findall(rb"startxref\n(\d+)", pdf)[-1])
+    return b"junk\r\n" + moved.replace(
+        b"startxref\n%d" % start, b"startxref\n%d" % (start + 6)
+    )
+
+
+UNAMBIGUOUS: Final[dict[str, Callable[[], bytes]]] = {
+    "plain": lambda: BASE,
+    "new content": lambda: with_content().table(),
+    "by a stream": lambda: with_content().stream(FREE),
+    "in an object stream": _held,
+    "equal values": lambda: with_page(b"/Rotate 0/Rotate  0").table(),
+    "stray bytes": stray,
+    "white space before the object": pointing(-1),
+    "size": lambda: with_content().table().replace(b"/Size 1000", b"/Size 4"),
+    "freed": freed(1),
+    "freed and used again": _used_again,
+    "offset 0": lambda: Appended(BASE).table(more=b"95 1\n0000000000 00000 n \n"),
+    "undefined reference": lambda: with_page(b"/Thumb 95 0 R").table(),
+    "unlisted stranger": _stranger,
+    "comments": _commented,
+    "indirect length": _measured,
+    "hybrid": hostile_pdfs.hybrid,
+    "carriage returns": lambda: with_content().table().replace(b" n \n", b" n \r"),
+    "deeply nested text": lambda: with_page(b"/T(a(b(c(d\\)))))").table(),
+    "bytes before": _shifted,
+}
+
+
+@pytest.mark.parametrize("name", UNAMBIGUOUS)
+def test_honest_structure_is_not_ambiguous(name: str) -> None:
+    """Structure that all readers read alike, however odd."""
+    structure = read(UNAMBIGUOUS[name]())
+
+    assert structure.ambiguities == ()
+    assert structure.examined
+
+
+def test_numbers_are_asked_by_revision() -> None:
+    """A number that a later revision defines was not defined before it."""
+    revision = Appended(BASE)
+    revision.add(FREE, b"<<>>")
+    second = revision.table()
+    third = Appended(second)
+    third.list(FREE, 0, 1, b"f")
+    structure = read(third.table())
+
+    assert not structure.is_defined(FREE, len(BASE))
+    assert structure.is_defined(FREE, len(second))
+    assert not structure.is_defined(FREE, len(third.table()))
+    assert structure.is_defined(3, len(BASE))
+    assert not structure.is_defined(95, len(second))
+
+
+def test_numbers_in_object_streams_are_asked_by_revision() -> None:
+    """A number in an object stream is defined from its revision on."""
+    revision = Appended(BASE)
+    revision.hold(FREE, {91: b"<<>>"})
+    structure = read(revision.stream(FREE + 3))
+
+    assert structure.is_defined(91, len(revision.out))
+    assert not structure.is_defined(91, len(BASE))
+
+
+def bomb() -> bytes:
+    """Return a file with an object stream that unfolds to 300 MiB."""
+    revision = Appended(BASE)
+    deflate = zlib.compressobj(1)
+    data = b"".join(deflate.compress(bytes(1_048_576)) for _ in range(300))
+    data += deflate.flush()
+    entries = b"/N 1/First 4/Filter/FlateDecode/Length %d" % len(data)
+    revision.add(FREE, b"<</Type/ObjStm%s>>stream\n%s\nendstream" % (entries, data))
+    revision.entries[91] = (2, FREE, 0)
+    return revision.stream(FREE + 3)
+
+
+HOSTILE: Final[dict[str, Callable[[], bytes]]] = {
+    "nested": hostile_pdfs.nested_arrays,
+    "bomb in the objects": bomb,
+    "bomb in the cross-references": hostile_pdfs.xref_stream_bomb,
+    "many objects": lambda: hostile_pdfs.build(
+        dict.fromkeys(range(1, 100_000), b"<<>>")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_file_is_given_up(name: str) -> None:
+    """A file that exceeds the budget ends as not examined, never as an exception."""
+    assert not read_structure(HOSTILE[name]()).examined
+
+
+@pytest.mark.parametrize(
+    "pdf",
+    [
+        b"",
+        b"%PDF-1.7\n",
+        b"startxref\n9\n%%EOF",
+        hostile_pdfs.loop_of_previous(),
+        hostile_pdfs.unknown_encryption(),
+        hostile_pdfs.edited_xref(rb"0 5\n", b"0 999999999\n"),
+        b"startxref " * 9_999,
+        b"1 0 obj " * 9_999 + b"startxref 0 %%EOF",
+    ],
+)
+def test_damaged_file_is_read_without_an_exception(pdf: bytes) -> None:
+    """A file that is no PDF at all gives an answer as well."""
+    read_structure(pdf)
+
+
+def _unclosed(count: int) -> bytes:
+    """Return many objects, each of which is a string without an end."""
+    return _listed([b"(" for _ in range(count)])
+
+
+def _listed(bodies: list[bytes]) -> bytes:
+    return hostile_pdfs.build(dict(enumerate(bodies, 1)))
+
+
+def _revisions(count: int) -> bytes:
+    pdf = hostile_pdfs.plain()
+    for number in range(count):
+        revision = Appended(pdf)
+        revision.add(FREE + number, b"<<>>")
+        pdf = revision.table()
+    return pdf
+
+
+READERS: Final[dict[str, tuple[Callable[[int], bytes], int]]] = {
+    "objects": (lambda n: _listed([b"<</A 1/B[1 2]>>"] * n), 4_000),
+    "keys": (
+        lambda n: _listed([b"<<" + b"".join(b"/K%d 1" % k for k in range(n)) + b">>"]),
+        20_000,
+    ),
+    "equal keys": (lambda n: _listed([b"<<" + b"/K [1 2]" * n + b">>"]), 2_000),
+    "numbers": (lambda n: _listed([b"[" + b"1 " * n + b"]"]), 100_000),
+    "blanks": (lambda n: _listed([b"1" + b" " * n + b"1" + b" " * n]), 200_000),
+    "garbage": (lambda n: hostile_pdfs.plain() + b"1 1 " * n, 50_000),
+    "parentheses": (lambda n: _listed([b"(" * n + b")" * n]), 50_000),
+    "revisions": (_revisions, 100),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_time_grows_with_the_file(name: str) -> None:
+    """Twice the input takes about twice the time."""
+    make, size = READERS[name]
+    made = {count: make(count) for count in (size, 2 * size)}
+
+    assert growth(lambda n: read_structure(made[n]), size) < MOST
+
+
+def test_budget_bounds_what_is_read_again_and_again() -> None:
+    """Strings that never end are scanned to the end of the file, each of them."""
+    structure = read_structure(_unclosed(20_000), steps=300_000)
+
+    assert not structure.examined
+
+
+_PARTS: Final = (
+    *(b"<<", b">>", b"[", b"(", b")", b"%", b"/", b"obj", b"endobj", b"stream\n"),
+    *(b"endstream", b"xref\n", b"trailer", b"startxref\n", b"%%EOF", b"\0", b"\r"),
+    *(b"/Prev 1", b"/Length 9", b"-1", b"99999999999", b"4 0 obj", b"0 1\n"),
+)
+
+
+def mutant(pdf: bytes, seed: int) -> bytes:
+    """Change a few bytes after the signed ones; a seed gives the same file again."""
+    numbers = hashlib.shake_128(b"%d" % seed).digest(64)
+    out = bytearray(pdf)
+    first = min(len(BASE), len(pdf) - 1)
+    for at in range(1 + numbers[0] % 4):
+        kind, part, length, *place = numbers[1 + 8 * at : 9 + 8 * at]
+        where = first + int.from_bytes(bytes(place), "big") % (len(out) - first)
+        change = _PARTS[part % len(_PARTS)]
+        replaced = (0, len(change), length % 20 + 1)[kind % 3]
+        out[where : where + replaced] = change if kind % 5 else b""
+    return bytes(out)
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(20), pytest.param(range(20, 400), marks=pytest.mark.long)]
+)
+def test_mutants_are_read_without_an_exception(seeds: range) -> None:
+    """Every answer is within the file, and bounded."""
+    for name, (make, _) in AMBIGUOUS.items():
+        pdf = make()
+        for seed in seeds:
+            forged = mutant(pdf, seed)
+            structure = read(forged)
+            places = [one.at for one in structure.ambiguities]
+            assert places == sorted(places), (name, seed)
+            assert len(places) <= 100, (name, seed)
+            assert all(0 <= at <= len(forged) for at in places), (name, seed)

@@ -1,0 +1,193 @@
+"""Bytes between the listed objects: other objects, sections, ends of revisions.
+
+Source: ISO 32000-2, 7.5.4 to 7.5.6.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from worker.sandbox.structure.ambiguity import AmbiguityKind, Findings, Steps
+from worker.sandbox.structure.file_end import START, FileEnd
+from worker.sandbox.structure.history import is_linearized
+from worker.sandbox.structure.listed_objects import ListedObjects
+from worker.sandbox.structure.objects import IndirectObject
+from worker.sandbox.structure.sections import Section, SectionReader
+from worker.sandbox.structure.tokens import BLANK, SPACE
+
+_SPACE: Final = re.compile(SPACE)
+_NEXT: Final = re.compile(
+    rb"(?<![0-9])\d{1,10}" + BLANK + rb"++\d{1,5}" + BLANK + rb"++obj|xref|startxref"
+)
+_BYTES_A_STEP: Final = 64
+
+
+class BytesBetween:
+    """The bytes of a file that no section accounts for.
+
+    Args:
+        pdf: the whole file.
+        chain: sections, the oldest first.
+        listed: the listed objects.
+        sections: reader of the file's sections.
+        findings: takes what is wrong.
+        steps: budget of the whole file.
+    """
+
+    def __init__(
+        self,
+        pdf: bytes,
+        chain: Sequence[Section],
+        listed: ListedObjects,
+        sections: SectionReader,
+        findings: Findings,
+        steps: Steps,
+    ) -> None:
+        self._pdf = pdf
+        self._chain = chain
+        self._listed = listed
+        self._sections = sections
+        self._findings = findings
+        self._steps = steps
+        self._starts: list[FileEnd] = []
+        self._others: list[IndirectObject] = []
+        self._skipped: list[Section] = []
+
+    def check(self, end: FileEnd) -> None:
+        """Read what is between the listed objects, and report what is ambiguous.
+
+        Args:
+            end: the last `startxref`.
+
+        Raises:
+            UsedUpError: the budget is used up.
+        """
+        position = 0
+        for at, stop, introduced in self._intervals():
+            if at < position:
+                words = f"what is listed at byte {at} begins inside another object"
+                self._findings.add(AmbiguityKind.OVERLAP, introduced, None, words)
+            else:
+                self._read(position, at)
+            position = max(position, stop)
+        self._read(position, len(self._pdf))
+        self._check_skipped(end)
+        self._check_others()
+        self._check_starts(end)
+        self._check_trailers()
+
+    def _intervals(self) -> list[tuple[int, int, int]]:
+        """Return where listed objects and sections are: from, to, introduced at."""
+        found: dict[int, tuple[int, int, int]] = {}
+        for section in self._chain:
+            for one in (section, section.hidden):
+                if one is not None:
+                    found[one.at] = (one.at, one.end, one.at)
+        for at, entry_at in self._listed.entries_at.items():
+            listed = self._listed.objects.read(at)
+            if listed is not None and at not in found:
+                found[at] = (at, listed.end, max(at, entry_at))
+        return sorted(found.values())
+
+    def _read(self, position: int, end: int) -> None:
+        """Read the bytes from one offset to another."""
+        pdf = self._pdf
+        self._steps.take(1 + (end - position) // _BYTES_A_STEP)
+        while True:
+            blanks = _SPACE.match(pdf, position, end)
+            position = position if blanks is None else blanks.end()
+            if position >= end:
+                return
+            after = self._part(position, end)
+            if after is None:
+                following = _NEXT.search(pdf, position + 1, end)
+                if following is None:
+                    return
+                after = following.start()
+            self._steps.take(1)
+            position = after
+
+    def _part(self, at: int, end: int) -> int | None:
+        """Read one part; give the offset after it, or None if it is nothing known."""
+        pdf = self._pdf
+        start = START.match(pdf, at, end)
+        if start is not None:
+            self._starts.append(FileEnd(at, int(start[1])))
+            return start.end()
+        if pdf.startswith(b"xref", at):
+            section = self._sections.read(at)
+            if section is not None:
+                self._skipped.append(section)
+                return section.end
+            return None
+        found = self._listed.objects.read(at) if pdf[at : at + 1].isdigit() else None
+        if found is None:
+            return None
+        section = self._sections.stream(found)
+        if section is None:
+            self._others.append(found)
+        else:
+            self._skipped.append(section)
+        return max(found.end, at + 1)
+
+    def _check_skipped(self, end: FileEnd) -> None:
+        """Report sections that the chain leaves out, where it does so."""
+        for skipped in self._skipped:
+            at = max(end.at, skipped.at)
+            for section in self._chain:
+                previous = -1 if section.previous is None else section.previous
+                if previous < skipped.at < section.at:
+                    at = section.at
+                    break
+            words = f"the cross-references at byte {skipped.at} are left out"
+            self._findings.add(AmbiguityKind.SKIPPED_SECTION, at, None, words)
+
+    def _check_others(self) -> None:
+        """Report objects of listed numbers that no section lists."""
+        # A section that is left out is reported once, not with each of its objects.
+        elsewhere = {
+            entry.where
+            for section in self._skipped
+            for entry in section.entries.values()
+            if entry.kind == 1
+        }
+        for found in self._others:
+            number = found.number
+            if found.at not in elsewhere and self._listed.history.is_used(number):
+                words = f"no section lists a second object {number}"
+                kind = AmbiguityKind.UNLISTED_OBJECT
+                self._findings.add(kind, found.at, number, words)
+
+    def _check_starts(self, end: FileEnd) -> None:
+        """Check that each `startxref` points at a section of its own revision."""
+        known = {one.at for one in (*self._chain, *self._skipped)}
+        add = self._findings.add
+        if end.at not in {one.at for one in self._starts}:
+            words = "the last startxref is inside something else"
+            add(AmbiguityKind.NOT_AT_END, end.at, None, words)
+        main = self._chain[0].at if is_linearized(self._chain) else None
+        before = -1
+        for index, start in enumerate(self._starts):
+            if index == 0 and main is not None and start.at < main:
+                # The first one means nothing; the second points at the first section.
+                continue
+            if start.value not in known:
+                words = f"startxref {start.value} does not point at cross-references"
+                add(AmbiguityKind.INEXACT_STARTXREF, start.at, None, words)
+            elif not before < start.value < start.at:
+                words = f"startxref {start.value} points at another revision's section"
+                add(AmbiguityKind.INEXACT_STARTXREF, start.at, None, words)
+            before = start.at
+
+    def _check_trailers(self) -> None:
+        """Check the trailers that revisions end with."""
+        values = {one.value for one in self._starts}
+        ends = [one for one in self._chain if one.at in values]
+        add = self._findings.add
+        for section in ends:
+            if not section.has_root:
+                words = "a trailer has no indirect /Root"
+                add(AmbiguityKind.TRAILER, section.trailer, None, words)
+            if section.encryption != ends[0].encryption:
+                words = "a trailer names another /Encrypt than the first one"
+                add(AmbiguityKind.TRAILER, section.trailer, None, words)

@@ -1,0 +1,161 @@
+"""Structural reader of a whole PDF: finds what two readers may read differently.
+
+    structure = read_structure(pdf)
+
+A PDF is ambiguous if two conforming readers can reach different objects from the last
+trailer's `/Root`. pyHanko and qpdf read one way through a file and say nothing of
+others, so this reader accounts for the bytes: each listed object is read where its
+entry points, and what lies between the listed objects is read as well.
+
+Source: ISO 32000-2, 7.5.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyhanko.pdf_utils.reader import PdfFileReader
+
+from worker.sandbox.structure.ambiguity import (
+    Ambiguity,
+    Findings,
+    Steps,
+    UsedUpError,
+)
+from worker.sandbox.structure.bytes_between import BytesBetween
+from worker.sandbox.structure.file_end import read_end
+from worker.sandbox.structure.history import History, read_chain
+from worker.sandbox.structure.listed_objects import ListedObjects
+from worker.sandbox.structure.object_streams import ObjectStreamReader
+from worker.sandbox.structure.objects import ObjectReader
+from worker.sandbox.structure.reread import compare_contents, compare_places
+from worker.sandbox.structure.sections import Section, SectionReader
+
+STEPS: Final = 1_000_000
+"""Budget of one file: about 50,000 objects, or two seconds of processor time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """Numbers that one section of the chain lists.
+
+    Args:
+        at: offset of the section.
+        places: of the used ones, the offset of the object, or of the section if an
+            object stream holds it.
+        others: the free ones.
+    """
+
+    at: int
+    places: dict[int, int]
+    others: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Result of one reading.
+
+    Args:
+        ambiguities: sorted by place, at most 100; of more, the first and last fifty.
+        examined: False if the budget was used up before the end, or a stream could not
+            be decoded. The ambiguities found until then are there.
+    """
+
+    ambiguities: tuple[Ambiguity, ...]
+    examined: bool
+    _numbers: tuple[_Numbers, ...] = field(default=(), repr=False)
+
+    def is_defined(self, number: int, end: int) -> bool:
+        """Return whether a number was an object in the revision that ends at a byte.
+
+        Freed numbers, and entries with the offset 0, are no objects. The cost is
+        linear in the number of revisions.
+
+        Args:
+            number: of the object.
+            end: offset after the revision's last byte.
+        """
+        for section in self._numbers:
+            if section.at >= end:
+                continue
+            if number in section.places:
+                return section.places[number] < end
+            if number in section.others:
+                return False
+        return False
+
+
+def read_structure(
+    pdf: bytes, opened: PdfFileReader | None = None, *, steps: int = STEPS
+) -> Structure:
+    """Read the whole file once, in linear time, and find what is ambiguous.
+
+    Args:
+        pdf: the whole file.
+        opened: the same file, opened with its password; object streams of an encrypted
+            file are examined only if it is given.
+        steps: budget; a token costs about one step, a byte of a stream almost nothing.
+    """
+    reading = _Reading(pdf, opened, steps)
+    try:
+        reading.run()
+        examined = True
+    except UsedUpError:
+        examined = False
+    return Structure(tuple(reading.findings.sorted()), examined, reading.numbers())
+
+
+class _Reading:
+    """One reading of one file."""
+
+    def __init__(self, pdf: bytes, opened: PdfFileReader | None, steps: int) -> None:
+        self._pdf = pdf
+        self._opened = opened
+        self._steps = Steps(steps)
+        self.findings = Findings()
+        self._chain: list[Section] = []
+
+    def run(self) -> None:
+        """Read the file.
+
+        Raises:
+            UsedUpError: the budget is used up.
+        """
+        pdf, findings, steps = self._pdf, self.findings, self._steps
+        objects = ObjectReader(pdf, findings, steps)
+        sections = SectionReader(pdf, objects, findings, steps)
+        end = read_end(pdf, findings)
+        if end is None:
+            return
+        chain = read_chain(pdf, end.value, end.at, sections, findings)
+        self._chain = chain
+        oldest_first = chain[::-1]
+        history = History(oldest_first)
+        streams = ObjectStreamReader(pdf, self._opened, findings, steps)
+        streams.encrypted = any(one.encryption for one in chain)
+        listed = ListedObjects(pdf, oldest_first, history, objects, streams, findings)
+        listed.check()
+        between = BytesBetween(pdf, oldest_first, listed, sections, findings, steps)
+        between.check(end)
+        if self._opened is not None:
+            compare_places(pdf, self._opened, history, findings, steps)
+        if not findings.sorted() and not streams.encrypted:
+            compare_contents(pdf, end.at, history, listed.content, findings)
+
+    def numbers(self) -> tuple[_Numbers, ...]:
+        """Return the numbers that the sections list, the newest section first."""
+        return tuple(
+            _Numbers(
+                one.at,
+                {
+                    number: entry.where if entry.kind == 1 else one.at
+                    for number, entry in one.entries.items()
+                    if entry.kind and entry.where
+                },
+                frozenset(
+                    number
+                    for number, entry in one.entries.items()
+                    if not (entry.kind and entry.where)
+                ),
+            )
+            for one in self._chain
+        )
