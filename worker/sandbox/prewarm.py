@@ -1,12 +1,20 @@
-"""Makes the template do each kind of job once, before it is confined.
+"""Preparation of the template, so that a confined job loads nothing.
 
-pyHanko, PDFium and Python's codecs import and open lazily; a job cannot open
-anything, so all of that has to have happened in the template.
+pyHanko, PDFium, Pillow and Python's codecs import and open lazily. A job can open
+nothing, so everything lazy happens in the template: `warm` loads what libraries import
+inside functions, starts PDFium without the host's fonts, and does each kind of job
+once. `tests/integration/sandbox/test_late_loads.py` watches jobs for what is missing
+here.
 """
 
+import codecs
+import ctypes
 import io
+import sys
+import warnings
 from typing import Final
 
+import pypdfium2
 from asn1crypto import keys
 from asn1crypto import x509 as asn1_x509
 from cryptography.hazmat.primitives import serialization
@@ -24,7 +32,7 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign import signers
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
-from appliance.core.system.late_imports import load_late
+from appliance.core.system.late_imports import load_codecs, load_late
 from appliance.domain.documents import FindingKind
 from worker.sandbox.inspect.trial_signer import trial_signer
 from worker.sandbox.inspection import inspect
@@ -36,31 +44,46 @@ from worker.sandbox.text_search import find_text
 from worker.sandbox.verify.verify import verify
 
 LATE: Final = (
-    # The standard library's, on first use of a codec or of a descriptor's passing.
+    # Standard library: from C, or in a function. Its codecs have a list of their own.
+    "_strptime",
     "array",
-    "encodings.ascii",
-    "encodings.idna",
-    "encodings.latin_1",
-    "encodings.utf_8_sig",
-    "encodings.utf_16",
-    "encodings.utf_16_be",
-    "encodings.utf_16_le",
-    # pyHanko's.
+    # cryptography: the first key on a curve.
+    "cryptography.hazmat.backends.openssl.backend",
+    # idna, for asn1crypto and uritools: the first host name that is mapped.
+    "idna.uts46data",
+    # pyHanko.
+    "dateutil.parser",
+    "pyhanko.pdf_utils.crypt._saslprep",
     "pyhanko.pdf_utils.crypt.pdfmac",
+    "pyhanko.pdf_utils.filters",
     "pyhanko.pdf_utils.metadata.xmp_xml",
     "pyhanko.sign.diff_analysis",
     "pyhanko.sign.validation.ades",
     "pyhanko_certvalidator.validate",
     "pyhanko_certvalidator.revinfo.validate_crl",
     "pyhanko_certvalidator.revinfo.validate_ocsp",
-    # Pillow's, with the first picture.
+    # Pillow: the first picture; a JPEG with several pictures or with EXIF data.
     "PIL.BmpImagePlugin",
     "PIL.GifImagePlugin",
+    "PIL.ImageCms",
     "PIL.JpegImagePlugin",
+    "PIL.MpoImagePlugin",
     "PIL.PngImagePlugin",
     "PIL.PpmImagePlugin",
+    "PIL.TiffImagePlugin",
 )
-"""What libraries import when they first need it."""
+"""Modules that libraries import when they first need them."""
+_CODECS_OF_LIBRARIES: Final = ("teletex", "pdfdoc", "pdfdoc_pikepdf")
+"""Codecs that asn1crypto and pikepdf register.
+
+The first lookup of each asks the standard library, which tries an import; later ones
+find the codec in the interpreter's cache.
+"""
+_NO_FOLDERS: Final = (ctypes.POINTER(ctypes.c_char) * 1)()
+"""An empty list of folders for PDFium: the null pointer that ends it.
+
+PDFium keeps the address, so it lives as long as the process.
+"""
 _SIDE_PT: Final = 200
 _XMP: Final = (
     b'<x:xmpmeta xmlns:x="adobe:ns:meta/">'
@@ -76,7 +99,9 @@ def warm(tools: Tools) -> None:
         RuntimeError: a sample was not described as it is, so that something in
             this installation does not work.
     """
-    load_late(LATE)
+    _load_modules()
+    _start_pdfium_without_fonts()
+    _silence()
     pages = tools.limits.pages
     plain = _sample(stream_xrefs=False)
     streams = _sample(stream_xrefs=True)
@@ -103,6 +128,44 @@ def warm(tools: Tools) -> None:
     ):
         msg = "the sandbox's libraries do not work here"
         raise RuntimeError(msg)
+
+
+def _load_modules() -> None:
+    """Import what libraries import late, and look up every codec."""
+    load_late(LATE)
+    load_codecs()
+    for name in _CODECS_OF_LIBRARIES:
+        codecs.lookup(name)
+
+
+def _start_pdfium_without_fonts() -> None:
+    """Start PDFium again with no folder of fonts.
+
+    By default PDFium lists the host's font folders at the first text whose font is not
+    embedded, and opens a file there for each font that it finds by name. Without a
+    folder it draws such a text with its own fonts, on every host alike. No object of
+    PDFium may exist yet.
+
+    Source: fpdfview.h, `FPDF_LIBRARY_CONFIG.m_pUserFontPaths`.
+    """
+    # The package starts the library when it is imported, and offers no other list.
+    pypdfium2.raw.FPDF_DestroyLibrary()
+    config = pypdfium2.raw.FPDF_LIBRARY_CONFIG(version=2, m_pUserFontPaths=_NO_FOLDERS)
+    pypdfium2.raw.FPDF_InitLibraryWithConfig(config)
+
+
+def _silence() -> None:
+    """Drop warnings, and exceptions that no caller can catch.
+
+    Python prints both with the line of the source file, which it would open. A job's
+    standard error is /dev/null.
+    """
+    warnings.simplefilter("ignore")
+    sys.unraisablehook = _ignore
+
+
+def _ignore(_unraisable: object) -> None:
+    """Drop an exception of a finalizer or of a callback from C."""
 
 
 def _picture(kind: str) -> bytes:

@@ -13,7 +13,10 @@ once (`worker.sandbox.prewarm`).
 and shows by what fails what is lacking here.
 """
 
+import codecs
+import encodings
 import importlib
+import pkgutil
 from collections.abc import Iterable
 from typing import Final
 
@@ -56,3 +59,18 @@ def load_late(names: Iterable[str]) -> None:
     """
     for name in names:
         importlib.import_module(name)
+
+
+def load_codecs() -> None:
+    """Import and look up every codec of the standard library.
+
+    The codecs of Windows (`mbcs`, `oem`) are left out where there are none. All of
+    them take 4 MB and 30 ms.
+    """
+    for module in pkgutil.iter_modules(encodings.__path__):
+        try:
+            importlib.import_module(f"encodings.{module.name}")
+            codecs.lookup(module.name)
+        except (ImportError, LookupError):
+            # Of another system, or no codec (`encodings.aliases`).
+            continue

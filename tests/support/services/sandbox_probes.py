@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,6 +99,29 @@ def probe_crash(_pdf: bytes) -> dict[str, object]:
 def probe_environment(_pdf: bytes) -> dict[str, object]:
     """Say what the process was given."""
     return {"environment": sorted(os.environ), "modules": sorted(sys.modules)}
+
+
+def probe_late_import(_pdf: bytes) -> dict[str, object]:
+    """Import a module that nothing has loaded."""
+
+    def load() -> None:
+        import this  # noqa: F401, PLC0415 (that is the probe)
+
+    return {"import": attempt(load)}
+
+
+class _Failing:
+    """An object whose finalizer raises, which no caller can catch."""
+
+    def __del__(self) -> None:
+        raise RuntimeError
+
+
+def probe_complaints(_pdf: bytes) -> dict[str, object]:
+    """Warn, and fail in a finalizer."""
+    warnings.warn("for standard error", stacklevel=1)
+    del [_Failing()][0]
+    return {}
 
 
 PROBES = {
