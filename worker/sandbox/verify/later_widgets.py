@@ -1,0 +1,263 @@
+"""Widgets that honest later revisions draw; for confined jobs only."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyhanko.pdf_utils.generic import (
+    ArrayObject,
+    DictionaryObject,
+    IndirectObject,
+    NullObject,
+)
+from pyhanko.pdf_utils.reader import PdfFileReader
+
+from worker.sandbox.inspect.hidden_annotations import Rect
+from worker.sandbox.inspect.pages import read_box, walk_pages
+from worker.sandbox.inspect.pdf_objects import (
+    Budget,
+    dictionary,
+    entry,
+    name,
+    raw_items,
+    resolve,
+)
+from worker.sandbox.verify.object_history import ObjectHistory
+
+_NODES: Final = 500_000
+
+
+def later_widgets(
+    reader: PdfFileReader, revision: int, filled: Collection[str] = ()
+) -> dict[int, list[Rect]]:
+    """Find the widgets that may be drawn differently since a revision.
+
+    Several revisions of one file are cheaper by one `LaterWidgets`.
+
+    Args:
+        reader: the open file.
+        revision: pyHanko's index of a revision.
+        filled: full names of the fields that were filled in later.
+
+    Returns:
+        As `LaterWidgets.after`.
+    """
+    return LaterWidgets(reader).after(revision, filled)
+
+
+@dataclass(frozen=True, slots=True)
+class _Widget:
+    """A widget that is shown on exactly one page."""
+
+    page: int
+    rect: Rect
+    first: int
+    """Revision that defined it."""
+    placed: int
+    """Revision since which it is in this place."""
+
+    def is_masked(self, revision: int, *, is_new: bool) -> bool:
+        """Return whether changes in its place are its own.
+
+        Args:
+            revision: the one that was signed.
+            is_new: True if its field was added later.
+        """
+        if self.first > revision:
+            return True
+        # A new field may not hide the widget of an older one, and no widget may move.
+        return not is_new and self.placed <= revision
+
+
+@dataclass(slots=True)
+class _Field:
+    """A terminal field of the form."""
+
+    title: str
+    number: int
+    is_signature: bool
+    signed: int | None = None
+    """Revision in which it got its value; None for an empty one."""
+    widgets: list[_Widget] = field(default_factory=list)
+
+
+class LaterWidgets:
+    """Widgets of the signature fields and filled fields of one file.
+
+    A widget counts if it is an object of its own, stands on one page only, and its
+    `/Rect` is four direct finite numbers with an area. Readers agree on the place of
+    such a one alone.
+
+    Args:
+        reader: the open file.
+        history: revisions of its objects; None: read here.
+
+    Source: ISO 32000-2, 12.5.2, 12.7.4 and 12.7.5.5.
+    """
+
+    def __init__(
+        self, reader: PdfFileReader, history: ObjectHistory | None = None
+    ) -> None:
+        self._reader = reader
+        self._history = history or ObjectHistory(reader)
+        self._budget = Budget(_NODES)
+        try:
+            self._fields = self._read_fields()
+        except Exception:  # noqa: BLE001 (hostile objects raise anything)
+            self._fields = []
+
+    def after(
+        self, revision: int, filled: Collection[str] = ()
+    ) -> dict[int, list[Rect]]:
+        """Find the widgets that may be drawn differently since a revision.
+
+        Args:
+            revision: pyHanko's index of a revision.
+            filled: full names of the fields that were filled in later.
+
+        Returns:
+            Rectangles x0 < x1, y0 < y1 in unrotated user space, by 1-based page:
+            widgets of signature fields that were added or signed after the revision,
+            and of the fields that are named. Nothing if the form cannot be read.
+        """
+        found: dict[int, list[Rect]] = {}
+        for each in self._fields:
+            is_new = self._history.first(each.number) > revision
+            is_later = each.is_signature and (
+                is_new if each.signed is None else each.signed > revision
+            )
+            is_filled = not each.is_signature and each.title in filled
+            for widget in each.widgets if is_later or is_filled else ():
+                if widget.is_masked(revision, is_new=is_new):
+                    found.setdefault(widget.page, []).append(widget.rect)
+        return found
+
+    def _read_fields(self) -> list[_Field]:
+        """Read the terminal fields that have widgets.
+
+        Raises:
+            Exception: any, from objects that cannot be read.
+        """
+        places = self._places()
+        found = []
+        for title, kind, raw, widgets in self._terminal():
+            at = _Field(title, raw.idnum, kind == "/Sig")
+            if at.is_signature:
+                # Of several marks of one signature, readers would show them all, and
+                # only one is the signer's.
+                if len(widgets) > 1 or not self._was_signature(at.number):
+                    continue
+                at.signed = self._signed(at.number)
+            at.widgets += filter(None, (self._widget(each, places) for each in widgets))
+            if at.widgets:
+                found.append(at)
+        return found
+
+    def _widget(self, raw: IndirectObject, places: dict[int, int]) -> _Widget | None:
+        """Read a widget; None if readers may not agree on its place.
+
+        Raises:
+            Exception: any, from objects that cannot be read.
+        """
+        page, rect = places.get(raw.idnum), _direct_rect(resolve(raw))
+        if not page or rect is None:
+            return None
+        first = placed = self._history.first(raw.idnum)
+        if len(self._history.revisions(raw.idnum)) > 1:
+            had: Rect | None = None
+            for revision, node in self._versions(raw.idnum):
+                if (has := _direct_rect(node)) != had:
+                    had, placed = has, revision
+        return _Widget(page, rect, first, placed)
+
+    def _places(self) -> dict[int, int]:
+        """Return the page of each annotation; 0 for one that is shown repeatedly.
+
+        Raises:
+            Exception: any, from objects that cannot be read.
+        """
+        places: dict[int, int] = {}
+        for number, page in enumerate(walk_pages(self._reader.root, _NODES).pages, 1):
+            for raw in raw_items(entry(page.node, "/Annots")):
+                self._budget.take()
+                if isinstance(raw, IndirectObject):
+                    places[raw.idnum] = 0 if raw.idnum in places else number
+        return places
+
+    def _terminal(
+        self,
+    ) -> Iterator[tuple[str, str | None, IndirectObject, list[IndirectObject]]]:
+        """Yield full name, type, reference and widgets of each terminal field.
+
+        Raises:
+            DocumentRefusedError: past the budget.
+        """
+        form = dictionary(self._reader.root, "/AcroForm")
+        todo: list[tuple[object, str, str | None]] = [
+            (raw, "", None) for raw in raw_items(entry(form, "/Fields"))
+        ]
+        seen: set[int] = set()
+        while todo:
+            self._budget.take()
+            raw, above, kind = todo.pop()
+            node = resolve(raw)
+            if not isinstance(raw, IndirectObject) or raw.idnum in seen:
+                continue
+            seen.add(raw.idnum)
+            own = name(node, "/T")
+            title = ".".join(part for part in (above, own) if part)
+            kind = name(node, "/FT") or kind
+            kids = list(raw_items(entry(node, "/Kids")))
+            below = [kid for kid in kids if "/T" in _keys(resolve(kid))]
+            if below:
+                todo.extend((kid, title, kind) for kid in below)
+            elif kids:
+                widgets = [kid for kid in kids if isinstance(kid, IndirectObject)]
+                yield title, kind, raw, widgets
+            else:
+                yield title, kind, raw, [raw]
+
+    def _was_signature(self, number: int) -> bool:
+        """Return whether a field never was of another type."""
+        return all(
+            name(node, "/FT") in {None, "/Sig"} for _, node in self._versions(number)
+        )
+
+    def _signed(self, number: int) -> int | None:
+        """Return the first revision in which a field has a value; None: none has."""
+        found = []
+        for revision, node in self._versions(number):
+            raw = node.raw_get("/V") if "/V" in node else None
+            if isinstance(raw, IndirectObject):
+                first = self._history.first(raw.idnum)
+                found.append(max(revision, first))
+            elif raw is not None and not isinstance(raw, NullObject):
+                found.append(revision)
+        return min(found, default=None)
+
+    def _versions(self, number: int) -> Iterator[tuple[int, DictionaryObject]]:
+        """Yield the dictionaries that an object was, with their revisions."""
+        reference = self._history.reference(number)
+        for revision in self._history.revisions(number):
+            self._budget.take()
+            if self._reader.xrefs.get_historical_ref(reference, revision) is None:
+                continue
+            node = self._reader.get_object(reference, revision)
+            if isinstance(node, DictionaryObject):
+                yield revision, node
+
+
+def _keys(node: object) -> Collection[str]:
+    return node if isinstance(node, DictionaryObject) else ()
+
+
+def _direct_rect(widget: object) -> Rect | None:
+    """Return a widget's rectangle, if its four numbers are direct."""
+    if not isinstance(widget, DictionaryObject) or "/Rect" not in widget:
+        return None
+    raw = widget.raw_get("/Rect")
+    if not isinstance(raw, ArrayObject) or any(
+        isinstance(item, IndirectObject) for item in raw_items(raw)
+    ):
+        return None
+    return read_box(raw)
