@@ -4,12 +4,17 @@ import argparse
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from appliance.cli.terminal import read_file, say
 from appliance.domain.clock import SystemClock
-from appliance.domain.documents import SignatureReport, VerificationReport
 from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.verification import (
+    Answer,
+    CheckCode,
+    SignatureReport,
+    VerificationReport,
+)
 from appliance.settings import Settings, SettingsError, load_settings
 
 if TYPE_CHECKING:
@@ -28,11 +33,31 @@ def register(
         "verify",
         help="check the signatures of a PDF by the roots trusted here",
         epilog="Exit status: 0, it is signed and every signature is valid; 1, it is "
-        "not, or it could not be read or checked; 2, the command is wrong; 75, the "
-        "database is away; 78, the settings are wrong.",
+        "not signed, a signature is not valid, or the file cannot be read; 3, nothing "
+        "is wrong, and something could not be checked; 2, the command is wrong; 75, "
+        "the database is away; 78, the settings are wrong.",
     )
     verify.add_argument("file", type=Path)
     verify.set_defaults(run=_verify)
+
+
+_EXIT: Final = {Answer.YES: 0, Answer.NO: 1, Answer.UNCHECKED: 3}
+VERDICTS: Final = {
+    Answer.YES: "VALID",
+    Answer.NO: "NOT VALID",
+    Answer.UNCHECKED: "INDETERMINATE",
+}
+"""The first word on a file, in the sense of ETSI EN 319 102-1, 5.1.3."""
+_QUESTIONS: Final = {
+    "integrity": "the signed bytes are intact",
+    "identity": "the certificate is the signer's, for signing documents",
+    "trust": "the chain ends at a trusted root",
+    "revocation": "the certificate was not revoked",
+    "time": "a trusted timestamp proves when",
+    "coverage": "it covers its whole revision",
+    "changes": "nothing follows that it forbids",
+}
+_ANSWERS: Final = {Answer.YES: "yes", Answer.NO: "NO ", Answer.UNCHECKED: "?  "}
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -52,53 +77,62 @@ def _verify(args: argparse.Namespace) -> int:
     async def work(settings: Settings) -> int:
         async with open_core(settings, SystemClock(), "operator") as core:
             report = await report_on(core, pdf)
-        for line in told(args.file, report):
+        for line in report_lines(args.file, report):
             say(line)
-        return 0 if report.valid else 1
+        return _EXIT[report.verdict]
 
     with sandbox_at_hand(given) as settings:
         return asyncio.run(work(settings))
 
 
 async def report_on(core: "Core", pdf: bytes) -> VerificationReport:
-    """What the signatures of a file are worth, by the roots trusted here.
+    """Verify a file by the roots trusted here and the revocations on the record.
 
     Args:
         core: an open one.
         pdf: the file.
     """
     from appliance.bootstrap import open_trust  # noqa: PLC0415 (heavy)
+    from appliance.pki.signer_revocations import (  # noqa: PLC0415 (heavy)
+        SignerRevocations,
+    )
     from appliance.pki.tsa.tsa_certificates import TsaCertificates  # noqa: PLC0415 (heavy)
 
     trust = open_trust(core)
-    return await core.inspector.verify(
+    report = await core.inspector.verify(
         pdf,
         await trust.roots(AnchorPurpose.SIGNERS),
         await trust.roots(AnchorPurpose.TIMESTAMPS),
         await TsaCertificates(core.store, core.clock).revoked(),
     )
+    return await SignerRevocations(core.store).apply(report)
 
 
-def told(path: Path, report: VerificationReport) -> Iterator[str]:
-    """What is said of a file, line by line.
+def report_lines(path: Path, report: VerificationReport) -> Iterator[str]:
+    """A report in words, line by line.
 
     Args:
         path: of the file.
         report: on it.
     """
-    yield f"{path}: {'VALID' if report.valid else 'NOT VALID'}"
+    yield f"{path}: {VERDICTS[report.verdict]}"
     if not report.signatures:
         yield "  it carries no signature"
     for signature in report.signatures:
-        yield from _told_of(signature)
-    if not report.ends_at_eof:
-        yield "  something is appended after the last revision"
+        yield from _signature_lines(signature)
+    if report.ending.answer is not Answer.YES:
+        yield f"  {report.ending.reason}"
     if report.text_covered:
         yield "  a later signature's mark hides text that was signed before it"
+    if report.pages_changed:
+        yield (
+            f"  pages changed after a signature: {report.pages_changed}, "
+            f"compared as pictures: {report.pages_compared}"
+        )
 
 
-def _told_of(signature: SignatureReport) -> Iterator[str]:
-    who = _shown(signature.signer) or "nobody that could be read"
+def _signature_lines(signature: SignatureReport) -> Iterator[str]:
+    who = _shown(signature.signer) or "the signer's name is not known"
     if signature.signer_serial:
         who += f" ({_shown(signature.signer_serial)})"
     yield f"  {_shown(signature.field)}: {who}"
@@ -111,33 +145,25 @@ def _told_of(signature: SignatureReport) -> Iterator[str]:
         yield f"    a timestamp that does not count: {_shown(signature.void)}"
     if signature.level:
         yield f"    level PAdES {signature.level}"
-    if not signature.intact:
-        # Whose they were and what follows them is not asked of other bytes.
-        yield "    NO   the signed bytes are intact"
-        yield f"    reason: {signature.reason}"
-        return
-    for words, holds in (
-        ("the signed bytes are intact", signature.intact),
-        ("the chain ends at a trusted root", signature.trusted),
-        ("it covers its whole revision", signature.covers_revision),
-        (
-            "only validation data, metadata, timestamps and signatures follow",
-            signature.only_ltv_follows,
-        ),
-    ):
-        yield f"    {'yes' if holds else 'NO '}  {words}"
-    if signature.reason:
-        yield f"    reason: {signature.reason}"
+    for question, check in signature.checks():
+        if check.answer is Answer.YES:
+            yield f"    yes  {_QUESTIONS[question]}"
+        elif check.code is not CheckCode.NOT_EXAMINED or question == "changes":
+            yield f"    {_ANSWERS[check.answer]}  {_QUESTIONS[question]}"
+            yield f"         {_shown(check.reason)}"
+    for each in signature.filled:
+        name, before, after = map(_shown, (each.name, each.before, each.after))
+        yield f"    filled in since, as permitted: {name}: «{before}» → «{after}»"
 
 
-def _time(told: str) -> str:
-    """A time as people read it: whole seconds, and the zone it was told in."""
-    whole = datetime.fromisoformat(told).isoformat(" ", "seconds")
+def _time(stated: str) -> str:
+    """A time as people read it: whole seconds, and the zone it was stated in."""
+    whole = datetime.fromisoformat(stated).isoformat(" ", "seconds")
     return f"{whole[:19]} {whole[19:]}".rstrip()
 
 
 def _shown(text: str) -> str:
-    """What a file says, without what a terminal would take for an order."""
+    """Text of a file without the characters that a terminal takes for commands."""
     return "".join(
         each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text
     )

@@ -38,16 +38,12 @@ from appliance.domain.appearance.details import (
     LogoPicture,
 )
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import (
-    Inspection,
-    RepairedCopy,
-    TextSearch,
-    VerificationReport,
-)
+from appliance.domain.documents import Inspection, RepairedCopy, TextSearch
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.sandbox import UNNAMED, JobCaller, MessageInvalidError, Operation
 from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.verification import VerificationReport
 
 _log = logging.getLogger(__name__)
 _RETRY_AFTER_S: Final = 0.3

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
-INSPECTOR_VERSION = 6
+INSPECTOR_VERSION = 7
 """Raised whenever the same file would be described, or refused, differently."""
 MARKS_KEPT = 1000
 """Most signature fields whose place is told."""
@@ -74,7 +74,9 @@ class FindingKind(StrEnum):
     """Objects or earlier revisions that cannot be read, or not in the time there is:
     whether they hold such pages or content is not known."""
     SIGNATURE_BROKEN = "signature_broken"
-    """An earlier signature that is not valid, or cannot be checked."""
+    """An earlier signature whose bytes, or what it covers, were changed."""
+    SIGNATURE_UNCHECKED = "signature_unchecked"
+    """An earlier signature of which that could not be checked."""
 
 
 class Damage(StrEnum):
@@ -253,75 +255,6 @@ class Inspection:
     signing: SigningFacts = field(default_factory=SigningFacts)
     """What its signature fields allow."""
     inspector_version: int = INSPECTOR_VERSION
-
-
-@dataclass(frozen=True, slots=True)
-class SignatureReport:
-    """One signature of a PDF, as the verifier found it."""
-
-    field: str
-    signer: str
-    """Subject common name of the signing certificate, or empty."""
-    signer_serial: str
-    """Subject serialNumber (`CUIL …`), or empty."""
-    signed_at: str | None
-    """Claimed signing time, ISO 8601, or None."""
-    intact: bool
-    """The signed bytes are unchanged and the signature value is right."""
-    trusted: bool
-    """The chain ends at the installation's CA."""
-    covers_revision: bool
-    """It covers the whole revision it was made in."""
-    only_ltv_follows: bool
-    """Nothing but DSS, document timestamps and further signatures follows that
-    revision; each of those signatures has a report of its own."""
-    docmdp: int | None
-    reason: str
-    """Why it is not valid, or empty."""
-    level: str = ""
-    """`B-B` … `B-LTA`, as trusted timestamps and the file's own data prove; empty:
-    it could not be checked."""
-    timestamp: str | None = None
-    """The oldest trusted timestamp, ISO 8601, or None."""
-    tsa: str = ""
-    """Whose that is."""
-    void: str = ""
-    """Why a timestamp of it does not count: the TSA's certificate was revoked since.
-    Empty: there is none such."""
-    follows: int = 0
-    """Where the cross-references begin of the revision that it was made upon, in
-    bytes; 0: none, or not known."""
-
-    @property
-    def valid(self) -> bool:
-        """The bottom line."""
-        return (
-            self.intact
-            and self.trusted
-            and self.covers_revision
-            and self.only_ltv_follows
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class VerificationReport:
-    """What `rubrica verify` says of one file."""
-
-    signatures: tuple[SignatureReport, ...]
-    ends_at_eof: bool
-    """The last revision ends the file: nothing is appended after it."""
-    text_covered: bool = False
-    """The mark of a later signature hides text that was signed before it: allowed,
-    and a reader no longer shows what the first ones saw."""
-
-    @property
-    def valid(self) -> bool:
-        """At least one signature, all of them valid, nothing appended."""
-        return (
-            self.ends_at_eof
-            and bool(self.signatures)
-            and all(s.valid for s in self.signatures)
-        )
 
 
 def inspection_to_json(inspection: Inspection) -> dict[str, object]:

@@ -21,13 +21,13 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.documents import SignatureReport, VerificationReport
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.identity import cuil_of
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.ports import BlobMaintenance
 from appliance.domain.requests.levels import SignatureProfile, Upkeep, reaches
 from appliance.domain.requests.request import RequestView, SignedDocumentView
+from appliance.domain.verification import SignatureReport, VerificationReport
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore

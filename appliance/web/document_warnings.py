@@ -25,7 +25,13 @@ FINDINGS: Final[dict[FindingKind, str]] = {
         "gets signed."
     ),
     FindingKind.COUNT_LIES: "The document states a wrong number of pages.",
-    FindingKind.SIGNATURE_BROKEN: "A signature in the document is not valid.",
+    FindingKind.SIGNATURE_BROKEN: (
+        "A signature in the document is not valid: what it covers was changed."
+    ),
+    FindingKind.SIGNATURE_UNCHECKED: (
+        "A signature in the document could not be checked. That does not mean that it "
+        "is wrong."
+    ),
     FindingKind.LAYERS: "The document has layers that can be shown or hidden.",
     FindingKind.HIDDEN_ANNOTATIONS: "The document has notes or fields that are hidden.",
     FindingKind.OFF_PAGE_CONTENT: (

@@ -106,7 +106,7 @@ export function warnings(session) {
   const { findings, signatures } = session.document;
   const told = [...findings];
   if (signatures > 0) {
-    told.push(t("It already has signatures: {count}. They stay valid.", { count: signatures }));
+    told.push(t("It already has signatures: {count}. Yours does not alter them.", { count: signatures }));
   }
   if (told.length === 0) return null;
   return h(

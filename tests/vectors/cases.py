@@ -472,17 +472,23 @@ REPORT: Final = {
     "signer": "Ada Núñez",
     "signer_serial": "CUIL 20267565393",
     "signed_at": "2026-05-25T09:00:00-03:00",
-    "intact": True,
-    "trusted": True,
-    "covers_revision": True,
-    "only_ltv_follows": False,
+    "answers": {
+        "integrity": ["yes", "", ""],
+        "identity": ["yes", "", ""],
+        "trust": ["unchecked", "NO_CERTIFICATE_CHAIN_FOUND", "not trusted here"],
+        "revocation": ["yes", "", ""],
+        "time": ["yes", "", ""],
+        "coverage": ["yes", "", ""],
+        "changes": ["no", "CHANGED", "page 2 was changed"],
+    },
     "docmdp": 2,
-    "reason": "",
     "level": "B-LTA",
     "timestamp": "2026-05-25T09:00:01-03:00",
     "tsa": "TSA",
     "void": "",
     "follows": 1234,
+    "certificate": "ab" * 32,
+    "serial": "1f",
 }
 LAYOUT: Final = {
     "name": "Ada Núñez",
@@ -506,7 +512,13 @@ MESSAGES: Final[Cases] = {
     },
     "a report": {
         "kind": "report",
-        "value": {"signatures": [REPORT], "at_eof": True, "covered": False},
+        "value": {
+            "signatures": [REPORT],
+            "filled": ["Cliente", "", "Ada"],
+            "ending": ["yes", "", ""],
+            "covered": False,
+            "pages": [1, 2],
+        },
     },
     "revoked TSAs": {
         "kind": "revoked",

@@ -10,12 +10,7 @@ from typing import Any, Final
 from appliance.core import metrics_file
 from appliance.domain.appearance.details import Logo, LogoPicture, StampDetails
 from appliance.domain.appearance.stamp import place, stamp_lines
-from appliance.domain.documents import (
-    Damage,
-    PageBox,
-    SignatureReport,
-    VerificationReport,
-)
+from appliance.domain.documents import Damage, PageBox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import (
     JobCaller,
@@ -43,6 +38,14 @@ from appliance.domain.sandbox import (
 )
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.verification import (
+    Answer,
+    Check,
+    CheckCode,
+    FilledField,
+    SignatureReport,
+    VerificationReport,
+)
 from appliance.runtime.hang_watchdog import CallWatch, watch_path
 from appliance.runtime.liveness_file import pulse_path
 from tests.vectors.adapters import at, inspection_of, raw
@@ -55,8 +58,25 @@ def _refusal(value: Any) -> DocumentRefusedError:
 
 
 def _report(value: Any) -> VerificationReport:
-    reports = tuple(SignatureReport(**one) for one in value["signatures"])
-    return VerificationReport(reports, value["at_eof"], value["covered"])
+    filled = (FilledField(*value["filled"]),)
+    reports = tuple(_signature(one, filled) for one in value["signatures"])
+    compared, changed = value["pages"]
+    return VerificationReport(
+        reports, _check(value["ending"]), value["covered"], compared, changed
+    )
+
+
+def _signature(value: Any, filled: tuple[FilledField, ...]) -> SignatureReport:
+    answers: dict[str, Any] = {
+        name: _check(one) for name, one in value["answers"].items()
+    }
+    rest = {name: one for name, one in value.items() if name != "answers"}
+    return SignatureReport(**answers, **rest, filled=filled)
+
+
+def _check(value: Any) -> Check:
+    answer, code, reason = value
+    return Check(Answer(answer), CheckCode(code), reason)
 
 
 def _layout(value: Any) -> Any:

@@ -11,6 +11,7 @@ from pyhanko.pdf_utils.reader import PdfFileReader
 
 from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.verification import Answer
 from worker.pades.pdf.revision import demand_extensible
 from worker.sandbox.inspect.active_content import ActiveContent
 from worker.sandbox.inspect.content_bombs import unfold_pages
@@ -31,9 +32,13 @@ from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.signature_permissions import signing_facts
 from worker.sandbox.inspect.trailer_checks import is_well_ended
 from worker.sandbox.inspect.trial_signature import prove_signable
-from worker.sandbox.verify.verify import has_broken
+from worker.sandbox.verify.verify import examine_signatures
 
 _STEPS: Final = 500_000
+_OF_SIGNATURES: Final = {
+    Answer.NO: FindingKind.SIGNATURE_BROKEN,
+    Answer.UNCHECKED: FindingKind.SIGNATURE_UNCHECKED,
+}
 # Either lets a reader sign (ISO 32000-2, table 22).
 _MAY_SIGN: Final = (
     StandardPermissions.ALLOW_ANNOTS_FORM_FILLING
@@ -65,8 +70,10 @@ def inspect(pdf: bytes, limit: int) -> Inspection:
     if not is_well_ended(pdf):
         described = _with_finding(described, FindingKind.DAMAGED)
     _prove(pdf, limit, described)
-    if described.signatures and has_broken(pdf):
-        described = _with_finding(described, FindingKind.SIGNATURE_BROKEN)
+    if described.signatures:
+        answer = examine_signatures(pdf)
+        if answer is not Answer.YES:
+            described = _with_finding(described, _OF_SIGNATURES[answer])
     return described
 
 

@@ -5,14 +5,10 @@ from typing import Protocol
 
 from appliance.domain.appearance.details import LogoPicture
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import (
-    Inspection,
-    RepairedCopy,
-    TextSearch,
-    VerificationReport,
-)
+from appliance.domain.documents import Inspection, RepairedCopy, TextSearch
 from appliance.domain.ports.documents import DocumentBytes
 from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.verification import VerificationReport
 
 
 class PdfInspector(Protocol):

@@ -1,14 +1,21 @@
-"""What the sandbox says of the signatures of a document."""
+"""Messages that carry a verification report from the sandbox."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from appliance.domain.documents import SignatureReport, VerificationReport
 from appliance.domain.sandbox.messages import MessageInvalidError
 from appliance.domain.text.untrusted_json import boolean, docmdp, integer, text
 from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.verification import (
+    Answer,
+    Check,
+    CheckCode,
+    FilledField,
+    SignatureReport,
+    VerificationReport,
+)
 
 
 def report_to_json(report: VerificationReport) -> dict[str, Any]:
@@ -25,8 +32,10 @@ def report_from_json(message: Mapping[str, Any]) -> VerificationReport:
     try:
         return VerificationReport(
             signatures=tuple(_signature(entry) for entry in message["signatures"]),
-            ends_at_eof=boolean(message["ends_at_eof"]),
+            ending=_check(message["ending"]),
             text_covered=boolean(message["text_covered"]),
+            pages_compared=integer(message["pages_compared"]),
+            pages_changed=integer(message["pages_changed"]),
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise MessageInvalidError from exc
@@ -37,30 +46,45 @@ def _signature(entry: Mapping[str, Any]) -> SignatureReport:
     signed_at, timestamp = entry["signed_at"], entry["timestamp"]
     return SignatureReport(
         field=text(entry["field"]),
+        integrity=_check(entry["integrity"]),
+        identity=_check(entry["identity"]),
+        trust=_check(entry["trust"]),
+        revocation=_check(entry["revocation"]),
+        time=_check(entry["time"]),
+        coverage=_check(entry["coverage"]),
+        changes=_check(entry["changes"]),
         signer=text(entry["signer"]),
         signer_serial=text(entry["signer_serial"]),
         signed_at=None if signed_at is None else text(signed_at),
-        intact=boolean(entry["intact"]),
-        trusted=boolean(entry["trusted"]),
-        covers_revision=boolean(entry["covers_revision"]),
-        only_ltv_follows=boolean(entry["only_ltv_follows"]),
         docmdp=docmdp(entry["docmdp"]),
-        reason=text(entry["reason"]),
         level=text(entry["level"]),
         timestamp=None if timestamp is None else text(timestamp),
         tsa=text(entry["tsa"]),
         void=text(entry["void"]),
         follows=integer(entry["follows"]),
+        filled=tuple(_filled(each) for each in entry["filled"]),
+        certificate=text(entry["certificate"]),
+        serial=text(entry["serial"]),
     )
 
 
+def _check(entry: Mapping[str, Any]) -> Check:
+    return Check(
+        Answer(entry["answer"]), CheckCode(entry["code"]), text(entry["reason"])
+    )
+
+
+def _filled(entry: Mapping[str, Any]) -> FilledField:
+    return FilledField(text(entry["name"]), text(entry["before"]), text(entry["after"]))
+
+
 def revoked_to_json(revoked: Sequence[RevokedTsa]) -> list[list[str]]:
-    """Write what is known of revoked TSAs."""
+    """Write the known revocations of TSAs."""
     return [[each.certificate, each.at.isoformat(), each.reason] for each in revoked]
 
 
 def revoked_from_json(message: object) -> tuple[RevokedTsa, ...]:
-    """Read what is known of revoked TSAs.
+    """Read the known revocations of TSAs.
 
     Raises:
         MessageInvalidError: it is of another shape.

@@ -7,7 +7,7 @@ from typing import Final
 
 from appliance.bootstrap import Core, open_core, open_trust
 from appliance.bootstrap.core import data_sealer, document_sealer
-from appliance.cli.verify import report_on
+from appliance.cli.verify import VERDICTS, report_on
 from appliance.core.audit_check import AuditChains
 from appliance.core.database.migrate import migrate
 from appliance.core.secret_version_store import SecretVersionStore
@@ -150,7 +150,8 @@ async def _signatures(core: Core, kept: Sequence[Kept]) -> Looked:
             continue
         if not report.valid:
             reasons = [one.reason for one in report.signatures if one.reason]
-            faults.append(f"{each.name}: NOT VALID {'; '.join(reasons)}".rstrip())
+            verdict = VERDICTS[report.verdict]
+            faults.append(f"{each.name}: {verdict} {'; '.join(reasons)}".rstrip())
     return name, f"{len(kept)} signed documents verified", tuple(faults[:SHOWN])
 
 

@@ -14,6 +14,7 @@ from pyhanko.sign.validation.dss import DocumentSecurityStore
 from appliance.domain.clock import SystemClock
 from appliance.domain.keys import DigestAlgorithm, SignatureScheme
 from appliance.domain.requests.levels import ValidationData
+from appliance.domain.verification import Answer
 from tests.support.documents.field_pdfs import check_box_without_state
 from tests.support.documents.long_term_validators import (
     lt_failures,
@@ -278,7 +279,7 @@ def test_roots_of_signers_and_of_timestamps_are_told_apart(
     assert (both.valid, both.level) == (True, "B-T")
     assert both.timestamp is not None
     assert (unproven.valid, unproven.level, unproven.timestamp) == (True, "B-B", None)
-    assert not stranger.trusted
+    assert stranger.trust.answer is Answer.UNCHECKED
 
 
 @pytest.mark.parametrize("original", [make_pdf, check_box_without_state])

@@ -21,6 +21,7 @@ from pyhanko.sign.signers import PdfSignatureMetadata, sign_pdf
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
+from appliance.domain.verification import Answer
 from appliance.domain.vocab import Restriction
 from tests.support.documents.pdf_samples import make_pdf, make_plan, sign
 from tests.support.documents.software_signer import SoftwareSigner, make_signer
@@ -322,5 +323,5 @@ async def test_sandbox_verifies_each_method(fonts: StampFonts) -> None:
 
             (one,) = report.signatures
             assert report.valid, one.reason
-            assert one.intact
-            assert one.trusted
+            assert one.integrity.answer is Answer.YES
+            assert one.trust.answer is Answer.YES

@@ -16,9 +16,9 @@ from appliance.domain.certificates import (
     StatusKind,
     serial_text,
 )
-from appliance.domain.documents import SignatureReport
 from appliance.domain.ids import TaskId
 from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.verification import Answer, SignatureReport
 from appliance.domain.vocab import CertificateKind, RevocationReason
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation_store import RevocationStore
@@ -123,7 +123,7 @@ def test_void_timestamp_saves_no_certificate_that_has_ended(fonts: StampFonts) -
     told = scene.report(pdf, scene.revoked(50 * DAY, "keyCompromise"))
 
     assert not told.valid
-    assert not told.trusted
+    assert told.trust.answer is Answer.UNCHECKED
     assert "(keyCompromise)" in told.void
 
 

@@ -20,6 +20,7 @@ from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import FindingKind, Inspection, PageBox
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.verification import Answer
 from appliance.domain.vocab import FontName, FontStyle
 from appliance.settings import DocumentSettings
 from tests.support.documents import hostile_pdfs, pdfs
@@ -230,12 +231,14 @@ async def test_good_signature_is_valid(sandbox: SandboxServer) -> None:
 
 
 async def test_signature_of_a_stranger_is_not_trusted(sandbox: SandboxServer) -> None:
-    """Without its root it is intact and nothing more."""
+    """Without its root it is intact, and whose it is could not be checked."""
     report = await sandbox.client.verify(signed(pdfs.one_page()), [])
 
     (signature,) = report.signatures
-    assert (signature.intact, signature.trusted, report.valid) == (True, False, False)
-    assert signature.reason.startswith("the certificate is not trusted")
+    assert signature.integrity.answer is Answer.YES
+    assert signature.trust.answer is Answer.UNCHECKED
+    assert report.verdict is Answer.UNCHECKED
+    assert signature.reason.endswith("an authority that is not trusted here")
 
 
 async def test_first_of_two_signatures_stays_valid(sandbox: SandboxServer) -> None:
@@ -259,11 +262,11 @@ async def test_validation_data_after_a_signature_is_allowed(
 
     report = await sandbox.client.verify(out.getvalue(), [root])
 
-    assert (report.ends_at_eof, report.valid) == (True, True)
+    assert (report.ending.answer, report.valid) == (Answer.YES, True)
 
 
 async def test_form_filled_after_a_signature_is_told(sandbox: SandboxServer) -> None:
-    """A field's new value is more than validation data, where it is allowed too."""
+    """A permitted change leaves the signature valid, and is shown with both values."""
     content = signed(pdfs.text_field())
     writer = IncrementalPdfFileWriter(io.BytesIO(content))
     field = writer.root["/AcroForm"]["/Fields"].raw_get(0)
@@ -275,9 +278,9 @@ async def test_form_filled_after_a_signature_is_told(sandbox: SandboxServer) -> 
     report = await sandbox.client.verify(out.getvalue(), [software_signer().root])
 
     (signature,) = report.signatures
-    assert (signature.intact, signature.covers_revision) == (True, True)
-    assert not signature.only_ltv_follows
-    assert signature.reason == "the document was changed after it"
+    assert signature.valid
+    (filled,) = signature.filled
+    assert filled.after == "other"
 
 
 async def test_changed_bytes_are_told(sandbox: SandboxServer) -> None:
@@ -289,7 +292,7 @@ async def test_changed_bytes_are_told(sandbox: SandboxServer) -> None:
     report = await sandbox.client.verify(changed, [software_signer().root])
 
     (signature,) = report.signatures
-    assert not signature.intact
+    assert signature.integrity.answer is Answer.NO
     assert signature.reason == "the signed bytes were changed"
 
 
@@ -302,7 +305,7 @@ async def test_bytes_after_the_last_revision_are_told(
 
     report = await sandbox.client.verify(content + tail, [software_signer().root])
 
-    assert not report.ends_at_eof
+    assert report.ending.answer is Answer.NO
     assert not report.valid
 
 
@@ -344,7 +347,8 @@ async def test_unsigned_document_is_not_valid(sandbox: SandboxServer) -> None:
     """There is nothing to be valid."""
     report = await sandbox.client.verify(pdfs.one_page(), [])
 
-    assert (report.signatures, report.ends_at_eof, report.valid) == ((), True, False)
+    assert (report.signatures, report.valid) == ((), False)
+    assert report.ending.answer is Answer.YES
 
 
 async def test_many_jobs_at_once_are_all_answered(sandbox: SandboxServer) -> None:

@@ -305,9 +305,7 @@ def _messages() -> Iterator[tuple[str, Reader]]:
         "sandbox, signatures",
         Reader(
             _report,
-            lambda n: json.dumps(
-                {"signatures": [{}] * n, "ends_at_eof": True}
-            ).encode(),
+            lambda n: json.dumps({"signatures": [{}] * n, "ending": {}}).encode(),
             20_000,
         ),
     )

@@ -17,11 +17,11 @@ from appliance.domain.documents import (
     RepairedCopy,
     SigningFacts,
     TextSearch,
-    VerificationReport,
 )
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.verification import VerificationReport
 
 BAD_PDF: Final = b"%PDF-1.7\n%bad\n%%EOF\n"
 DAMAGED_PDF: Final = b"%PDF-damaged"

@@ -1,80 +1,125 @@
-"""What `rubrica verify` says of a file."""
+"""Lines that `rubrica verify` prints about a file."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from appliance.cli.verify import told
-from appliance.domain.documents import SignatureReport, VerificationReport
+from appliance.cli.verify import report_lines
+from appliance.domain.verification import (
+    YES,
+    Answer,
+    CheckCode,
+    FilledField,
+    SignatureReport,
+    VerificationReport,
+    refuted,
+    unchecked,
+)
 
 GOOD = SignatureReport(
     field="Firma-7",
+    integrity=YES,
+    identity=YES,
+    trust=YES,
+    revocation=YES,
+    time=YES,
+    coverage=YES,
+    changes=YES,
     signer="Ana Núñez",
     signer_serial="CUIL 20267565393",
     signed_at="2026-11-22T14:03:11-03:00",
-    intact=True,
-    trusted=True,
-    covers_revision=True,
-    only_ltv_follows=True,
-    docmdp=None,
-    reason="",
     level="B-LTA",
     timestamp="2026-11-22T17:03:12.123456+00:00",
     tsa="Sello, Municipio",
 )
+NO_CHAIN = unchecked(CheckCode.NO_CERTIFICATE_CHAIN_FOUND, "not trusted here")
+CHANGED = refuted(CheckCode.CHANGED, "page 2 was changed after it (object 7)")
+NOT_ASKED = unchecked(CheckCode.NOT_EXAMINED, "not examined")
 FILE = Path("acta.pdf")
 
 
-def test_valid_file_is_told_in_whole_seconds_with_their_zone() -> None:
-    """Who, when they said, since when it is proven, by whom, and each verdict."""
-    assert [*told(FILE, VerificationReport((GOOD,), ends_at_eof=True))] == [
+def lines_of(*signatures: SignatureReport, **more: Any) -> list[str]:
+    """Lines of a file with these signatures."""
+    report = VerificationReport(signatures, ending=YES)
+    return [*report_lines(FILE, replace(report, **more))]
+
+
+def test_valid_file_in_whole_seconds_with_their_zone() -> None:
+    """Signer, claimed and proven time, TSA, level, and each question."""
+    assert lines_of(GOOD) == [
         "acta.pdf: VALID",
         "  Firma-7: Ana Núñez (CUIL 20267565393)",
         "    says it was signed at 2026-11-22 14:03:11 -03:00",
         "    proven to exist at 2026-11-22 17:03:12 +00:00, by Sello, Municipio",
         "    level PAdES B-LTA",
         "    yes  the signed bytes are intact",
+        "    yes  the certificate is the signer's, for signing documents",
         "    yes  the chain ends at a trusted root",
+        "    yes  the certificate was not revoked",
+        "    yes  a trusted timestamp proves when",
         "    yes  it covers its whole revision",
-        "    yes  only validation data, metadata, timestamps and signatures follow",
+        "    yes  nothing follows that it forbids",
     ]
 
 
-def test_what_could_not_be_checked_is_told_with_its_reason() -> None:
-    """And what a file calls itself gives the terminal no orders."""
+def test_unchecked_question_is_no_no() -> None:
+    """An unknown CA leaves the file undetermined, and the reason stands below."""
+    lines = lines_of(replace(GOOD, trust=NO_CHAIN))
+
+    assert lines[0] == "acta.pdf: INDETERMINATE"
+    assert lines[7:9] == [
+        "    ?    the chain ends at a trusted root",
+        "         not trusted here",
+    ]
+    assert not any(line.startswith("    NO ") for line in lines)
+
+
+def test_one_no_decides() -> None:
+    """A change outweighs what could not be checked."""
+    lines = lines_of(replace(GOOD, trust=NO_CHAIN, changes=CHANGED))
+
+    assert lines[0] == "acta.pdf: NOT VALID"
+    assert lines[-2:] == [
+        "    NO   nothing follows that it forbids",
+        "         page 2 was changed after it (object 7)",
+    ]
+
+
+def test_names_give_the_terminal_no_orders() -> None:
+    """Control characters of the file are replaced; questions not asked are left out."""
     bad = replace(
         GOOD, field="\x1b[2J\nVALID", signer="", signer_serial="", signed_at=None,
-        intact=False, level="", timestamp=None, tsa="", reason="unreadable: ValueError",
+        integrity=refuted(CheckCode.HASH_FAILURE, "the signed bytes were changed"),
+        identity=NOT_ASKED, trust=NOT_ASKED, revocation=NOT_ASKED, time=NOT_ASKED,
+        level="", timestamp=None, tsa="",
     )  # fmt: skip
+    appended = refuted(CheckCode.APPENDED, "bytes follow the last revision")
 
-    lines = [*told(FILE, VerificationReport((bad,), ends_at_eof=False))]
+    lines = lines_of(bad, ending=appended)
 
-    assert lines[:3] == [
+    assert lines[:4] == [
         "acta.pdf: NOT VALID",
-        "  \ufffd[2J\ufffdVALID: nobody that could be read",
+        "  \ufffd[2J\ufffdVALID: the signer's name is not known",
         "    NO   the signed bytes are intact",
+        "         the signed bytes were changed",
     ]
-    assert lines[-2:] == [
-        "    reason: unreadable: ValueError",
-        "  something is appended after the last revision",
-    ]
+    assert lines[-1] == "  bytes follow the last revision"
+    assert not any("trusted root" in line for line in lines)
 
 
-def test_hidden_text_is_told_of_a_valid_file() -> None:
-    """It is for whoever reads it to look at."""
-    report = VerificationReport((GOOD,), ends_at_eof=True, text_covered=True)
-
-    first, *_, last = told(FILE, report)
+def test_hidden_text_is_stated_of_a_valid_file() -> None:
+    """A reader no longer shows what the first signer saw."""
+    first, *_, last = lines_of(GOOD, text_covered=True)
 
     assert first == "acta.pdf: VALID"
     assert last == "  a later signature's mark hides text that was signed before it"
 
 
 def test_timestamp_that_does_not_count_is_named() -> None:
-    """With its TSA, its time, and why."""
+    """With its TSA, its time, and the cause."""
     why = "TSA, 2026-11-22 17:03:12 UTC: its certificate was revoked (keyCompromise)"
-    told_of = replace(GOOD, level="B-B", timestamp=None, tsa="", void=why)
 
-    lines = [*told(FILE, VerificationReport((told_of,), ends_at_eof=True))]
+    lines = lines_of(replace(GOOD, level="B-B", timestamp=None, tsa="", void=why))
 
     assert lines[3:5] == [
         f"    a timestamp that does not count: {why}",
@@ -82,8 +127,41 @@ def test_timestamp_that_does_not_count_is_named() -> None:
     ]
 
 
-def test_file_without_a_signature_is_not_valid() -> None:
-    """It is told why."""
-    lines = [*told(FILE, VerificationReport((), ends_at_eof=True))]
+def test_missing_timestamp_and_revocation_data_lower_nothing() -> None:
+    """A B-B signature has neither; both are stated."""
+    bare = replace(
+        GOOD,
+        time=unchecked(CheckCode.NO_POE, "no trusted timestamp"),
+        revocation=unchecked(CheckCode.TRY_LATER, "no revocation data"),
+    )
 
-    assert lines == ["acta.pdf: NOT VALID", "  it carries no signature"]
+    lines = lines_of(bare)
+
+    assert lines[0] == "acta.pdf: VALID"
+    assert "         no trusted timestamp" in lines
+    assert "         no revocation data" in lines
+
+
+def test_revoked_certificate_without_proof_of_time_is_undetermined() -> None:
+    """It may have been signed before or after."""
+    report = replace(GOOD, revocation=unchecked(CheckCode.REVOKED_NO_POE, "revoked"))
+
+    assert report.verdict is Answer.UNCHECKED
+
+
+def test_filled_fields_and_compared_pages_are_stated() -> None:
+    """A permitted change is shown with both values."""
+    filled = (FilledField("Cliente", "", "Ada"),)
+
+    lines = lines_of(replace(GOOD, filled=filled), pages_compared=40, pages_changed=52)
+
+    assert lines[0] == "acta.pdf: VALID"
+    assert lines[-2:] == [
+        "    filled in since, as permitted: Cliente: «» → «Ada»",
+        "  pages changed after a signature: 52, compared as pictures: 40",
+    ]
+
+
+def test_file_without_a_signature_is_not_valid() -> None:
+    """The reason is stated."""
+    assert lines_of() == ["acta.pdf: NOT VALID", "  it carries no signature"]

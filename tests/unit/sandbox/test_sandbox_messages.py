@@ -14,14 +14,21 @@ from appliance.domain.documents import (
     FoundText,
     Inspection,
     PageBox,
-    SignatureReport,
     SigningFacts,
     TextSearch,
-    VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import LENGTH, MessageInvalidError
 from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.verification import (
+    YES,
+    CheckCode,
+    FilledField,
+    SignatureReport,
+    VerificationReport,
+    refuted,
+    unchecked,
+)
 from appliance.domain.vocab import FontName, FontStyle
 
 INSPECTION = Inspection(
@@ -42,19 +49,24 @@ INSPECTION = Inspection(
 )
 SIGNATURE = SignatureReport(
     field="Firma1",
+    integrity=YES,
+    identity=YES,
+    trust=unchecked(CheckCode.NO_CERTIFICATE_CHAIN_FOUND, "not trusted here"),
+    revocation=YES,
+    time=YES,
+    coverage=YES,
+    changes=refuted(CheckCode.CHANGED, "page 2 was changed"),
     signer="Ada Núñez",
     signer_serial="CUIL 20267565393",
     signed_at="2026-11-20T17:03:11+00:00",
-    intact=True,
-    trusted=True,
-    covers_revision=True,
-    only_ltv_follows=True,
-    docmdp=None,
-    reason="",
+    filled=(FilledField("Cliente", "", "Ada"),),
+    certificate="ab" * 32,
+    serial="1f",
 )
 REPORT = VerificationReport(
-    signatures=(SIGNATURE,), ends_at_eof=True, text_covered=True
-)
+    signatures=(SIGNATURE,), ending=YES, text_covered=True, pages_compared=1,
+    pages_changed=2,
+)  # fmt: skip
 REVOKED = RevokedTsa("ab" * 32, datetime(2026, 11, 20, tzinfo=UTC), "keyCompromise")
 LAYOUT = StampLayout(
     page=1,

@@ -8,41 +8,61 @@ Source: ETSI EN 319 102-1, 5.6.3.
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from enum import Enum, auto
+from typing import Final, TypeVar
 
-from asn1crypto import cms, x509
+from asn1crypto import cms, crl, ocsp, x509
+from pyhanko.pdf_utils.decode_limits import DecodePurpose
+from pyhanko.pdf_utils.generic import IndirectObject
 from pyhanko.pdf_utils.reader import PdfFileReader
+from pyhanko.sign.ades.report import AdESSubIndic
 from pyhanko.sign.validation import (
     DocumentTimestampStatus,
     EmbeddedPdfSignature,
-    PdfSignatureStatus,
     SignatureCoverageLevel,
-    async_validate_pdf_signature,
     async_validate_pdf_timestamp,
 )
 from pyhanko.sign.validation.dss import DocumentSecurityStore
-from pyhanko.sign.validation.generic_cms import extract_tst_data_iter
-from pyhanko.sign.validation.status import TimestampSignatureStatus
+from pyhanko.sign.validation.generic_cms import (
+    cms_basic_validation,
+    collect_timing_info,
+    extract_tst_data_iter,
+)
+from pyhanko.sign.validation.settings import KeyUsageConstraints
+from pyhanko.sign.validation.status import (
+    RevocationDetails,
+    TimestampSignatureStatus,
+)
 from pyhanko_certvalidator import ValidationContext
+from pyhanko_certvalidator.path import ValidationPath
 from pyhanko_certvalidator.policy_decl import (
     CertRevTrustPolicy,
     FreshnessReqType,
     RevocationCheckingPolicy,
     RevocationCheckingRule,
 )
+from pyhanko_certvalidator.revinfo.archival import (
+    CRLContainer,
+    OCSPContainer,
+    process_legacy_crl_input,
+    process_legacy_ocsp_input,
+)
 
 from appliance.domain.clock import SystemClock
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import SignatureLevel
-from worker.sandbox.verify.difference_analysis import POLICY
 from worker.sandbox.verify.revoked_timestamps import RevokedTsas
-from worker.sandbox.verify.validation_report import text
+from worker.sandbox.verify.signer_certificates import text
 
+_Entry = TypeVar("_Entry")
 _TEXT_CHARS: Final = 200
 _ANY_AGE: Final = timedelta(days=200 * 365)
+# Certificates for signing documents have either (ETSI EN 319 412-2, 4.3.2); extended
+# usages are for `signer_certificates`, which knows more of them than this does.
+_USAGE: Final = KeyUsageConstraints(key_usage={"non_repudiation", "digital_signature"})
 _RULES: Final = {
     "soft-fail": RevocationCheckingRule.CHECK_IF_DECLARED_SOFT,
     "require": RevocationCheckingRule.CRL_OR_OCSP_REQUIRED,
@@ -60,13 +80,39 @@ class ProofOfExistence:
     """Of the document timestamp, or of the signature that carries it."""
 
 
+class StampState(Enum):
+    """The timestamp that a signature carries itself."""
+
+    NONE = auto()
+    UNTRUSTED = auto()
+    """Right, and its TSA is not trusted here, or proves nothing any more."""
+    TRUSTED = auto()
+    WRONG = auto()
+    """It stamps something else, or its own signature is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainStatus:
+    """Result of validating the chain of a signer's certificate."""
+
+    certificate: x509.Certificate
+    problem: AdESSubIndic | None
+    """None: the chain ends at a trusted root."""
+    path: ValidationPath | None
+    """The chain that was found, also where it breaks a rule."""
+    revocation: RevocationDetails | None
+
+
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What is found of one signature."""
+    """Result of validating one signature."""
 
-    status: PdfSignatureStatus
+    status: ChainStatus
     proof: ProofOfExistence | None
     level: SignatureLevel
+    is_unrevoked: bool
+    """Revocation data covers each certificate of the chain, and revokes none."""
+    stamp: StampState
     void: str
     """Why a timestamp of it does not count, though it is right; empty: none."""
 
@@ -94,7 +140,7 @@ class ProofsOfExistence:
         self._void: list[tuple[int, str]] = []
         self._roots = roots
         self._stamp_roots = stamp_roots
-        self._store = _store_of(reader)
+        self._data = _validation_data(reader)
         self._stamps: list[ProofOfExistence] = []
         for stamp in reversed(stamps):
             proof = self._of_stamp(stamp, self._known_at(stamp.signed_revision))
@@ -106,34 +152,48 @@ class ProofsOfExistence:
 
         Args:
             signature: any of the file.
+
+        Raises:
+            Exception: of any kind, for a signature that cannot be read.
         """
-        proof = self._of_signature(signature)
-        status, level = self._level(signature, proof)
+        stamp, proof = self._of_signature(signature)
+        moment = None if proof is None else proof.at
+        status = self._status(signature, moment, "require")
+        is_unrevoked = status.problem is None
+        if not is_unrevoked and status.path is not None:
+            # Missing revocation data says nothing of the chain.
+            status = self._status(signature, moment, "soft-fail")
         void = [
             words for revision, words in self._void
             if revision >= signature.signed_revision
         ]  # fmt: skip
-        return Checked(status, proof, level, void[0] if void else "")
+        return Checked(
+            status=status,
+            proof=proof,
+            level=self._level(signature, proof, is_unrevoked=is_unrevoked),
+            is_unrevoked=is_unrevoked,
+            stamp=stamp,
+            void=void[0] if void else "",
+        )
 
     def _level(
-        self, signature: EmbeddedPdfSignature, proof: ProofOfExistence | None
-    ) -> tuple[PdfSignatureStatus, SignatureLevel]:
-        """Its status, and the level that it proves."""
-        moment = None if proof is None else proof.at
-        status = self._status(signature, moment, "soft-fail")
+        self,
+        signature: EmbeddedPdfSignature,
+        proof: ProofOfExistence | None,
+        *,
+        is_unrevoked: bool,
+    ) -> SignatureLevel:
+        """The level that a signature proves."""
         if proof is None:
-            return status, SignatureLevel.B_B
-        if self._store is None or not (
-            self._status(signature, moment, "require").trusted
-        ):
-            return status, SignatureLevel.B_T
+            return SignatureLevel.B_B
+        if self._data is None or not is_unrevoked:
+            return SignatureLevel.B_T
         later = [
             each for each in self._stamps if each.revision > signature.signed_revision
         ]
         # A stamp that stands for the signature's own is not one over its data.
         own = sum(each.at == proof.at for each in later)
-        level = SignatureLevel.B_LTA if len(later) > own else SignatureLevel.B_LT
-        return status, level
+        return SignatureLevel.B_LTA if len(later) > own else SignatureLevel.B_LT
 
     def _known_at(self, revision: int) -> datetime | None:
         """The oldest proof of a revision; None when there is none: it is known now."""
@@ -142,36 +202,53 @@ class ProofsOfExistence:
     def _of_stamp(
         self, stamp: EmbeddedPdfSignature, moment: datetime | None
     ) -> ProofOfExistence | None:
-        at = _time_of(stamp.signed_data)
-        status = self._stamp_status(stamp, at)
-        if not (status.intact and status.valid):
+        try:
+            at = _time_of(stamp.signed_data)
+            status = self._stamp_status(stamp, at)
+            if not (status.intact and status.valid):
+                return None
+            later = self._stamp_status(stamp, moment) if self._data else status
+            if self._is_void(status, moment, later, stamp.signed_revision):
+                return None
+            if not status.trusted or _has_ended(status.signing_cert, moment):
+                return None
+            tsa = _name(status.signing_cert)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 (a forged one raises anything, proves nothing)
             return None
-        later = self._stamp_status(stamp, moment) if self._store else status
-        if self._is_void(status, moment, later, stamp.signed_revision):
-            return None
-        if not status.trusted or _has_ended(status.signing_cert, moment):
-            return None
-        tsa = _name(status.signing_cert)
         return ProofOfExistence(status.timestamp, tsa, stamp.signed_revision)
 
-    def _of_signature(self, signature: EmbeddedPdfSignature) -> ProofOfExistence | None:
-        """The oldest that is trusted: its own timestamp, or a document's after it."""
+    def _of_signature(
+        self, signature: EmbeddedPdfSignature
+    ) -> tuple[StampState, ProofOfExistence | None]:
+        """Its own timestamp, and the oldest trusted one: that, or a document's."""
         known = self._known_at(signature.signed_revision)
-        token = next(extract_tst_data_iter(signature.signer_info, signed=False), None)
-        moment = None if token is None else _time_of(token)
-        own = self._status(signature, moment, "soft-fail").timestamp_validity
-        if (
-            own is not None
-            and (own.intact and own.valid)
-            and not self._is_void_own(signature, own, known)
-            and own.trusted
-            and not _has_ended(own.signing_cert, known)
-        ):
-            tsa = _name(own.signing_cert)
-            return ProofOfExistence(own.timestamp, tsa, signature.signed_revision)
-        return next(
+        later = next(
             (p for p in self._stamps if p.revision > signature.signed_revision), None
         )
+        try:
+            token = next(
+                extract_tst_data_iter(signature.signer_info, signed=False), None
+            )
+            if token is None:
+                return StampState.NONE, later
+            own = self._own_stamp(signature, _time_of(token))
+            if own is None or not (own.intact and own.valid):
+                return StampState.WRONG, later
+            if (
+                self._is_void_own(signature, own, known)
+                or not own.trusted
+                or _has_ended(own.signing_cert, known)
+            ):
+                return StampState.UNTRUSTED, later
+            tsa = _name(own.signing_cert)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 (a forged one raises anything, proves nothing)
+            return StampState.WRONG, later
+        proof = ProofOfExistence(own.timestamp, tsa, signature.signed_revision)
+        return StampState.TRUSTED, proof
 
     def _is_void_own(
         self,
@@ -180,9 +257,8 @@ class ProofsOfExistence:
         known: datetime | None,
     ) -> bool:
         """As `_is_void`, of the timestamp that a signature carries."""
-        later = None
-        if self._store is not None:
-            later = self._status(signature, known, "soft-fail").timestamp_validity
+        is_same = self._data is None or known == own.timestamp
+        later = None if is_same else self._own_stamp(signature, known)
         return self._is_void(own, known, later or own, signature.signed_revision)
 
     def _is_void(
@@ -214,15 +290,36 @@ class ProofsOfExistence:
         context = self._context(self._stamp_roots, moment, "soft-fail")
         return asyncio.run(async_validate_pdf_timestamp(stamp, context, skip_diff=True))
 
+    def _own_stamp(
+        self, signature: EmbeddedPdfSignature, moment: datetime | None
+    ) -> TimestampSignatureStatus | None:
+        """Status of the timestamp that a signature carries."""
+        context = self._context(self._stamp_roots, moment, "soft-fail")
+        found = asyncio.run(
+            collect_timing_info(
+                signature.signer_info, context, signature.compute_digest
+            )
+        )
+        status: TimestampSignatureStatus | None = found.get("timestamp_validity")
+        return status
+
     def _status(
         self, signature: EmbeddedPdfSignature, moment: datetime | None, mode: str
-    ) -> PdfSignatureStatus:
-        context = self._context(self._roots, moment, mode)
-        of_stamps = self._context(self._stamp_roots, moment, mode)
-        return asyncio.run(
-            async_validate_pdf_signature(
-                signature, context, of_stamps, diff_policy=POLICY
+    ) -> ChainStatus:
+        """Validate the signer's chain; timestamps and later changes are left out."""
+        found = asyncio.run(
+            cms_basic_validation(
+                signature.signed_data,
+                raw_digest=signature.compute_digest(),
+                validation_context=self._context(self._roots, moment, mode),
+                key_usage_settings=_USAGE,
             )
+        )
+        return ChainStatus(
+            certificate=found["signing_cert"],
+            problem=found["trust_problem_indic"],
+            path=found["validation_path"],
+            revocation=found["revocation_details"],
         )
 
     def _context(
@@ -230,20 +327,21 @@ class ProofsOfExistence:
     ) -> ValidationContext:
         """Roots, the file's own data, and nothing fetched."""
         rule = _RULES[mode]
-        options: dict[str, Any] = {
-            "trust_roots": roots,
-            "allow_fetching": False,
-            "moment": moment,
+        data = self._data or _ValidationData()
+        return ValidationContext(
+            trust_roots=roots,
+            allow_fetching=False,
+            moment=moment,
+            other_certs=data.certificates,
+            ocsps=data.ocsps,
+            crls=data.crls,
             # The file's own data is the youngest there is, however old it has become.
-            "revinfo_policy": CertRevTrustPolicy(
+            revinfo_policy=CertRevTrustPolicy(
                 RevocationCheckingPolicy(rule, rule),
                 freshness=_ANY_AGE,
                 freshness_req_type=FreshnessReqType.MAX_DIFF_REVOCATION_VALIDATION,
             ),
-        }
-        if self._store is None:
-            return ValidationContext(**options)
-        return self._store.as_validation_context(options)
+        )
 
 
 def is_whole_stamp(stamp: EmbeddedPdfSignature | None) -> bool:
@@ -275,13 +373,60 @@ def is_whole_stamp(stamp: EmbeddedPdfSignature | None) -> bool:
     )
 
 
-def _store_of(reader: PdfFileReader) -> DocumentSecurityStore | None:
+@dataclass(frozen=True, slots=True)
+class _ValidationData:
+    """Contents of a DSS, parsed once for all signatures of the file."""
+
+    certificates: list[x509.Certificate] = field(default_factory=list)
+    ocsps: list[OCSPContainer] = field(default_factory=list)
+    crls: list[CRLContainer] = field(default_factory=list)
+
+
+def _validation_data(reader: PdfFileReader) -> _ValidationData | None:
+    """Read the DSS; entries that cannot be read are left out. None: there is no DSS."""
     try:
-        return DocumentSecurityStore.read_dss(reader)
+        store = DocumentSecurityStore.read_dss(reader)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 (none, or a forged one: nothing is gained by it)
         return None
+    return _ValidationData(
+        certificates=_load(
+            lambda der: [x509.Certificate.load(der)],
+            DecodePurpose.CERTIFICATE,
+            store.certs.values(),
+        ),
+        # As containers, or each context would parse all of them again.
+        ocsps=_load(
+            lambda der: process_legacy_ocsp_input([ocsp.OCSPResponse.load(der)]),
+            DecodePurpose.OCSP_RESPONSE,
+            store.ocsps,
+        ),
+        crls=_load(
+            lambda der: process_legacy_crl_input([crl.CertificateList.load(der)]),
+            DecodePurpose.CRL,
+            store.crls,
+        ),
+    )
+
+
+def _load(
+    parse: Callable[[bytes], list[_Entry]],
+    purpose: DecodePurpose,
+    refs: Iterable[IndirectObject],
+) -> list[_Entry]:
+    """Parse streams of a DSS: equal ones once, and those that cannot be read not."""
+    found: dict[bytes, list[_Entry]] = {}
+    for ref in refs:
+        try:
+            data = ref.get_object().read_data(purpose)
+            if data not in found:
+                found[data] = parse(data)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001, S112 (an entry that proves nothing)
+            continue
+    return [each for entries in found.values() for each in entries]
 
 
 def _time_of(token: cms.SignedData) -> datetime:

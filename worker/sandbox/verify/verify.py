@@ -1,58 +1,93 @@
 """Checks every signature of one PDF; runs in a confined job only.
 
-What cannot be checked is invalid, with the reason: no exception passes for a
-verdict. Document timestamps are nobody's signatures: broken ones alone are listed.
+Seven questions are asked of each signature (`appliance.domain.verification`). An
+obstacle to one leaves the others answered. Document timestamps are listed if they are
+broken: they are no signatures of people.
 """
 
-import asyncio
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from asn1crypto import x509
 from pyhanko.pdf_utils.crypt import AuthStatus
+from pyhanko.pdf_utils.generic import DictionaryObject, IndirectObject, NullObject
 from pyhanko.pdf_utils.reader import PdfFileReader
-from pyhanko.sign.diff_analysis import DiffResult
+from pyhanko.pdf_utils.xref import XRefSectionType
 from pyhanko.sign.fields import enumerate_sig_fields
-from pyhanko.sign.validation import (
-    EmbeddedPdfSignature,
-    PdfSignatureStatus,
-    SignatureCoverageLevel,
-    async_validate_pdf_signature,
-)
-from pyhanko_certvalidator import ValidationContext
+from pyhanko.sign.validation import EmbeddedPdfSignature
 
-from appliance.domain.documents import SignatureReport, VerificationReport
+from appliance.domain.certificates import serial_text
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.verification import (
+    Answer,
+    Check,
+    CheckCode,
+    SignatureReport,
+    VerificationReport,
+    refuted,
+    unchecked,
+    worst,
+)
 from worker.sandbox.inspect.later_marks import covers_signed_text
-from worker.sandbox.inspect.pdf_objects import name, resolve
-from worker.sandbox.verify.difference_analysis import POLICY
-from worker.sandbox.verify.proof_of_existence import ProofsOfExistence, is_whole_stamp
-from worker.sandbox.verify.validation_report import checked, failure, invalid
+from worker.sandbox.verify.later_changes import Beyond, RevisionHistory
+from worker.sandbox.verify.proof_of_existence import Checked, ProofsOfExistence
+from worker.sandbox.verify.signature_checks import (
+    FilledSignature,
+    check_coverage,
+    obstacle,
+    open_signature,
+)
+from worker.sandbox.verify.signer_certificates import attribute, check_identity
+from worker.sandbox.verify.trust_checks import (
+    check_revocation,
+    check_time,
+    check_trust,
+)
 
 _SIGNATURES_MAX: Final = 500
-_CHECKED_BEFORE: Final = 10
-"""Of those that a document bears before it is signed."""
-# From the end of the cross-references to the first end marker, and no further.
-_END: Final = re.compile(
-    rb"\s*(?:(?:trailer\s*)?<<(?:(?!startxref|%%EOF).)*>>|endobj)?"
-    rb"\s*startxref\s+\d+\s+%%EOF(?:\r\n|\n|\r)?",
-    re.DOTALL,
+_EXAMINED_AT_INTAKE: Final = 60
+"""Newest signatures, and newest timestamps, that are examined before a document is
+signed once more."""
+_PREFIXES_TRIED: Final = 20
+_NAME_CHARS: Final = 200
+_BYTE_RANGE: Final = re.compile(
+    rb"/ByteRange\s{0,8}\[\s{0,8}\d{1,10}\s{1,8}\d{1,10}\s{1,8}(\d{1,10})\s{1,8}"
+    rb"(\d{1,10})\s{0,8}\]"
+)
+_NOT_INTACT: Final = unchecked(
+    CheckCode.NOT_EXAMINED, "not examined, since the signature is not intact"
+)
+_UNREAD: Final = unchecked(
+    CheckCode.NOT_EXAMINED, "the file's structure cannot be read here"
+)
+_MARKS_UNEXAMINED: Final = unchecked(
+    CheckCode.NOT_EXAMINED, "the marks of later signatures could not be examined"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A filled signature field, opened where it could be."""
+class _File:
+    """A PDF as far as its signatures can be read."""
 
-    title: str
-    signature: EmbeddedPdfSignature | None
-    is_timestamp: bool
-    reason: str
-    """Why it could not be opened."""
+    pdf: bytes
+    """The whole file."""
+    reader: PdfFileReader
+    """Of the whole file, or of its longest signed revision that can be read."""
+    signatures: tuple[FilledSignature, ...]
+    """Document timestamps among them, in the order they were made."""
+    history: RevisionHistory
+
+    def of_people(self) -> list[FilledSignature]:
+        """All but the document timestamps."""
+        return [each for each in self.signatures if not each.is_timestamp]
+
+    def timestamps(self) -> list[FilledSignature]:
+        """The document timestamps."""
+        return [each for each in self.signatures if each.is_timestamp]
 
 
 def verify(
@@ -63,8 +98,7 @@ def verify(
 ) -> VerificationReport:
     """Check every signature of a PDF.
 
-    No network is asked: a certificate without revocation data counts as not
-    revoked, and data that the file carries is used.
+    No network is asked; revocation data that the file carries is used.
 
     Args:
         pdf: the whole file.
@@ -76,50 +110,52 @@ def verify(
         DocumentRefusedError: it has more signatures than are checked, or needs
             a password.
 
-    Source: ISO 32000-2, 12.8; ETSI EN 319 142-1.
+    Source: ISO 32000-2, 12.8; ETSI EN 319 142-1; ETSI EN 319 102-1.
     """
-    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
-    if reader.encrypted and reader.decrypt("").status is AuthStatus.FAILED:
-        raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
-    found = _signatures(reader)
-    # A document timestamp is told of nowhere, so it may show nothing.
-    titles = {each.title for each in found if not each.is_timestamp}
+    try:
+        file = _open(pdf)
+    except (DocumentRefusedError, MemoryError):
+        raise
+    except Exception:
+        reports = _unreadable(pdf)
+        if not reports:
+            raise
+        return VerificationReport(tuple(reports), ending=_UNREAD)
     trusted, of_stamps = (
         [x509.Certificate.load(root) for root in each]
         for each in (roots, roots if stamp_roots is None else stamp_roots)
     )
-    stamps = [each.signature for each in found if each.is_timestamp and each.signature]
-    proofs = _proofs(reader, stamps, trusted, of_stamps, revoked)
-    reports = [
-        _report(each, trusted, titles, proofs)
-        for each in found
-        if not each.is_timestamp
-    ]
+    stamps = [each.signature for each in file.timestamps() if each.signature]
+    proofs = ProofsOfExistence(file.reader, stamps, trusted, of_stamps, revoked)
+    reports = [_report(file, each, proofs) for each in file.of_people()]
     reports += [
-        invalid(each.title, each.reason or "a document timestamp that is broken")
-        for each in found
-        if each.is_timestamp and not is_whole_stamp(each.signature)
+        _bare_report(file, each)
+        for each in file.timestamps()
+        if _answer(file, each) is not Answer.YES
     ]
     covered = False
     try:
-        signers = [each.signature for each in found if not each.is_timestamp]
-        covered = covers_signed_text(pdf, reader, [*filter(None, signers)])
+        signers = [each.signature for each in file.of_people() if each.signature]
+        covered = covers_signed_text(pdf, file.reader, signers)
     except MemoryError:
         raise
-    except Exception as exc:  # noqa: BLE001 (forged pages raise anything)
-        # What cannot be looked at is not valid, and whoever asks gets a verdict.
-        reports.append(invalid(found[-1].title, failure("marks not checkable", exc)))
+    except Exception:  # noqa: BLE001 (forged pages raise anything)
+        if reports and reports[-1].changes.answer is Answer.YES:
+            reports[-1] = replace(reports[-1], changes=_MARKS_UNEXAMINED)
+    compared, changed = file.history.pages_compared
     return VerificationReport(
         signatures=tuple(reports),
-        ends_at_eof=_ends_at_eof(pdf, reader, found),
+        ending=file.history.check_ending(file.signatures),
         text_covered=covered,
+        pages_compared=compared,
+        pages_changed=changed,
     )
 
 
-def has_broken(pdf: bytes) -> bool:
-    """Whether a signature is not valid, whoever made it, or cannot be checked.
+def examine_signatures(pdf: bytes) -> Answer:
+    """Answer whether the signatures of a file are intact, and followed by nothing else.
 
-    Of many only the newest are looked at: each is compared with all that follows.
+    Trust does not matter here. Of many signatures the newest are examined.
 
     Args:
         pdf: the whole file.
@@ -127,143 +163,253 @@ def has_broken(pdf: bytes) -> bool:
     Raises:
         DocumentRefusedError: it has more signatures than are checked.
     """
-    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
-    if reader.encrypted:
-        reader.decrypt("")
-    found = _signatures(reader)
-    signatures = [each for each in found if not each.is_timestamp]
-    # Apart: any number of timestamps leaves the signatures looked at.
-    stamps = [each for each in found if each.is_timestamp]
-    newest = signatures[-_CHECKED_BEFORE:] + stamps[-_CHECKED_BEFORE:]
-    return any(_is_broken(each) for each in newest)
+    file = _open(pdf)
+    newest = [
+        *file.of_people()[-_EXAMINED_AT_INTAKE:],
+        # Apart: any number of timestamps leaves the signatures examined.
+        *file.timestamps()[-_EXAMINED_AT_INTAKE:],
+    ]
+    return worst(_answer(file, each) for each in newest)
 
 
-def _is_broken(found: _Found) -> bool:
-    if found.signature is None:
-        return True
-    if found.is_timestamp:
-        return not is_whole_stamp(found.signature)
-    try:
-        # Trusted for the moment: whose it is does not matter here.
-        status = _status(found.signature, [found.signature.signer_cert])
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 (a forged one raises anything)
-        return True
-    coverage = status.coverage or SignatureCoverageLevel.UNCLEAR
-    return not (
-        status.intact
-        and status.valid
-        and coverage >= SignatureCoverageLevel.ENTIRE_REVISION
-        and isinstance(status.diff_result, DiffResult)
-        and status.docmdp_ok
-    )
+def _answer(file: _File, found: FilledSignature) -> Answer:
+    """The answer for a signature without its signer."""
+    report = _bare_report(file, found)
+    questions = [report.integrity, report.coverage]
+    if not found.is_timestamp:
+        # What follows a timestamp follows the signatures before it, and is weighed
+        # for them.
+        questions.append(report.changes)
+    return worst(each.answer for each in questions)
 
 
-def _signatures(reader: PdfFileReader) -> list[_Found]:
-    """Open every filled signature field, in the order they were signed.
+def _open(pdf: bytes) -> _File:
+    """Open a file, or its longest signed revision that can be read and has signatures.
 
     Raises:
-        DocumentRefusedError: there are too many.
+        DocumentRefusedError: it needs a password, or has too many signatures.
+        Exception: of any kind, for a file of which no revision can be read.
     """
-    found: list[_Found] = []
-    for title, value, field in enumerate_sig_fields(reader, filled_status=True):
+    try:
+        file = _opened(pdf, pdf, Beyond.NOTHING)
+        if file.signatures:
+            return file
+    except MemoryError:
+        raise
+    except Exception as exc:
+        # Anybody can append a trailer that says /Encrypt.
+        if isinstance(exc, DocumentRefusedError) and not _needs_password(exc):
+            raise
+        if (signed := _signed_revision(pdf, Beyond.UNREADABLE)) is None:
+            raise
+        return signed
+    # A revision may have taken the signatures out of the form.
+    return _signed_revision(pdf, Beyond.UNSIGNED) or file
+
+
+def _signed_revision(pdf: bytes, beyond: Beyond) -> _File | None:
+    """Open the longest revision that a signature covers; None if there is none."""
+    for end in _signed_ends(pdf):
+        try:
+            file = _opened(pdf, pdf[:end], beyond)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001, S112 (the next one may be readable)
+            continue
+        if file.signatures:
+            return file
+    return None
+
+
+def _needs_password(refused: DocumentRefusedError) -> bool:
+    return refused.code is ErrorCode.PDF_PASSWORD_NEEDED
+
+
+class _Reader(PdfFileReader):
+    """Reader for which `/Encrypt null` is no encryption, as null is no entry.
+
+    pyHanko takes it for damage. Source: ISO 32000-2, 7.3.7.
+    """
+
+    @property
+    def encrypt_dict(self) -> DictionaryObject | None:
+        trailer = self.trailer
+        raw = trailer.raw_get("/Encrypt") if "/Encrypt" in trailer else NullObject()
+        if isinstance(raw, IndirectObject):
+            # pyHanko leaves this one untyped.
+            raw = self.get_object(raw.reference, never_decrypt=True)  # type: ignore[no-untyped-call]
+        if isinstance(raw, NullObject):
+            return None
+        return super().encrypt_dict
+
+
+def _read(pdf: bytes) -> PdfFileReader:
+    """Read with tolerance: the structure's own check finds what strictness would.
+
+    Raises:
+        DocumentRefusedError: `PDF_PASSWORD_NEEDED`.
+    """
+    reader = _Reader(io.BytesIO(pdf), strict=False)
+    if reader.encrypted and reader.decrypt("").status is AuthStatus.FAILED:
+        raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
+    return reader
+
+
+def _unreadable(pdf: bytes) -> list[SignatureReport]:
+    """Reports on a file that cannot be read, one for each ByteRange in it."""
+    found = {tuple(map(int, each.groups())) for each in _BYTE_RANGE.finditer(pdf)}
+    reports = []
+    for start, length in sorted(found)[:_PREFIXES_TRIED]:
+        integrity = _UNREAD
+        if start + length > len(pdf):
+            integrity = refuted(
+                CheckCode.FORMAT_FAILURE,
+                "the signature covers bytes beyond the end of the file (/ByteRange)",
+            )
+        reports.append(
+            SignatureReport(
+                field="?",
+                integrity=integrity,
+                identity=_UNREAD,
+                trust=_UNREAD,
+                revocation=_UNREAD,
+                time=_UNREAD,
+                coverage=_UNREAD,
+                changes=_UNREAD,
+            )
+        )
+    return reports
+
+
+def _signed_ends(pdf: bytes) -> list[int]:
+    """Ends of what the file's ByteRanges cover, the farthest first."""
+    ends = {
+        int(found[1]) + int(found[2])
+        for found in _BYTE_RANGE.finditer(pdf)
+        if int(found[1]) + int(found[2]) < len(pdf)
+    }
+    return sorted(ends, reverse=True)[:_PREFIXES_TRIED]
+
+
+def _opened(pdf: bytes, read: bytes, beyond: Beyond) -> _File:
+    """Open every filled signature field, in the order they were signed.
+
+    Args:
+        pdf: the whole file.
+        read: the part of it to read.
+        beyond: state of the file after that part.
+
+    Raises:
+        DocumentRefusedError: it needs a password, or there are too many.
+    """
+    reader = _read(read)
+    found: list[FilledSignature] = []
+    for title, value, node in enumerate_sig_fields(reader, filled_status=True):
         if len(found) >= _SIGNATURES_MAX:
             raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "signatures")
-        found.append(_open(reader, str(title), value, field))
-    return sorted(
-        found, key=lambda each: each.signature.signed_revision if each.signature else 0
+        found.append(open_signature(read, reader, str(title), value, node))
+    found.sort(key=_revision)
+    history = RevisionHistory(pdf, reader, beyond)
+    return _File(pdf, reader, tuple(found), history)
+
+
+def _revision(found: FilledSignature) -> int:
+    return found.signature.signed_revision if found.signature else 0
+
+
+def _bare_report(file: _File, found: FilledSignature) -> SignatureReport:
+    """The answers that need no certificate."""
+    signature = found.signature
+    report = SignatureReport(
+        field=found.title[:_NAME_CHARS],
+        integrity=found.integrity,
+        identity=_NOT_INTACT,
+        trust=_NOT_INTACT,
+        revocation=_NOT_INTACT,
+        time=_NOT_INTACT,
+        coverage=check_coverage(file.pdf, found, file.history.doubts_before(found.end)),
+        changes=_NOT_INTACT,
     )
-
-
-def _open(reader: PdfFileReader, title: str, value: Any, field: Any) -> _Found:
-    """Open one signature; what makes that fail is its report's reason."""
-    is_timestamp = name(resolve(value), "/Type") == "/DocTimeStamp"
-    try:
-        signature = EmbeddedPdfSignature(reader, field, title)
-    except MemoryError:
-        raise
-    except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
-        return _Found(title, None, is_timestamp, failure("unreadable", exc))
-    return _Found(title, signature, is_timestamp, "")
-
-
-def _proofs(
-    reader: PdfFileReader,
-    stamps: list[EmbeddedPdfSignature],
-    roots: list[x509.Certificate],
-    stamp_roots: list[x509.Certificate],
-    revoked: Sequence[RevokedTsa],
-) -> ProofsOfExistence | None:
-    """What the timestamps prove; nothing where one cannot be read at all."""
-    try:
-        return ProofsOfExistence(reader, stamps, roots, stamp_roots, revoked)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 (a forged one raises anything)
-        return None
+    if signature is None or found.integrity.answer is Answer.NO:
+        return report
+    later = file.history.changes_after(signature, found.end)
+    return replace(
+        report,
+        changes=later.check,
+        filled=later.filled,
+        follows=_made_upon(signature),
+    )
 
 
 def _report(
-    found: _Found,
-    roots: list[x509.Certificate],
-    titles: set[str],
-    proofs: ProofsOfExistence | None,
+    file: _File, found: FilledSignature, proofs: ProofsOfExistence
 ) -> SignatureReport:
-    """Check one signature."""
+    """All answers for one signature."""
+    report = _bare_report(file, found)
     signature = found.signature
-    if signature is None:
-        return invalid(found.title, found.reason)
+    if signature is None or found.integrity.answer is Answer.NO:
+        return report  # what is known of other bytes says nothing of these
     try:
-        if proofs is None:
-            status = _status(signature, roots)
-            return checked(found.title, signature, status, titles)
-        judged = proofs.check(signature)
-        proof = judged.proof
-        report = checked(found.title, signature, judged.status, titles)
-        if not report.intact:
-            return report  # what is known of other bytes says nothing of these
-        return replace(
-            report,
-            level=judged.level.value,
-            void=judged.void,
-            timestamp=None if proof is None else proof.at.isoformat(),
-            tsa="" if proof is None else proof.tsa,
-        )
+        certificate = signature.signer_cert
     except MemoryError:
         raise
     except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
-        return invalid(found.title, failure("not checkable", exc))
-
-
-def _status(
-    signature: EmbeddedPdfSignature, roots: list[x509.Certificate]
-) -> PdfSignatureStatus:
-    """What pyHanko finds, with nothing fetched."""
-    context = ValidationContext(
-        trust_roots=roots, allow_fetching=False, revocation_mode="soft-fail"
+        return _all_unchecked(report, obstacle(exc))
+    report = replace(
+        report,
+        identity=check_identity(certificate),
+        signer=attribute(certificate, "common_name"),
+        signer_serial=attribute(certificate, "serial_number"),
+        certificate=certificate.sha256.hex(),
+        serial=serial_text(certificate.serial_number),
     )
-    return asyncio.run(
-        async_validate_pdf_signature(signature, context, diff_policy=POLICY)
+    try:
+        checked = proofs.check(signature)
+        return _with_trust(report, signature, checked)
+    except MemoryError:
+        raise
+    except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
+        return _all_unchecked(report, obstacle(exc), identity=report.identity)
+
+
+def _all_unchecked(
+    report: SignatureReport, why: Check, *, identity: Check | None = None
+) -> SignatureReport:
+    """A report whose questions on the signer all meet the same obstacle."""
+    why = replace(why, answer=Answer.UNCHECKED)
+    return replace(
+        report, identity=identity or why, trust=why, revocation=why, time=why
     )
 
 
-def _ends_at_eof(pdf: bytes, reader: PdfFileReader, found: Iterable[_Found]) -> bool:
-    """Say whether nothing stands after the last revision.
+def _with_trust(
+    report: SignatureReport, signature: EmbeddedPdfSignature, checked: Checked
+) -> SignatureReport:
+    """The report with what the chain and the timestamps prove."""
+    when, docmdp = signature.self_reported_timestamp, signature.docmdp_level
+    proof = checked.proof
+    return replace(
+        report,
+        trust=check_trust(checked),
+        revocation=check_revocation(checked, when),
+        time=check_time(checked),
+        signed_at=None if when is None else when.isoformat(),
+        docmdp=None if docmdp is None else docmdp.value,
+        level=checked.level.value,
+        void=checked.void,
+        timestamp=None if proof is None else proof.at.isoformat(),
+        tsa="" if proof is None else proof.tsa,
+    )
 
-    Either a signature covers the file to its last byte, or the last revision's
-    cross-references are followed by its trailer and the end marker alone.
+
+def _made_upon(signature: EmbeddedPdfSignature) -> int:
+    """Offset of the cross-references of the revision before a signature's; 0: none.
+
+    A hybrid file has two sections a revision, the second of which no startxref names.
     """
-    for each in found:
-        try:
-            if each.signature is not None and (
-                each.signature.evaluate_signature_coverage()
-                is SignatureCoverageLevel.ENTIRE_FILE
-            ):
-                return True
-        except MemoryError:
-            raise
-        except Exception:  # noqa: BLE001, S112 (a forged one covers nothing)
-            continue
-    last = reader.xrefs.get_xref_container_info(reader.total_revisions - 1)
-    return _END.fullmatch(pdf, last.end_location) is not None
+    xrefs = signature.reader.xrefs
+    for revision in reversed(range(signature.signed_revision)):
+        kind = xrefs.get_xref_container_info(revision).xref_section_type
+        if kind is not XRefSectionType.HYBRID_STREAM:
+            return int(xrefs.get_startxref_for_revision(revision))
+    return 0
