@@ -7,7 +7,6 @@ import io
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,16 +38,14 @@ from pyhanko.sign.fields import (
 )
 from pyhanko.sign.validation import EmbeddedPdfSignature
 
-from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.verification import Answer, FilledField
-from appliance.domain.vocab import FontName, FontStyle
 from tests.support.documents import hostile_pdfs
 from tests.support.documents.altered_pdfs import update
 from tests.support.documents.growth import MOST, growth
-from tests.support.documents.pdf_samples import make_pdf, make_plan
+from tests.support.documents.many_signatures import signed_many_times
 from tests.support.documents.software_signer import signed, software_signer
-from worker.pades import Validated, add_dss, prepare
+from worker.pades import Validated, add_dss
 from worker.pades.appearance.fonts import StampFonts
 from worker.sandbox.verify.later_revisions import LaterChanges, LaterRevisions
 
@@ -697,47 +694,10 @@ def test_unreadable_replacement_is_refused() -> None:
     assert found.reason == "page 1 was changed after it (object 4)"
 
 
-def layout_of(at: int) -> StampLayout | None:
-    """Layout of a stamp in its own place of the page; every second one is unseen."""
-    if at % 2:
-        return None
-    x, y = 10 * at, 40
-    return StampLayout(
-        page=1,
-        lines=("Ada Prueba",),
-        font_name=FontName.SERIF,
-        font_style=FontStyle.BOLD,
-        font_size_pt=3,
-        color=(1, 0, 0),
-        text_x=1,
-        text_y=1,
-        x=x,
-        y=y,
-        width=18,
-        height=50,
-        rect=(x, 842 - y - 50, x + 18, 842 - y),
-        rotate=0,
-    )
-
-
 @pytest.fixture(scope="module")
 def many(fonts: StampFonts) -> dict[int, bytes]:
     """A page with 10, 20 and 50 signatures, half of them seen, each with a DSS."""
-    pdf, found = make_pdf(), {}
-    signer = software_signer()
-    for at in range(1, 51):
-        plan = replace(make_plan(signer), field_name=f"Firma{at}", layout=layout_of(at))
-        pdf += signer.complete(prepare(pdf, plan, fonts), plan)
-        reader = PdfFileReader(io.BytesIO(pdf))
-        (value,) = [
-            value.get_object()["/Contents"]
-            for _, value, _ in enumerate_sig_fields(reader, with_name=plan.field_name)
-        ]
-        data = ValidationData(certificates=(signer.root,))
-        pdf += add_dss(pdf, [Validated(bytes(value), data)])
-        if at in {10, 20, 50}:
-            found[at] = pdf
-    return found
+    return signed_many_times(fonts, {10, 20, 50})
 
 
 def test_composed_answer_is_no_more_lenient(many: dict[int, bytes]) -> None:

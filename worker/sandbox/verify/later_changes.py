@@ -91,8 +91,15 @@ class RevisionHistory:
 
     @property
     def pages_compared(self) -> tuple[int, int]:
-        """Most pages that were compared as pictures for one signature, and changed."""
-        most = max(self._compared.values(), key=lambda each: each.wanted, default=None)
+        """Pages that were compared as pictures, and pages whose objects changed.
+
+        Of the signature with the most pages that were not compared.
+        """
+        most = max(
+            self._compared.values(),
+            key=lambda each: (each.wanted - each.compared, each.wanted),
+            default=None,
+        )
         return (0, 0) if most is None else (most.compared, most.wanted)
 
     def doubts_before(self, end: int) -> list[str]:

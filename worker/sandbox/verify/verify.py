@@ -8,6 +8,7 @@ broken: they are no signatures of people.
 import io
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -121,6 +122,17 @@ def verify(
         if not reports:
             raise
         return VerificationReport(tuple(reports), ending=_UNREAD)
+    with closing(file.history):
+        return _verified(file, roots, stamp_roots, revoked)
+
+
+def _verified(
+    file: _File,
+    roots: Sequence[bytes],
+    stamp_roots: Sequence[bytes] | None,
+    revoked: Sequence[RevokedTsa],
+) -> VerificationReport:
+    """Answer all questions on an opened file."""
     trusted, of_stamps = (
         [x509.Certificate.load(root) for root in each]
         for each in (roots, roots if stamp_roots is None else stamp_roots)
@@ -136,7 +148,7 @@ def verify(
     covered = False
     try:
         signers = [each.signature for each in file.of_people() if each.signature]
-        covered = covers_signed_text(pdf, file.reader, signers)
+        covered = covers_signed_text(file.pdf, file.reader, signers)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 (forged pages raise anything)
@@ -169,7 +181,8 @@ def examine_signatures(pdf: bytes) -> Answer:
         # Apart: any number of timestamps leaves the signatures examined.
         *file.timestamps()[-_EXAMINED_AT_INTAKE:],
     ]
-    return worst(_answer(file, each) for each in newest)
+    with closing(file.history):
+        return worst(_answer(file, each) for each in newest)
 
 
 def _answer(file: _File, found: FilledSignature) -> Answer:
