@@ -478,7 +478,8 @@ def test_validation_data_may_not_be_removed(steps: int) -> None:
         assert changes(pdf)[0].answer is Answer.NO
     pdf = without("/DSS", lambda root: root)
 
-    assert changes(pdf)[0].reason == "validation data was removed or replaced after it"
+    reason = changes(pdf)[0].reason
+    assert reason.startswith("validation data was removed after it (object ")
 
 
 def test_form_filling_is_allowed_and_named() -> None:
@@ -557,7 +558,7 @@ def test_fields_of_one_name_may_not_be_filled_in(nameless: bytes) -> None:
     assert found.answer is not Answer.YES
     assert found.reason in {
         'several fields are named "a"',
-        "the form was changed after it",
+        "the form was changed after it (object 8)",
         "revision 3 cannot be compared with the one before",
     }
 

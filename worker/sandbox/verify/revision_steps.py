@@ -376,7 +376,7 @@ def _approvals(step: StepContext) -> Iterator[_Approval]:
         (ObjectStreamRule().as_qualified(lta), "an object stream was replaced"),
         (
             _Unless(_keeps_dss, step, DSSCompareRule()).as_qualified(lta),
-            "validation data was removed or replaced after it",
+            f"validation data was removed after it (object {_object_of(step, '/DSS')})",
         ),
         (
             _Unless(_keeps_metadata, step, MetadataUpdateRule()).as_qualified(lta),
@@ -409,7 +409,8 @@ def _form_approvals(
     except Objection:
         raise
     except SuspiciousModification as exc:
-        raise Objection("the form was changed after it") from exc
+        at = _object_of(step, "/AcroForm")
+        raise Objection(f"the form was changed after it (object {at})") from exc
 
 
 class _Unless(WhitelistRule):
@@ -444,6 +445,13 @@ class _Unless(WhitelistRule):
             new: the revision after.
         """
         return () if self._keeps(self._step) else self._rule.apply(old, new)
+
+
+def _object_of(step: StepContext, key: str) -> int:
+    """Return the object of a catalog's entry before the step; else the catalog's."""
+    root = step.old.root
+    found = key_of(root.raw_get(key)) if key in root else None
+    return int(step.old.root_ref.idnum) if found is None else found[0]
 
 
 def _keeps(step: StepContext, holders: Iterable[tuple[object, object, str]]) -> bool:
