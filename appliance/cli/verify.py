@@ -67,6 +67,9 @@ def _verify(args: argparse.Namespace) -> int:
     from appliance.cli.own_sandbox import (  # noqa: PLC0415 (heavy)
         sandbox_at_hand,
     )
+    from appliance.pki.signer_revocations import (  # noqa: PLC0415 (heavy)
+        SignerRevocations,
+    )
 
     given = load_settings(args.settings)
     pdf = read_file(args.file)
@@ -76,7 +79,9 @@ def _verify(args: argparse.Namespace) -> int:
 
     async def work(settings: Settings) -> int:
         async with open_core(settings, SystemClock(), "operator") as core:
-            report = await report_on(core, pdf)
+            report = await SignerRevocations(core.store).apply(
+                await report_on(core, pdf)
+            )
         for line in report_lines(args.file, report):
             say(line)
         return _EXIT[report.verdict]
@@ -86,26 +91,25 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 async def report_on(core: "Core", pdf: bytes) -> VerificationReport:
-    """Verify a file by the roots trusted here and the revocations on the record.
+    """Verify a file by the roots trusted here and the revocations of TSAs.
+
+    Those of signers are left out: a document stays whole when its signer's
+    certificate is revoked.
 
     Args:
         core: an open one.
         pdf: the file.
     """
     from appliance.bootstrap import open_trust  # noqa: PLC0415 (heavy)
-    from appliance.pki.signer_revocations import (  # noqa: PLC0415 (heavy)
-        SignerRevocations,
-    )
     from appliance.pki.tsa.tsa_certificates import TsaCertificates  # noqa: PLC0415 (heavy)
 
     trust = open_trust(core)
-    report = await core.inspector.verify(
+    return await core.inspector.verify(
         pdf,
         await trust.roots(AnchorPurpose.SIGNERS),
         await trust.roots(AnchorPurpose.TIMESTAMPS),
         await TsaCertificates(core.store, core.clock).revoked(),
     )
-    return await SignerRevocations(core.store).apply(report)
 
 
 def report_lines(path: Path, report: VerificationReport) -> Iterator[str]:

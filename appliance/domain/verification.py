@@ -247,9 +247,7 @@ class SignatureReport:
         verdict = self.verdict
         if verdict is Answer.YES:
             return ""
-        return next(
-            each.reason for each in self._deciding() if each.answer is verdict
-        )
+        return next(each.reason for each in self._deciding() if each.answer is verdict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,13 @@ from pyhanko_certvalidator import ValidationContext
 
 from appliance.bootstrap import ServiceRegistry
 from appliance.domain.certificates import CertificateView
-from appliance.domain.vocab import CertificateState, CredentialState, RevocationReason
+from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
+from appliance.domain.vocab import (
+    CertificateState,
+    CredentialState,
+    RevocationReason,
+    SignatureLevel,
+)
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation_store import RevocationStore
@@ -117,9 +123,18 @@ class Checker:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def sign(self) -> tuple[int, httpx.Response]:
+    def verify(self, answer: httpx.Response) -> tuple[int, str]:
+        """Exit status and output of `rubrica verify` on a signed document."""
+        link = answer.json()["documentoFirmado"]
+        file = self.write("signed.pdf", self.http.get(link).content)
+        done = self.appliance.rubrica("verify", str(file))
+        return done.returncode, done.stdout
+
+    def sign(self, wishes: ProfileWishes = NO_WISHES) -> tuple[int, httpx.Response]:
         """Try to sign a document."""
-        request = self.appliance.new_request(self.person, pdfs.one_page())
+        request = self.appliance.new_request(
+            self.person, pdfs.one_page(), wishes=wishes
+        )
         with self.appliance.client(self.person) as client:
             answer = client.post(
                 "/solicitudes/firmar",
@@ -219,6 +234,27 @@ def test_caches_may_keep_answers(checker: Checker) -> None:
         caching = first.headers["Cache-Control"].split(", ")
         assert {"public", "no-transform", "must-revalidate"} < set(caching)
         assert 0 < int(caching[0].removeprefix("max-age=")) <= 3600
+
+
+@pytest.mark.parametrize(
+    ("level", "status", "words"),
+    [
+        (SignatureLevel.B_B, 3, "no trusted timestamp proves that the signature is"),
+        (SignatureLevel.B_LT, 0, "VALID"),
+    ],
+)
+def test_revocation_counts_by_the_proven_time(
+    checker: Checker, level: SignatureLevel, status: int, words: str
+) -> None:
+    """A timestamp saves what was signed before; without one nothing can be said."""
+    _, answer = checker.sign(ProfileWishes(level=level))
+    assert checker.verify(answer)[0] == 0
+
+    checker.revoke()
+
+    found = checker.verify(answer)
+    assert found[0] == status
+    assert words in found[1]
 
 
 def test_revoked_certificate_is_told_and_signs_no_more(checker: Checker) -> None:
