@@ -462,7 +462,7 @@ def download_name(given: Given) -> str:
 
 
 _INSPECTOR_VERSION = 6
-"""Of the tree that wrote the vectors; a later one changes no byte of the form."""
+"""Version of the tree that wrote the vectors; a later one keeps the form."""
 
 
 def inspection_of(given: Mapping[str, Any]) -> Inspection:

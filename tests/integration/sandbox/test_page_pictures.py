@@ -292,7 +292,7 @@ def test_prepared_field_that_is_signed_later_is_left_out() -> None:
 
 
 def test_mark_of_the_signature_itself_is_not_left_out() -> None:
-    """What it shows was signed."""
+    """A mark of the signed revision is compared as well."""
     pdf = marked(pdfs.one_page(), "a", (40, 40, 120, 80))
 
     def redraw(writer: IncrementalPdfFileWriter) -> None:

@@ -179,7 +179,7 @@ class SignedFile:
         return [each.pkcs7_content for each in reader.embedded_signatures]
 
     def written(self, value: Any, number: int) -> bytes:
-        """Write a direct value inside an object, its strings encrypted anew."""
+        """Write a direct value inside an object, with its strings encrypted again."""
         if isinstance(value, pikepdf.Object) and value.is_indirect:
             return b"%d %d R" % value.objgen
         return self._direct(value, number)

@@ -1,4 +1,4 @@
-"""How large functions and constructors may become."""
+"""Largest functions and constructors."""
 
 import ast
 from collections.abc import Iterator

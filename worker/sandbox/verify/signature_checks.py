@@ -96,8 +96,8 @@ def open_signature(
 def obstacle(exc: Exception) -> Check:
     """The answer that an exception of the libraries stands for.
 
-    Its class and its words are left out: they quote the file, and mean nothing to
-    whoever reads the report.
+    Its class and its words are left out: they quote the file, and mean nothing to the
+    reader of the report.
 
     Args:
         exc: raised by pyHanko, asn1crypto or cryptography.
