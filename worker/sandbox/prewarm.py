@@ -9,6 +9,7 @@ here.
 
 import codecs
 import ctypes
+import importlib
 import io
 import sys
 import warnings
@@ -52,7 +53,6 @@ LATE: Final = (
     # idna, for asn1crypto and uritools: the first host name that is mapped.
     "idna.uts46data",
     # pyHanko.
-    "dateutil.parser",
     "pyhanko.pdf_utils.crypt._saslprep",
     "pyhanko.pdf_utils.crypt.pdfmac",
     "pyhanko.pdf_utils.filters",
@@ -73,6 +73,8 @@ LATE: Final = (
     "PIL.TiffImagePlugin",
 )
 """Modules that libraries import when they first need them."""
+_IF_INSTALLED: Final = ("dateutil.parser",)
+"""Modules that libraries do without: pyHanko reads dates by it, if it is there."""
 _CODECS_OF_LIBRARIES: Final = ("teletex", "pdfdoc", "pdfdoc_pikepdf")
 """Codecs that asn1crypto and pikepdf register.
 
@@ -133,6 +135,12 @@ def warm(tools: Tools) -> None:
 def _load_modules() -> None:
     """Import what libraries import late, and look up every codec."""
     load_late(LATE)
+    for name in _IF_INSTALLED:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            # A job that tries it all the same looks for no file.
+            sys.modules[name.partition(".")[0]] = None  # type: ignore[assignment]
     load_codecs()
     for name in _CODECS_OF_LIBRARIES:
         codecs.lookup(name)

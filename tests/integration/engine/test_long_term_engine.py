@@ -14,7 +14,7 @@ from pyhanko.sign.validation.dss import DocumentSecurityStore
 from appliance.domain.clock import SystemClock
 from appliance.domain.keys import DigestAlgorithm, SignatureScheme
 from appliance.domain.requests.levels import ValidationData
-from appliance.domain.verification import Answer
+from appliance.domain.verification import Answer, CheckCode
 from tests.support.documents.field_pdfs import check_box_without_state
 from tests.support.documents.long_term_validators import (
     lt_failures,
@@ -70,10 +70,11 @@ def b_t(
     tsa: SoftwareTsa,
     fonts: StampFonts,
     method: SignatureMethod | None = None,
+    field: str = "Firma-7",
 ) -> tuple[bytes, bytes]:
     """The file signed with a timestamp, and the signature's Contents."""
     plan = make_plan(signer, method=method)
-    plan = replace(plan, token_bytes=ROOM, signed_at=tsa.clock.now())
+    plan = replace(plan, token_bytes=ROOM, signed_at=tsa.clock.now(), field_name=field)
     prepared = prepare(original, plan, fonts)
     value = signer.value(prepared.digest, plan.method)
     digest = plan.method.digest
@@ -307,3 +308,19 @@ def test_verification_names_level_and_timestamp(
     assert all(one.valid and "TSA" in one.tsa for one in told)
     other = verify(lta, [make_signer().chain[-1]]).signatures[0]
     assert (other.level, other.timestamp, other.valid) == ("B-B", None, False)
+
+
+def test_data_of_another_signer_harms_no_signature(fonts: StampFonts) -> None:
+    """A store may have answers for the other signers of the file alone."""
+    pki = LongTermPki(MovingClock(now()))
+    first, second, tsa = pki.signer(), pki.signer(), pki.tsa()
+    pdf, _ = b_t(make_pdf(), first, tsa, fonts)
+    pdf, contents = b_t(pdf, second, tsa, fonts, field="Firma-8")
+    data = pki.evidence(second.certificate)
+    pdf = b_lt(pdf, Validated(contents, data))
+
+    one, two = verify(pdf, [pki.chain[-1]]).signatures
+
+    assert (one.valid, two.valid) == (True, True)
+    assert one.revocation.code is CheckCode.TRY_LATER
+    assert (one.level, two.level) == ("B-T", "B-LT")

@@ -8,13 +8,16 @@ import ast
 import encodings
 import pkgutil
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from appliance.core.system.late_imports import FACES, WORKERS
 from tests.support.services.sandbox_server import running_sandbox
+from worker.sandbox.prewarm import LATE
 
 LIBRARIES: Final = {
     "PIL",
@@ -145,3 +148,14 @@ def test_lazy_import_of_a_library_is_loaded_or_exempt(loaded: set[str]) -> None:
     }
 
     assert missing.keys() == EXEMPT.keys(), missing
+
+
+def test_what_is_loaded_is_installed_without_the_tests_packages() -> None:
+    """An installation has the packages of requirements.lock alone."""
+    lock = (Path(__file__).parents[3] / "requirements.lock").read_text()
+    locked = {line.partition("==")[0] for line in lock.splitlines() if "==" in line}
+    packages = packages_distributions()
+
+    for name in (*LATE, *FACES, *WORKERS):
+        found = packages.get(name.partition(".")[0], [])
+        assert not found or {each.lower() for each in found} & locked, name

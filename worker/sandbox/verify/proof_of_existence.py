@@ -58,15 +58,37 @@ from worker.sandbox.verify.revoked_timestamps import RevokedTsas
 from worker.sandbox.verify.signer_certificates import text
 
 _Entry = TypeVar("_Entry")
+_Status = TypeVar("_Status")
 _TEXT_CHARS: Final = 200
 _ANY_AGE: Final = timedelta(days=200 * 365)
 # Certificates for signing documents have either (ETSI EN 319 412-2, 4.3.2); extended
 # usages are for `signer_certificates`, which knows more of them than this does.
 _USAGE: Final = KeyUsageConstraints(key_usage={"non_repudiation", "digital_signature"})
-_RULES: Final = {
-    "soft-fail": RevocationCheckingRule.CHECK_IF_DECLARED_SOFT,
-    "require": RevocationCheckingRule.CRL_OR_OCSP_REQUIRED,
-}
+_SOFT: Final = RevocationCheckingRule.CHECK_IF_DECLARED_SOFT
+_NO_CHECK: Final = RevocationCheckingRule.NO_CHECK
+
+
+class _Demand(Enum):
+    """Revocation data demanded of the signer's certificate, and of those above it."""
+
+    ALL = (
+        RevocationCheckingRule.CRL_OR_OCSP_REQUIRED,
+        RevocationCheckingRule.CRL_OR_OCSP_REQUIRED,
+    )
+    DECLARED = (_SOFT, _SOFT)
+    OF_SIGNER = (_SOFT, _NO_CHECK)
+    OF_AUTHORITIES = (_NO_CHECK, _SOFT)
+    NONE = (_NO_CHECK, _NO_CHECK)
+
+
+# A store that has data of other certificates alone fails even the lenient demand, and
+# hides a revocation further down the chain. Each part is asked for by itself then.
+_LENIENT: Final = (
+    _Demand.DECLARED,
+    _Demand.OF_SIGNER,
+    _Demand.OF_AUTHORITIES,
+    _Demand.NONE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +180,14 @@ class ProofsOfExistence:
         """
         stamp, proof = self._of_signature(signature)
         moment = None if proof is None else proof.at
-        status = self._status(signature, moment, "require")
+        status = self._status(signature, moment, _Demand.ALL)
         is_unrevoked = status.problem is None
         if not is_unrevoked and status.path is not None:
             # Missing revocation data says nothing of the chain.
-            status = self._status(signature, moment, "soft-fail")
+            status = _leniently(
+                lambda demand: self._status(signature, moment, demand),
+                lambda status: (status.problem is None, status.revocation is not None),
+            )
         void = [
             words for revision, words in self._void
             if revision >= signature.signed_revision
@@ -287,31 +312,52 @@ class ProofsOfExistence:
     def _stamp_status(
         self, stamp: EmbeddedPdfSignature, moment: datetime | None
     ) -> DocumentTimestampStatus:
-        context = self._context(self._stamp_roots, moment, "soft-fail")
-        return asyncio.run(async_validate_pdf_timestamp(stamp, context, skip_diff=True))
+        def validated(demand: _Demand) -> DocumentTimestampStatus:
+            context = self._context(self._stamp_roots, moment, demand)
+            return asyncio.run(
+                async_validate_pdf_timestamp(stamp, context, skip_diff=True)
+            )
+
+        return _leniently(
+            validated,
+            lambda status: (
+                status.trusted or status.validation_path is None,
+                status.revoked,
+            ),
+        )
 
     def _own_stamp(
         self, signature: EmbeddedPdfSignature, moment: datetime | None
     ) -> TimestampSignatureStatus | None:
         """Status of the timestamp that a signature carries."""
-        context = self._context(self._stamp_roots, moment, "soft-fail")
-        found = asyncio.run(
-            collect_timing_info(
-                signature.signer_info, context, signature.compute_digest
+
+        def validated(demand: _Demand) -> TimestampSignatureStatus | None:
+            context = self._context(self._stamp_roots, moment, demand)
+            found = asyncio.run(
+                collect_timing_info(
+                    signature.signer_info, context, signature.compute_digest
+                )
             )
+            status: TimestampSignatureStatus | None = found.get("timestamp_validity")
+            return status
+
+        return _leniently(
+            validated,
+            lambda status: (
+                status is None or status.trusted or status.validation_path is None,
+                status is not None and status.revoked,
+            ),
         )
-        status: TimestampSignatureStatus | None = found.get("timestamp_validity")
-        return status
 
     def _status(
-        self, signature: EmbeddedPdfSignature, moment: datetime | None, mode: str
+        self, signature: EmbeddedPdfSignature, moment: datetime | None, demand: _Demand
     ) -> ChainStatus:
         """Validate the signer's chain; timestamps and later changes are left out."""
         found = asyncio.run(
             cms_basic_validation(
                 signature.signed_data,
                 raw_digest=signature.compute_digest(),
-                validation_context=self._context(self._roots, moment, mode),
+                validation_context=self._context(self._roots, moment, demand),
                 key_usage_settings=_USAGE,
             )
         )
@@ -323,10 +369,9 @@ class ProofsOfExistence:
         )
 
     def _context(
-        self, roots: list[x509.Certificate], moment: datetime | None, mode: str
+        self, roots: list[x509.Certificate], moment: datetime | None, demand: _Demand
     ) -> ValidationContext:
         """Roots, the file's own data, and nothing fetched."""
-        rule = _RULES[mode]
         data = self._data or _ValidationData()
         return ValidationContext(
             trust_roots=roots,
@@ -337,7 +382,7 @@ class ProofsOfExistence:
             crls=data.crls,
             # The file's own data is the youngest there is, however old it has become.
             revinfo_policy=CertRevTrustPolicy(
-                RevocationCheckingPolicy(rule, rule),
+                RevocationCheckingPolicy(*demand.value),
                 freshness=_ANY_AGE,
                 freshness_req_type=FreshnessReqType.MAX_DIFF_REVOCATION_VALIDATION,
             ),
@@ -371,6 +416,25 @@ def is_whole_stamp(stamp: EmbeddedPdfSignature | None) -> bool:
         and status.valid
         and covers >= SignatureCoverageLevel.ENTIRE_REVISION
     )
+
+
+def _leniently(
+    validate: Callable[[_Demand], _Status],
+    look: Callable[[_Status], tuple[bool, bool]],
+) -> _Status:
+    """Validate with fewer and fewer demands, to success or to a revocation.
+
+    Args:
+        validate: by a demand.
+        look: at a status: it is trusted, a certificate is revoked.
+    """
+    for demand in _LENIENT:
+        status = validate(demand)
+        is_trusted, is_revoked = look(status)
+        whole = demand in {_Demand.DECLARED, _Demand.NONE}
+        if is_revoked or (is_trusted and whole):
+            break
+    return status
 
 
 @dataclass(frozen=True, slots=True)
