@@ -32,12 +32,14 @@ def register(
     verify = commands.add_parser(
         "verify",
         help="check the signatures of a PDF by the roots trusted here",
+        description="Answer seven questions for each signature of a PDF: yes, NO, or ? "
+        "where something could not be checked, with the reason below.",
         epilog="Exit status: 0, it is signed and every signature is valid; 1, it is "
         "not signed, a signature is not valid, or the file cannot be read; 3, nothing "
         "is wrong, and something could not be checked; 2, the command is wrong; 75, "
         "the database is away; 78, the settings are wrong.",
     )
-    verify.add_argument("file", type=Path)
+    verify.add_argument("file", type=Path, help="the PDF")
     verify.set_defaults(run=_verify)
 
 
@@ -52,7 +54,7 @@ _QUESTIONS: Final = {
     "integrity": "the signed bytes are intact",
     "identity": "the certificate is the signer's, for signing documents",
     "trust": "the chain ends at a trusted root",
-    "revocation": "the certificate was not revoked",
+    "revocation": "the certificate was not revoked when it was used",
     "time": "a trusted timestamp proves when",
     "coverage": "it covers its whole revision",
     "changes": "nothing follows that it forbids",
@@ -130,16 +132,14 @@ def report_lines(path: Path, report: VerificationReport) -> Iterator[str]:
         yield "  a later signature's mark hides text that was signed before it"
     if report.pages_changed:
         yield (
-            f"  pages changed after a signature: {report.pages_changed}, "
+            f"  pages with marks or values of later revisions: {report.pages_changed}, "
             f"compared as pictures: {report.pages_compared}"
         )
 
 
 def _signature_lines(signature: SignatureReport) -> Iterator[str]:
-    who = _shown(signature.signer) or "the signer's name is not known"
-    if signature.signer_serial:
-        who += f" ({_shown(signature.signer_serial)})"
-    yield f"  {_shown(signature.field)}: {who}"
+    field = _shown(signature.field) or "in an unknown field"
+    yield f"  {field}: {_who(signature)}"
     if signature.signed_at is not None:
         yield f"    says it was signed at {_time(signature.signed_at)}"
     if signature.timestamp is not None:
@@ -150,14 +150,22 @@ def _signature_lines(signature: SignatureReport) -> Iterator[str]:
     if signature.level:
         yield f"    level PAdES {signature.level}"
     for question, check in signature.checks():
-        if check.answer is Answer.YES:
-            yield f"    yes  {_QUESTIONS[question]}"
-        elif check.code is not CheckCode.NOT_EXAMINED or question == "changes":
+        is_asked = check.code is not CheckCode.NOT_EXAMINED or question == "changes"
+        if is_asked:
             yield f"    {_ANSWERS[check.answer]}  {_QUESTIONS[question]}"
+        if is_asked and check.reason:
             yield f"         {_shown(check.reason)}"
     for each in signature.filled:
         name, before, after = map(_shown, (each.name, each.before, each.after))
         yield f"    filled in since, as permitted: {name}: «{before}» → «{after}»"
+
+
+def _who(signature: SignatureReport) -> str:
+    if signature.is_timestamp:
+        return "a document timestamp"
+    who = _shown(signature.signer) or "the signer's name is not known"
+    serial = _shown(signature.signer_serial)
+    return f"{who} ({serial})" if serial else who
 
 
 def _time(stated: str) -> str:

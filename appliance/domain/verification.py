@@ -58,6 +58,8 @@ class CheckCode(StrEnum):
     # Revocation.
     REVOKED = "REVOKED"
     """Revoked before the time that is proven, or claimed, for the signature."""
+    REVOKED_LATER = "REVOKED_LATER"
+    """Revoked after the time that is proven for the signature: it stays valid."""
     REVOKED_NO_POE = "REVOKED_NO_POE"
     """Revoked, and no timestamp proves that the signature is older."""
     TRY_LATER = "TRY_LATER"
@@ -94,7 +96,7 @@ class Check:
     answer: Answer
     code: CheckCode = CheckCode.NONE
     reason: str = ""
-    """English words for people: at most `REASON_CHARS`; empty for *yes*."""
+    """English words for people, at most `REASON_CHARS`; for *yes* mostly empty."""
 
 
 YES: Final = Check(Answer.YES)
@@ -132,7 +134,8 @@ def revoked(
     why = f" ({reason})" if reason else ""
     words = f"the certificate was revoked{when}{why}"
     if at is not None and proven is not None and proven < at:
-        return YES
+        words += ", after the time that is proven"
+        return Check(Answer.YES, CheckCode.REVOKED_LATER, words)
     if proven is not None or (at and claimed and claimed.tzinfo and claimed >= at):
         return refuted(CheckCode.REVOKED, f"{words}, before the signature was made")
     return unchecked(
@@ -169,7 +172,7 @@ class SignatureReport:
     """One signature of a PDF, as the verifier found it."""
 
     field: str
-    """Fully qualified name of its field."""
+    """Fully qualified name of its field; empty: unknown."""
     integrity: Check
     """The signed bytes are unchanged and the signature value is right."""
     identity: Check
@@ -177,7 +180,8 @@ class SignatureReport:
     trust: Check
     """The chain ends at a trusted root."""
     revocation: Check
-    """No certificate of the chain was revoked when the signature was made."""
+    """No certificate of the chain was revoked when the signature was made; a later
+    revocation is a *yes* with a reason."""
     time: Check
     """A trusted timestamp proves when the signature existed."""
     coverage: Check
@@ -212,6 +216,8 @@ class SignatureReport:
     """SHA-256 of the signing certificate, hex; empty: unknown."""
     serial: str = ""
     """Serial number of the signing certificate, lower-case hexadecimal."""
+    is_timestamp: bool = False
+    """A document timestamp that is broken, and no signature of a person."""
 
     def checks(self) -> Iterator[tuple[str, Check]]:
         """Each question by its name, in the order in which people read them."""

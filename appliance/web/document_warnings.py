@@ -26,7 +26,8 @@ FINDINGS: Final[dict[FindingKind, str]] = {
     ),
     FindingKind.COUNT_LIES: "The document states a wrong number of pages.",
     FindingKind.SIGNATURE_BROKEN: (
-        "A signature in the document is not valid: what it covers was changed."
+        "A signature in the document is not valid, or the document was changed after "
+        "it."
     ),
     FindingKind.SIGNATURE_UNCHECKED: (
         "A signature in the document could not be checked. That does not mean that it "

@@ -65,6 +65,7 @@ def _signature(entry: Mapping[str, Any]) -> SignatureReport:
         filled=tuple(_filled(each) for each in entry["filled"]),
         certificate=text(entry["certificate"]),
         serial=text(entry["serial"]),
+        is_timestamp=boolean(entry["is_timestamp"]),
     )
 
 

@@ -55,7 +55,7 @@ def test_valid_file_in_whole_seconds_with_their_zone() -> None:
         "    yes  the signed bytes are intact",
         "    yes  the certificate is the signer's, for signing documents",
         "    yes  the chain ends at a trusted root",
-        "    yes  the certificate was not revoked",
+        "    yes  the certificate was not revoked when it was used",
         "    yes  a trusted timestamp proves when",
         "    yes  it covers its whole revision",
         "    yes  nothing follows that it forbids",
@@ -158,7 +158,7 @@ def test_filled_fields_and_compared_pages_are_stated() -> None:
     assert lines[0] == "acta.pdf: VALID"
     assert lines[-2:] == [
         "    filled in since, as permitted: Cliente: «» → «Ada»",
-        "  pages changed after a signature: 52, compared as pictures: 40",
+        "  pages with marks or values of later revisions: 52, compared as pictures: 40",
     ]
 
 

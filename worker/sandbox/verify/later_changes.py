@@ -27,7 +27,6 @@ from appliance.domain.verification import (
 from worker.sandbox.structure import Ambiguity, AmbiguityKind, read_structure
 from worker.sandbox.verify.later_revisions import LaterChanges, LaterRevisions
 from worker.sandbox.verify.page_pictures import PagePictures, PictureComparison
-from worker.sandbox.verify.signature_checks import FilledSignature
 
 _OBJECT: Final = re.compile(rb"\b(\d{1,10})\s{1,8}\d{1,5}\s{1,8}obj\b")
 _OBJECTS_NAMED: Final = 200
@@ -74,9 +73,16 @@ class RevisionHistory:
         pdf: the whole file.
         reader: of the whole file, or of its longest signed revision that can be read.
         beyond: state of the file after the reader's end.
+        ends: bytes at which signed bytes end.
     """
 
-    def __init__(self, pdf: bytes, reader: PdfFileReader, beyond: Beyond) -> None:
+    def __init__(
+        self,
+        pdf: bytes,
+        reader: PdfFileReader,
+        beyond: Beyond,
+        ends: Collection[int],
+    ) -> None:
         self._pdf = pdf
         self._beyond = beyond
         is_whole = beyond is Beyond.NOTHING
@@ -84,6 +90,8 @@ class RevisionHistory:
         self._later = LaterRevisions(reader)
         self._pictures = PagePictures(pdf, reader)
         self._compared: dict[int, PictureComparison] = {}
+        self.ending = self._ending(ends)
+        """The last revision ends the file."""
 
     def close(self) -> None:
         """Close what PDFium has open."""
@@ -110,25 +118,19 @@ class RevisionHistory:
         """
         return [each.words for each in self._structure.ambiguities if each.at < end]
 
-    def check_ending(self, signatures: Collection[FilledSignature]) -> Check:
+    def _ending(self, ends: Collection[int]) -> Check:
         """Check that the last revision ends the file.
 
         White space after a revision counts: a signature that covers the file covers
         it to its last byte.
-
-        Args:
-            signatures: all of the file.
         """
         if self._beyond is Beyond.UNREADABLE:
             return _UNREAD
-        if any(
-            each.kind is AmbiguityKind.NOT_AT_END
-            for each in self._structure.ambiguities
-        ):
+        kinds = {each.kind for each in self._structure.ambiguities}
+        if AmbiguityKind.NOT_AT_END in kinds:
             return _APPENDED
-        if any(each.end == len(self._pdf) for each in signatures):
-            return YES
-        return YES if _LAST_BYTES.search(self._pdf[-_END_BYTES:]) else _APPENDED
+        is_whole = len(self._pdf) in ends or _LAST_BYTES.search(self._pdf[-_END_BYTES:])
+        return YES if is_whole else _APPENDED
 
     def changes_after(self, signature: EmbeddedPdfSignature, end: int) -> Followed:
         """Examine what follows a signature.
@@ -137,15 +139,8 @@ class RevisionHistory:
             signature: one that is intact.
             end: byte at which its signed bytes end.
         """
-        added = [each for each in self._structure.ambiguities if each.at >= end]
-        if added:
-            return Followed(self._ambiguous(added, end))
-        if self._beyond is Beyond.UNREADABLE:
-            return Followed(_UNREAD)
-        if self._beyond is Beyond.UNSIGNED:
-            name = signature.field_name[:_NAME_CHARS]
-            words = f'the field "{name}" lost its signature after it'
-            return Followed(refuted(CheckCode.CHANGED, words))
+        if (obstacle := self._appended(signature, end)) is not None:
+            return Followed(obstacle)
         later = self._later.changes_after(signature)
         pictures = self._compare(signature, end, later)
         if later.answer is Answer.NO:
@@ -153,6 +148,21 @@ class RevisionHistory:
         if pictures.different:
             return Followed(_different(pictures.different))
         return Followed(self._remaining(later, pictures), later.filled)
+
+    def _appended(self, signature: EmbeddedPdfSignature, end: int) -> Check | None:
+        """The answer of the structure alone; None: the revisions have to be judged."""
+        added = [each for each in self._structure.ambiguities if each.at >= end]
+        if added:
+            return self._ambiguous(added, end)
+        if self.ending.answer is Answer.NO:
+            return self.ending
+        if self._beyond is Beyond.UNREADABLE:
+            return _UNREAD
+        if self._beyond is Beyond.UNSIGNED:
+            name = signature.field_name[:_NAME_CHARS]
+            words = f'the field "{name}" lost its signature after it'
+            return refuted(CheckCode.CHANGED, words)
+        return None
 
     def _ambiguous(self, added: Sequence[Ambiguity], end: int) -> Check:
         """Refuse an ambiguity that was added, with a page or an object."""
@@ -163,7 +173,8 @@ class RevisionHistory:
                 return refuted(CheckCode.PDF_AMBIGUOUS, words)
         words = f"what was appended after it is ambiguous: {first.words}"
         if first.number is None:
-            words += self._appended_objects(end)
+            at_end = first.kind is AmbiguityKind.NOT_AT_END
+            words += self._appended_objects(first.at if at_end else end)
         return refuted(CheckCode.PDF_AMBIGUOUS, words)
 
     def _appended_objects(self, end: int) -> str:

@@ -163,6 +163,7 @@ class ProofsOfExistence:
         self._roots = roots
         self._stamp_roots = stamp_roots
         self._data = _validation_data(reader)
+        self._stamped = [each.signed_revision for each in stamps]
         self._stamps: list[ProofOfExistence] = []
         for stamp in reversed(stamps):
             proof = self._of_stamp(stamp, self._known_at(stamp.signed_revision))
@@ -257,7 +258,7 @@ class ProofsOfExistence:
                 extract_tst_data_iter(signature.signer_info, signed=False), None
             )
             if token is None:
-                return StampState.NONE, later
+                return self._without_own(signature, later), later
             own = self._own_stamp(signature, _time_of(token))
             if own is None or not (own.intact and own.valid):
                 return StampState.WRONG, later
@@ -274,6 +275,14 @@ class ProofsOfExistence:
             return StampState.WRONG, later
         proof = ProofOfExistence(own.timestamp, tsa, signature.signed_revision)
         return StampState.TRUSTED, proof
+
+    def _without_own(
+        self, signature: EmbeddedPdfSignature, later: ProofOfExistence | None
+    ) -> StampState:
+        """State of a signature that only document timestamps may stamp."""
+        has_later = any(each > signature.signed_revision for each in self._stamped)
+        is_untrusted = later is None and has_later
+        return StampState.UNTRUSTED if is_untrusted else StampState.NONE
 
     def _is_void_own(
         self,

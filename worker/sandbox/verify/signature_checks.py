@@ -5,6 +5,7 @@ only from a comparison that was made, or from a part that is not there.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,9 +18,11 @@ from pyhanko.pdf_utils.misc import PdfReadError
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign.ades.report import AdESFailure, AdESIndeterminate
 from pyhanko.sign.fields import SigSeedSubFilter
+from pyhanko.sign.general import extract_signer_info
 from pyhanko.sign.validation import EmbeddedPdfSignature, SignatureCoverageLevel
 from pyhanko.sign.validation.errors import SignatureValidationError
 from pyhanko.sign.validation.generic_cms import (
+    extract_certs_for_validation,
     validate_sig_integrity,
     validate_tst_signed_data,
 )
@@ -40,6 +43,10 @@ _KINDS: Final = {
 _UNKNOWN_KIND: Final = unchecked(
     CheckCode.ALGORITHM_UNSUPPORTED,
     "the signature is of a kind that is not checked here (/SubFilter)",
+)
+BEYOND_THE_END: Final = refuted(
+    CheckCode.FORMAT_FAILURE,
+    "the signature covers bytes beyond the end of the file (/ByteRange)",
 )
 _UNREADABLE: Final = unchecked(
     CheckCode.SIGNATURE_UNREADABLE, "a part of the signature cannot be read"
@@ -78,7 +85,7 @@ def open_signature(
     signature = None
     end = 0
     try:
-        defect = _defect(signed, is_timestamp=is_timestamp)
+        defect = _defect(signed, len(pdf), is_timestamp=is_timestamp)
         if defect is None:
             signature = EmbeddedPdfSignature(reader, node, title)
             end = _end(signature.byte_range, len(pdf))
@@ -120,16 +127,15 @@ def obstacle(exc: Exception) -> Check:
     return _UNREADABLE
 
 
-def _defect(signed: object, *, is_timestamp: bool) -> Check | None:
+def _defect(signed: object, size: int, *, is_timestamp: bool) -> Check | None:
     """Find a part that is missing or has no valid form.
 
     Source: ISO 32000-2, 12.8.1 (signature dictionary); RFC 5652, 5.3.
     """
     if not isinstance(signed, DictionaryObject):
         return _malformed("the field's value is no signature")
-    numbers = [number(raw) for raw in raw_items(entry(signed, "/ByteRange"))]
-    if len(numbers) < _RANGES or any(each is None or each < 0 for each in numbers):
-        return _malformed("the signature names no bytes that it covers (/ByteRange)")
+    if (defect := _range_defect(signed, size)) is not None:
+        return defect
     try:
         # Undecrypted: a signature's value is never encrypted (ISO 32000-2, 7.6.2).
         contents = extract_contents(signed)
@@ -140,6 +146,16 @@ def _defect(signed: object, *, is_timestamp: bool) -> Check | None:
     if name(signed, "/SubFilter") not in _KINDS[is_timestamp]:
         return _UNKNOWN_KIND
     return _cms_defect(contents)
+
+
+def _range_defect(signed: DictionaryObject, size: int) -> Check | None:
+    """Find what keeps a /ByteRange from naming bytes of the file."""
+    numbers = [number(raw) for raw in raw_items(entry(signed, "/ByteRange"))]
+    if len(numbers) < _RANGES or any(each is None or each < 0 for each in numbers):
+        return _malformed("the signature names no bytes that it covers (/ByteRange)")
+    if sum(each or 0 for each in numbers[-2:]) > size:
+        return BEYOND_THE_END
+    return None
 
 
 def _cms_defect(contents: bytes) -> Check | None:
@@ -228,6 +244,9 @@ def _integrity(signature: EmbeddedPdfSignature, *, is_timestamp: bool) -> Check:
             expected_content_type="data",
             actual_digest=signature.compute_digest(),
         )
+    if not intact and is_timestamp:
+        words = "it stamps other bytes than those before it"
+        return refuted(CheckCode.HASH_FAILURE, words)
     if not intact:
         return refuted(CheckCode.HASH_FAILURE, "the signed bytes were changed")
     if not valid:
@@ -258,7 +277,8 @@ def check_coverage(pdf: bytes, found: FilledSignature, doubts: Sequence[str]) ->
     except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
         return obstacle(exc)
     if not covers:
-        return refuted(CheckCode.COVERAGE, _uncovered(found, signature))
+        words = "it does not cover its whole revision (/ByteRange)"
+        return refuted(CheckCode.COVERAGE, replacement(signature) or words)
     if doubts:
         return unchecked(
             CheckCode.PDF_AMBIGUOUS,
@@ -267,16 +287,15 @@ def check_coverage(pdf: bytes, found: FilledSignature, doubts: Sequence[str]) ->
     return YES
 
 
-def _uncovered(found: FilledSignature, signature: EmbeddedPdfSignature) -> str:
-    """Describe a gap in the coverage: the signature dictionary, or the ByteRange."""
-    xrefs, at = signature.reader.xrefs, signature.signed_revision
+def replacement(signature: EmbeddedPdfSignature) -> str:
+    """Describe a signature dictionary that a later revision wrote again; or empty."""
     reference = signature.sig_object.container_ref
-    if (
-        isinstance(reference, Reference)
-        and xrefs.get_xref_container_info(at).end_location > found.end
-    ):
-        return f"the signature itself was replaced after it (object {reference.idnum})"
-    return "it does not cover its whole revision (/ByteRange)"
+    if not isinstance(reference, Reference):
+        return ""
+    xrefs = signature.reader.xrefs
+    if xrefs.get_introducing_revision(reference) == xrefs.get_last_change(reference):
+        return ""
+    return f"the signature itself was replaced (object {reference.idnum})"
 
 
 def _leaves_out_its_value_alone(pdf: bytes, signature: EmbeddedPdfSignature) -> bool:
@@ -296,3 +315,39 @@ def _leaves_out_its_value_alone(pdf: bytes, signature: EmbeddedPdfSignature) -> 
     except ValueError:
         return False
     return value == signature.pkcs7_content
+
+
+def raw_integrity(pdf: bytes, ranges: Sequence[int]) -> Check:
+    """Compare digest and value of a signature in a file that cannot be read.
+
+    Args:
+        pdf: the whole file.
+        ranges: the four numbers of a /ByteRange in it.
+    """
+    if ranges[2] + ranges[3] > len(pdf):
+        return BEYOND_THE_END
+    gap = pdf[ranges[0] + ranges[1] : ranges[2]]
+    try:
+        contents = bytes.fromhex(gap.strip(b"<>").decode("ascii"))
+        if (defect := _cms_defect(contents)) is not None:
+            return defect
+        signed = cms.ContentInfo.load(contents)["content"]
+        info = extract_signer_info(signed)
+        digest = hashlib.new(info["digest_algorithm"]["algorithm"].native)
+        for start, length in (ranges[:2], ranges[2:]):
+            digest.update(pdf[start : start + length])
+        intact, valid = validate_sig_integrity(
+            info,
+            extract_certs_for_validation(signed).signer_cert,
+            expected_content_type="data",
+            actual_digest=digest.digest(),
+        )
+    except MemoryError:
+        raise
+    except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
+        return obstacle(exc)
+    if not intact:
+        return refuted(CheckCode.HASH_FAILURE, "the signed bytes were changed")
+    if not valid:
+        return refuted(CheckCode.SIG_CRYPTO_FAILURE, "the signature value is wrong")
+    return YES

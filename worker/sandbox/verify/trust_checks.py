@@ -144,7 +144,10 @@ def check_time(checked: Checked) -> Check:
     if checked.proof is not None:
         return YES
     if checked.stamp is StampState.UNTRUSTED:
-        words = "its timestamp is by an authority that is not trusted here, or no more"
+        words = (
+            "its timestamp is by an authority that is not trusted here, or whose "
+            "certificates the file lacks"
+        )
     else:
         words = "the signing time is the signer's claim: there is no trusted timestamp"
     return unchecked(CheckCode.NO_POE, words)

@@ -41,6 +41,8 @@ from worker.sandbox.verify.signature_checks import (
     check_coverage,
     obstacle,
     open_signature,
+    raw_integrity,
+    replacement,
 )
 from worker.sandbox.verify.signer_certificates import attribute, check_identity
 from worker.sandbox.verify.trust_checks import (
@@ -56,11 +58,17 @@ signed once more."""
 _PREFIXES_TRIED: Final = 20
 _NAME_CHARS: Final = 200
 _BYTE_RANGE: Final = re.compile(
-    rb"/ByteRange\s{0,8}\[\s{0,8}\d{1,10}\s{1,8}\d{1,10}\s{1,8}(\d{1,10})\s{1,8}"
+    rb"/ByteRange\s{0,8}\[\s{0,8}(\d{1,10})\s{1,8}(\d{1,10})\s{1,8}(\d{1,10})\s{1,8}"
     rb"(\d{1,10})\s{0,8}\]"
 )
 _NOT_INTACT: Final = unchecked(
     CheckCode.NOT_EXAMINED, "not examined, since the signature is not intact"
+)
+_NOT_READ: Final = unchecked(
+    CheckCode.NOT_EXAMINED, "not examined, since the signature cannot be read"
+)
+_NOT_COVERED: Final = unchecked(
+    CheckCode.NOT_EXAMINED, "not examined, since it does not cover its whole revision"
 )
 _UNREAD: Final = unchecked(
     CheckCode.NOT_EXAMINED, "the file's structure cannot be read here"
@@ -157,7 +165,7 @@ def _verified(
     compared, changed = file.history.pages_compared
     return VerificationReport(
         signatures=tuple(reports),
-        ending=file.history.check_ending(file.signatures),
+        ending=file.history.ending,
         text_covered=covered,
         pages_compared=compared,
         pages_changed=changed,
@@ -270,38 +278,30 @@ def _read(pdf: bytes) -> PdfFileReader:
 
 def _unreadable(pdf: bytes) -> list[SignatureReport]:
     """Reports on a file that cannot be read, one for each ByteRange in it."""
-    found = {tuple(map(int, each.groups())) for each in _BYTE_RANGE.finditer(pdf)}
-    reports = []
-    for start, length in sorted(found)[:_PREFIXES_TRIED]:
-        integrity = _UNREAD
-        if start + length > len(pdf):
-            integrity = refuted(
-                CheckCode.FORMAT_FAILURE,
-                "the signature covers bytes beyond the end of the file (/ByteRange)",
-            )
-        reports.append(
-            SignatureReport(
-                field="?",
-                integrity=integrity,
-                identity=_UNREAD,
-                trust=_UNREAD,
-                revocation=_UNREAD,
-                time=_UNREAD,
-                coverage=_UNREAD,
-                changes=_UNREAD,
-            )
+    found = sorted(
+        {tuple(map(int, each.groups())) for each in _BYTE_RANGE.finditer(pdf)}
+    )
+    return [
+        SignatureReport(
+            field="",
+            integrity=raw_integrity(pdf, ranges),
+            identity=_UNREAD,
+            trust=_UNREAD,
+            revocation=_UNREAD,
+            time=_UNREAD,
+            coverage=_UNREAD,
+            changes=_UNREAD,
         )
-    return reports
+        for ranges in found[:_PREFIXES_TRIED]
+    ]
 
 
 def _signed_ends(pdf: bytes) -> list[int]:
     """Ends of what the file's ByteRanges cover, the farthest first."""
-    ends = {
-        int(found[1]) + int(found[2])
-        for found in _BYTE_RANGE.finditer(pdf)
-        if int(found[1]) + int(found[2]) < len(pdf)
-    }
-    return sorted(ends, reverse=True)[:_PREFIXES_TRIED]
+    ends = {int(each[3]) + int(each[4]) for each in _BYTE_RANGE.finditer(pdf)}
+    return sorted((each for each in ends if each < len(pdf)), reverse=True)[
+        :_PREFIXES_TRIED
+    ]
 
 
 def _opened(pdf: bytes, read: bytes, beyond: Beyond) -> _File:
@@ -322,7 +322,8 @@ def _opened(pdf: bytes, read: bytes, beyond: Beyond) -> _File:
             raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "signatures")
         found.append(open_signature(read, reader, str(title), value, node))
     found.sort(key=_revision)
-    history = RevisionHistory(pdf, reader, beyond)
+    ends = {each.end for each in found}
+    history = RevisionHistory(pdf, reader, beyond, ends)
     return _File(pdf, reader, tuple(found), history)
 
 
@@ -333,18 +334,26 @@ def _revision(found: FilledSignature) -> int:
 def _bare_report(file: _File, found: FilledSignature) -> SignatureReport:
     """The answers that need no certificate."""
     signature = found.signature
+    is_broken = found.integrity.answer is Answer.NO
+    rest = _NOT_INTACT if is_broken else _NOT_READ
     report = SignatureReport(
         field=found.title[:_NAME_CHARS],
         integrity=found.integrity,
-        identity=_NOT_INTACT,
-        trust=_NOT_INTACT,
-        revocation=_NOT_INTACT,
-        time=_NOT_INTACT,
+        identity=rest,
+        trust=rest,
+        revocation=rest,
+        time=rest,
         coverage=check_coverage(file.pdf, found, file.history.doubts_before(found.end)),
-        changes=_NOT_INTACT,
+        changes=rest,
+        is_timestamp=found.is_timestamp,
     )
-    if signature is None or found.integrity.answer is Answer.NO:
+    if signature is None or is_broken:
         return report
+    if report.coverage.answer is Answer.NO:
+        # What follows is counted from the end of the revision that is covered.
+        words = replacement(signature)
+        changes = refuted(CheckCode.CHANGED, words) if words else _NOT_COVERED
+        return replace(report, changes=changes)
     later = file.history.changes_after(signature, found.end)
     return replace(
         report,
