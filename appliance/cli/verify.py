@@ -158,6 +158,8 @@ def _signature_lines(signature: SignatureReport) -> Iterator[str]:
     for each in signature.filled:
         name, before, after = map(_shown, (each.name, each.before, each.after))
         yield f"    filled in since, as permitted: {name}: «{before}» → «{after}»"
+        if each.shown:
+            yield f"         the page shows another text there: «{_shown(each.shown)}»"
 
 
 def _who(signature: SignatureReport) -> str:

@@ -165,6 +165,9 @@ class FilledField:
     before: str
     """Earlier value as text, at most 200 characters; empty: none."""
     after: str
+    """Value now, likewise."""
+    shown: str = ""
+    """Text that the page shows there, if it is another one; at most 200 characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,12 @@ def _check(entry: Mapping[str, Any]) -> Check:
 
 
 def _filled(entry: Mapping[str, Any]) -> FilledField:
-    return FilledField(text(entry["name"]), text(entry["before"]), text(entry["after"]))
+    return FilledField(
+        name=text(entry["name"]),
+        before=text(entry["before"]),
+        after=text(entry["after"]),
+        shown=text(entry["shown"]),
+    )
 
 
 def revoked_to_json(revoked: Sequence[RevokedTsa]) -> list[list[str]]:

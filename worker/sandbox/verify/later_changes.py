@@ -7,7 +7,7 @@ sees what another may miss.
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import islice
 from typing import Final
@@ -27,6 +27,7 @@ from appliance.domain.verification import (
 from worker.sandbox.structure import Ambiguity, AmbiguityKind, read_structure
 from worker.sandbox.verify.later_revisions import LaterChanges, LaterRevisions
 from worker.sandbox.verify.page_pictures import PagePictures, PictureComparison
+from worker.sandbox.verify.shown_values import differs
 
 _OBJECT: Final = re.compile(rb"\b(\d{1,10})\s{1,8}\d{1,5}\s{1,8}obj\b")
 _OBJECTS_NAMED: Final = 200
@@ -90,6 +91,7 @@ class RevisionHistory:
         self._later = LaterRevisions(reader)
         self._pictures = PagePictures(pdf, reader)
         self._compared: dict[int, PictureComparison] = {}
+        self._texts: dict[frozenset[str], dict[str, str]] = {}
         self.ending = self._ending(ends)
         """The last revision ends the file."""
 
@@ -147,7 +149,7 @@ class RevisionHistory:
             return Followed(_changed(later.reason, pictures.different))
         if pictures.different:
             return Followed(_different(pictures.different))
-        return Followed(self._remaining(later, pictures), later.filled)
+        return Followed(self._remaining(later, pictures), self._filled(later))
 
     def _appended(self, signature: EmbeddedPdfSignature, end: int) -> Check | None:
         """The answer of the structure alone; None: the revisions have to be judged."""
@@ -200,6 +202,21 @@ class RevisionHistory:
             )
             self._compared[end] = self._pictures.compare(end, revision, masks)
         return self._compared[end]
+
+    def _filled(self, later: LaterChanges) -> tuple[FilledField, ...]:
+        """The filled fields, with the texts of their pages if those differ."""
+        if not later.filled:
+            return ()
+        names = frozenset(each.name for each in later.filled)
+        if names not in self._texts:
+            self._texts[names] = self._pictures.shown_texts(names)
+        texts = self._texts[names]
+        return tuple(
+            replace(each, shown=texts[each.name])
+            if differs(each.after, texts.get(each.name, ""))
+            else each
+            for each in later.filled
+        )
 
     def _remaining(self, later: LaterChanges, pictures: PictureComparison) -> Check:
         """The answer where nothing speaks against the signature."""

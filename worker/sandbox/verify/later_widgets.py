@@ -132,6 +132,18 @@ class LaterWidgets:
                     found.setdefault(widget.page, []).append(widget.rect)
         return found
 
+    def places(self, names: Collection[str]) -> dict[str, list[tuple[int, Rect]]]:
+        """Return the pages and rectangles of the widgets of fields.
+
+        Args:
+            names: full names of the fields.
+        """
+        return {
+            each.title: [(widget.page, widget.rect) for widget in each.widgets]
+            for each in self._fields
+            if each.title in names
+        }
+
     def _read_fields(self) -> list[_Field]:
         """Read the terminal fields that have widgets.
 

@@ -20,6 +20,7 @@ from worker.sandbox.inspect.hidden_annotations import Rect
 from worker.sandbox.verify.changed_pages import ChangedPages
 from worker.sandbox.verify.later_widgets import LaterWidgets, later_widgets
 from worker.sandbox.verify.object_history import ObjectHistory
+from worker.sandbox.verify.shown_values import shown_texts
 
 __all__ = ["PagePictures", "PictureComparison", "later_widgets"]
 
@@ -152,12 +153,24 @@ class PagePictures:
         """
         if revision >= self._reader.total_revisions - 1:
             return {}
-        if self._widgets is None:
-            self._widgets = LaterWidgets(self._reader, self._history)
+        widgets = self._opened_widgets()
         # Forged byte ranges name any number.
         end = max(0, min(end, len(self._pdf)))
         revision = self._history.revision_at(self._pdf, end, revision)
-        return self._widgets.after(revision, filled)
+        return widgets.after(revision, filled)
+
+    def shown_texts(self, names: Collection[str]) -> dict[str, str]:
+        """Return the texts that pages show in the places of fields.
+
+        Args:
+            names: full names of the fields.
+        """
+        return shown_texts(self._pdf, self._opened_widgets().places(names))
+
+    def _opened_widgets(self) -> LaterWidgets:
+        if self._widgets is None:
+            self._widgets = LaterWidgets(self._reader, self._history)
+        return self._widgets
 
     def compare(
         self, end: int, revision: int, masks: Mapping[int, Sequence[Rect]]
