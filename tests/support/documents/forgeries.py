@@ -15,6 +15,7 @@ from tests.support.documents.forged_catalog import CATALOG
 from tests.support.documents.forged_fields import FIELDS
 from tests.support.documents.forged_keys import REPEATED_KEYS
 from tests.support.documents.forged_pages import PAGES
+from tests.support.documents.forged_repairs import REPAIRS
 from tests.support.documents.forged_sections import SECTIONS
 from tests.support.documents.forged_streams import STREAMS
 from tests.support.documents.forged_tokens import TOKENS
@@ -30,6 +31,7 @@ FORGERIES: Final[Mapping[str, Forgery]] = {
     **FIELDS,
     **CATALOG,
     **TOKENS,
+    **REPAIRS,
 }
 """By name."""
 

@@ -42,10 +42,25 @@ class AmbiguityKind(StrEnum):
     """The chain of sections leaves out one that is in the file."""
     TRAILER = "trailer"
     """A trailer without exactly one indirect `/Root`, or with another `/Encrypt`."""
+    LINEARIZED_LENGTH = "linearized_length"
+    """The linearization dictionary gives the length of a file that was appended to."""
+    SECTION_NUMBER = "section_number"
+    """A cross-reference stream has the number of another listed object."""
+    UNKNOWN_BYTES = "unknown_bytes"
+    """Bytes between the objects that are neither objects nor comments."""
+    HIDDEN_OBJECT = "hidden_object"
+    """An object or a trailer in a stream, string or comment: a repair finds it."""
     NOT_AT_END = "not_at_end"
     """The last revision does not end the file."""
     REREAD_DIFFERS = "reread_differs"
     """pyHanko finds an object in another place than this reader."""
+
+
+APPENDED_ONLY: Final = frozenset(
+    {AmbiguityKind.HIDDEN_OBJECT, AmbiguityKind.UNKNOWN_BYTES}
+)
+"""Kinds that only a repair of the file makes use of. Honest signed files have them, in
+attachments for example, so that they count in what is appended alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +122,18 @@ class Findings:
         self._kept.setdefault((kind, at, number), Ambiguity(kind, at, number, words))
 
     def sorted(self) -> Sequence[Ambiguity]:
-        """Return the ambiguities by place, at most `AMBIGUITIES_MAX`.
+        """Return the ambiguities by place, at most twice `AMBIGUITIES_MAX`.
 
         Of more, the first half and the last half are kept: a caller asks about both
-        what was signed and what was added after it.
+        what was signed and what was added after it. Kinds that count in one of the two
+        are counted apart, so that they displace no others.
         """
         found = sorted(self._kept.values(), key=lambda one: (one.at, one.kind))
-        if len(found) > AMBIGUITIES_MAX:
-            half = AMBIGUITIES_MAX // 2
-            found = found[:half] + found[-half:]
-        return found
+        half = AMBIGUITIES_MAX // 2
+        kept: list[Ambiguity] = []
+        for is_apart in (False, True):
+            group = [one for one in found if (one.kind in APPENDED_ONLY) is is_apart]
+            if len(group) > AMBIGUITIES_MAX:
+                group = group[:half] + group[-half:]
+            kept += group
+        return sorted(kept, key=lambda one: (one.at, one.kind))

@@ -7,19 +7,38 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from worker.sandbox.structure.ambiguity import AmbiguityKind, Findings, Steps
+from worker.sandbox.structure.ambiguity import (
+    AMBIGUITIES_MAX,
+    AmbiguityKind,
+    Findings,
+    Steps,
+)
 from worker.sandbox.structure.file_end import START, FileEnd
 from worker.sandbox.structure.history import is_linearized
 from worker.sandbox.structure.listed_objects import ListedObjects
 from worker.sandbox.structure.objects import IndirectObject
 from worker.sandbox.structure.sections import Section, SectionReader
-from worker.sandbox.structure.tokens import BLANK, SPACE
+from worker.sandbox.structure.tokens import BLANK, SPACE, integer_at
 
 _SPACE: Final = re.compile(SPACE)
 _NEXT: Final = re.compile(
     rb"(?<![0-9])\d{1,10}" + BLANK + rb"++\d{1,5}" + BLANK + rb"++obj|xref|startxref"
 )
 _BYTES_A_STEP: Final = 64
+_OBJECT: Final = re.compile(rb"(?<!end)obj|trailer")
+_GAP: Final = rb"(?:[\0\t\n\x0b\f\r ]++|%[^\r\n]*+)*+"
+"""White space and comments; qpdf takes a vertical tab for white space."""
+_TRAILER: Final = re.compile(rb"trailer" + _GAP + rb"<<")
+_SPACES: Final = b"\0\t\n\x0b\f\r "
+_DIGITS: Final = b"0123456789"
+_BEFORE_BYTES: Final = 1_024
+_DIGITS_MAX: Final = 10
+_BYTES_A_HIDDEN_STEP: Final = 512
+_SECTIONS_A_STEP: Final = 16
+_FIRST: Final = re.compile(
+    rb"(?<![0-9])\d{1,10}" + BLANK + rb"++\d{1,5}" + BLANK + rb"++obj"
+)
+_FIRST_BYTES: Final = 1_024
 
 
 class BytesBetween:
@@ -73,8 +92,10 @@ class BytesBetween:
         self._read(position, len(self._pdf))
         self._check_skipped(end)
         self._check_others()
+        self._check_hidden()
         self._check_starts(end)
         self._check_trailers()
+        self._check_linearization(end)
 
     def _intervals(self) -> list[tuple[int, int, int]]:
         """Return where listed objects and sections are: from, to, introduced at."""
@@ -100,12 +121,53 @@ class BytesBetween:
                 return
             after = self._part(position, end)
             if after is None:
+                words = f"the bytes at {position} belong to no object"
+                kind = AmbiguityKind.UNKNOWN_BYTES
+                self._findings.add(kind, position, None, words)
                 following = _NEXT.search(pdf, position + 1, end)
                 if following is None:
                     return
                 after = following.start()
             self._steps.take(1)
             position = after
+
+    def _check_hidden(self) -> None:
+        """Report objects and trailers within others: a reader that repairs finds them.
+
+        Streams are searched as they are stored. Honest ones hold whole PDF files, so
+        that this counts in what is appended only.
+        """
+        pdf = self._pdf
+        self._steps.take(len(pdf) // _BYTES_A_HIDDEN_STEP)
+        known = {
+            pdf.find(b"trailer", one.trailer)
+            for one in (*self._chain, *self._skipped)
+            if one.number is None
+        }
+        starts = {at for at, _, _ in self._intervals()}
+        starts |= {one.at for one in self._others} | {one.at for one in self._skipped}
+        for start in starts:
+            if (found := self._listed.objects.read(start)) is not None:
+                known.add(found.tokens.at - len(b"obj"))
+        hidden: list[tuple[int, int | None]] = []
+        for match in _OBJECT.finditer(pdf):
+            at = match.start()
+            if at in known:
+                continue
+            self._steps.take(1)
+            number = _number_before(pdf, at)
+            if match[0] == b"trailer":
+                if _TRAILER.match(pdf, at) is not None:
+                    hidden.append((at, None))
+            elif number is not None and self._listed.history.is_used(number):
+                hidden.append((at, number))
+        # As many as are kept: an attached file has thousands.
+        half = AMBIGUITIES_MAX // 2
+        for at, number in {*hidden[:half], *hidden[-half:]}:
+            words = "a trailer is not at the end of cross-references"
+            if number is not None:
+                words = f"a second object {number} is hidden within another one"
+            self._findings.add(AmbiguityKind.HIDDEN_OBJECT, at, number, words)
 
     def _part(self, at: int, end: int) -> int | None:
         """Read one part; give the offset after it, or None if it is nothing known."""
@@ -133,6 +195,7 @@ class BytesBetween:
     def _check_skipped(self, end: FileEnd) -> None:
         """Report sections that the chain leaves out, where it does so."""
         for skipped in self._skipped:
+            self._steps.take(1 + len(self._chain) // _SECTIONS_A_STEP)
             at = max(end.at, skipped.at)
             for section in self._chain:
                 previous = -1 if section.previous is None else section.previous
@@ -179,6 +242,25 @@ class BytesBetween:
                 add(AmbiguityKind.INEXACT_STARTXREF, start.at, None, words)
             before = start.at
 
+    def _check_linearization(self, end: FileEnd) -> None:
+        """Check that the linearization dictionary gives no length after appending.
+
+        Poppler and pdf.js take a file of the length `/L` for linearized, and read the
+        section after the first object in place of the last one (annex F.3).
+        """
+        pdf = self._pdf
+        first = _FIRST.search(pdf, 0, _FIRST_BYTES)
+        found = None if first is None else self._listed.objects.read(first.start())
+        entries = (found and found.tokens.entries) or {}
+        if b"Linearized" not in entries or found is None:
+            return
+        if integer_at(pdf, entries.get(b"L")) == len(pdf) and end.value != min(
+            one.at for one in self._chain
+        ):
+            words = "the linearization dictionary gives the length of the whole file"
+            kind = AmbiguityKind.LINEARIZED_LENGTH
+            self._findings.add(kind, end.at, found.number, words)
+
     def _check_trailers(self) -> None:
         """Check the trailers that revisions end with."""
         values = {one.value for one in self._starts}
@@ -191,3 +273,31 @@ class BytesBetween:
             if section.encryption != ends[0].encryption:
                 words = "a trailer names another /Encrypt than the first one"
                 add(AmbiguityKind.TRAILER, section.trailer, None, words)
+
+
+def _number_before(pdf: bytes, at: int) -> int | None:
+    """Return the number of the object whose keyword `obj` is at an offset, or None.
+
+    Any number of digits counts, and comments within the header do: some readers that
+    repair a file take what `objects.HEADER` does not.
+    """
+    piece = pdf[max(at - _BEFORE_BYTES, 0) : at]
+    digits = b""
+    for _ in range(2):
+        before = _without_gap(piece)
+        piece = before.rstrip(_DIGITS)
+        digits = before[len(piece) :].lstrip(b"0")
+        if len(piece) == len(before):
+            return None
+    return int(digits or b"0") if len(digits) <= _DIGITS_MAX else None
+
+
+def _without_gap(piece: bytes) -> bytes:
+    """Return bytes without the white space and the comments at their end."""
+    while True:
+        piece = piece.rstrip(_SPACES)
+        line = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+        comment = piece.find(b"%", line + 1)
+        if comment < 0:
+            return piece
+        piece = piece[:comment]

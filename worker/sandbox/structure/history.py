@@ -3,7 +3,9 @@
 Source: ISO 32000-2, 7.5.6 and 7.5.8.4.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from worker.sandbox.structure.ambiguity import AmbiguityKind, Findings
@@ -92,7 +94,7 @@ def read_chain(
 
 def _demand_integers(section: Section, findings: Findings) -> None:
     for key in section.problems:
-        words = f"/{key.decode()} is no direct integer"
+        words = f"/{key.decode()} is no direct integer, or too large"
         findings.add(AmbiguityKind.INEXACT_PREV, section.trailer, None, words)
 
 
@@ -105,6 +107,10 @@ def _merge_hybrid(
         words = f"/XRefStm {section.hybrid} does not point at a cross-reference stream"
         findings.add(AmbiguityKind.INEXACT_PREV, section.trailer, None, words)
         return
+    if hidden.previous not in {None, section.previous}:
+        # pdf.js follows it, other readers do not (ISO 32000-2, 7.5.8.4).
+        words = f"/Prev {hidden.previous} of the stream at /XRefStm is another one"
+        findings.add(AmbiguityKind.INEXACT_PREV, section.trailer, None, words)
     merged = dict(section.entries)
     for number, entry in hidden.entries.items():
         shown = section.entries.get(number)
@@ -167,10 +173,11 @@ class History:
             number: of the object.
             rank: of the revision; None for the last one.
         """
-        for listing in reversed(self.of(number)):
-            if rank is None or listing.rank <= rank:
-                return listing.entry
-        return None
+        listings = self.of(number)
+        last = len(listings)
+        if rank is not None:
+            last = bisect_right(listings, rank, key=attrgetter("rank"))
+        return listings[last - 1].entry if last else None
 
     def is_used(self, number: int) -> bool:
         """Return whether a section lists the number as an object."""

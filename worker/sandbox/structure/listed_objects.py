@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from worker.sandbox.structure.ambiguity import AmbiguityKind, Findings
+from worker.sandbox.structure.ambiguity import AmbiguityKind, Findings, Steps
 from worker.sandbox.structure.history import History, Listing, in_use
 from worker.sandbox.structure.object_streams import ObjectStream, ObjectStreamReader
 from worker.sandbox.structure.objects import HEADER, IndirectObject, ObjectReader
@@ -31,6 +31,7 @@ class ListedObjects:
         objects: reader of the file's objects.
         streams: reader of its object streams.
         findings: takes what is wrong.
+        steps: budget of the whole file.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class ListedObjects:
         objects: ObjectReader,
         streams: ObjectStreamReader,
         findings: Findings,
+        steps: Steps,
     ) -> None:
         self._pdf = pdf
         self._chain = chain
@@ -48,6 +50,7 @@ class ListedObjects:
         self.objects = objects
         self._streams = streams
         self._findings = findings
+        self._steps = steps
         self._ranks: dict[int, int] = {}
         self._held: dict[int, ObjectStream | None] = {}
         self._resolves = False
@@ -83,6 +86,7 @@ class ListedObjects:
             if len(listings) > 1:
                 self._check_generations(number, listings)
         self._check_hidden()
+        self._check_section_numbers()
         self._check_references()
 
     def content(self, entry: Entry) -> tuple[bytes, bytes | None] | None:
@@ -151,7 +155,9 @@ class ListedObjects:
             return
         length = found.content[1] - found.content[0]
         first = self._ranks[found.at]
-        for rank, entry in self.history.of(found.length_number):
+        listings = self.history.of(found.length_number)
+        self._steps.take(len(listings))
+        for rank, entry in listings:
             if rank <= first:
                 continue
             stream = self.history.entry(found.number, rank)
@@ -205,6 +211,7 @@ class ListedObjects:
     ) -> None:
         """Check that no later revision replaces a stream whose objects are in use."""
         for later, entry in self.history.of(holder):
+            self._steps.take(1 + (len(inner) if later > rank else 0))
             if later > rank and any(
                 self.history.entry(number, later) is one for number, one in inner
             ):
@@ -219,6 +226,7 @@ class ListedObjects:
         place = self.history.entry(holder, rank)
         if held is None or place is None:
             return
+        self._steps.take(len(held.numbers))
         for index, number in enumerate(held.numbers):
             listings = self.history.of(number)
             if not any(in_use(one.entry) for one in listings):
@@ -265,6 +273,34 @@ class ListedObjects:
                     words = f"a table frees object {number}, which /XRefStm lists"
                     kind = AmbiguityKind.HYBRID_CONFLICT
                     self._findings.add(kind, section.at, number, words)
+
+    def _check_section_numbers(self) -> None:
+        """Check that no cross-reference stream has the number of another object.
+
+        MuPDF, Poppler and qpdf take the stream for that object, although its entry
+        points elsewhere. The number of an older cross-reference stream may be reused.
+        """
+        sections = {
+            one.at
+            for each in self._chain
+            for one in (each, each.hidden)
+            if one is not None and one.number is not None
+        }
+        for rank, section in zip(self.history.ranks, self._chain, strict=True):
+            for one in (section, section.hidden):
+                if one is None or one.number is None:
+                    continue
+                entry = self.history.entry(one.number, rank)
+                if entry is None or not in_use(entry):
+                    continue
+                if entry.kind != 1 or entry.where not in sections:
+                    words = "a cross-reference stream has the number of object"
+                    self._findings.add(
+                        AmbiguityKind.SECTION_NUMBER,
+                        one.at,
+                        one.number,
+                        f"{words} {one.number}",
+                    )
 
     def _check_references(self) -> None:
         """Check that references give the generation that their number has.
@@ -316,9 +352,11 @@ class ListedObjects:
 
     def _check_reference(self, number: int, generation: int, at: int) -> None:
         """Check a reference by another generation than 0."""
+        listings = self.history.of(number)
+        self._steps.take(1 + len(listings))
         had = {
             one.entry.detail if one.entry.kind == 1 else 0
-            for one in self.history.of(number)
+            for one in listings
             if in_use(one.entry)
         }
         if had and generation not in had:

@@ -16,6 +16,7 @@ from typing import Final
 from pyhanko.pdf_utils.reader import PdfFileReader
 
 from worker.sandbox.structure.ambiguity import (
+    APPENDED_ONLY,
     Ambiguity,
     Findings,
     Steps,
@@ -55,7 +56,8 @@ class Structure:
     """Result of one reading.
 
     Args:
-        ambiguities: sorted by place, at most 100; of more, the first and last fifty.
+        ambiguities: sorted by place, at most 200. Of more than 100 that count
+            everywhere, or in what is appended alone, the first and last fifty.
         examined: False if the budget was used up before the end, or a stream could not
             be decoded. The ambiguities found until then are there.
     """
@@ -132,13 +134,16 @@ class _Reading:
         history = History(oldest_first)
         streams = ObjectStreamReader(pdf, self._opened, findings, steps)
         streams.encrypted = any(one.encryption for one in chain)
-        listed = ListedObjects(pdf, oldest_first, history, objects, streams, findings)
+        listed = ListedObjects(
+            pdf, oldest_first, history, objects, streams, findings, steps
+        )
         listed.check()
         between = BytesBetween(pdf, oldest_first, listed, sections, findings, steps)
         between.check(end)
         if self._opened is not None:
             compare_places(pdf, self._opened, history, findings, steps)
-        if not findings.sorted() and not streams.encrypted:
+        doubts = [one for one in findings.sorted() if one.kind not in APPENDED_ONLY]
+        if not doubts and not streams.encrypted:
             compare_contents(pdf, end.at, history, listed.content, findings)
 
     def numbers(self) -> tuple[_Numbers, ...]:

@@ -63,12 +63,18 @@ def compare_places(
     Raises:
         UsedUpError: the budget is used up.
     """
+    newest = _newest_revisions(opened)
     for number, listings in history.items():
-        steps.take(_STEPS_EACH + len(listings))
+        generations = _generations(listings)
+        steps.take(_STEPS_EACH + len(listings) * max(len(generations), 1))
         entry = listings[-1].entry
-        for generation in _generations(listings):
+        for generation in generations:
             try:
-                place = opened.xrefs[Reference(number, generation, opened)]
+                # pyHanko searches each section, from the newest one on. Those that do
+                # not list the number are left out.
+                place = opened.xrefs.get_historical_ref(
+                    Reference(number, generation, opened), newest[number]
+                )
             except KeyError:
                 place = None
             here: object = None
@@ -83,6 +89,18 @@ def compare_places(
                 kind = AmbiguityKind.REREAD_DIFFERS
                 at = _introduced(history, entry, place)
                 findings.add(kind, at if at < len(pdf) else entry.at, number, words)
+
+
+def _newest_revisions(opened: PdfFileReader) -> dict[int, int]:
+    """Return the last revision in which pyHanko finds a number listed."""
+    newest: dict[int, int] = {}
+    for revision in range(opened.xrefs.total_revisions):
+        data = opened.xrefs.get_xref_data(revision)
+        while data is not None:
+            for listed in (data.freed, data.xrefs_in_objstm, data.standard_xrefs):
+                newest |= dict.fromkeys(listed, revision)
+            data = data.hybrid and data.hybrid.xref_data
+    return newest
 
 
 def _introduced(history: History, entry: Entry, place: object) -> int:

@@ -22,8 +22,9 @@ from worker.sandbox.structure.tokens import (
     reference_at,
 )
 
-_TABLE: Final = re.compile(rb"xref[\0\t\n\f\r ]++(?=\d)")
-_HEADER: Final = re.compile(rb"(\d{1,10}) (\d{1,10})[ \t]*(?:\r\n|\n|\r)")
+_TABLE: Final = re.compile(rb"xref[\0\t\n\f\r ]{1,16}+(?=\d)")
+# qpdf gives up on a longer line.
+_HEADER: Final = re.compile(rb"(\d{1,10}) (\d{1,10})[ \t]{0,16}(?:\r\n|\n|\r)")
 _ROW_BYTES: Final = 20
 _ROWS: Final = re.compile(rb"(?:\d{10} \d{5} [nf](?: \n| \r|\r\n))*+")
 _TRAILER: Final = re.compile(SPACE + rb"trailer(?=" + SPACE + rb"<<)")
@@ -33,7 +34,9 @@ _SEARCH_BYTES: Final = 65_536
 _TYPES: Final = (0, 1, 2)
 _WIDTHS: Final = 3
 _WIDEST: Final = 8
-_NO_GENERATION: Final = 0xFFFF
+_NUMBER_MAX: Final = 4_194_304
+"""Largest object number, and PDFium's limit. Poppler and qpdf repair a file that has
+far larger ones (ISO 32000-2, annex C, has 8,388,607)."""
 
 
 class Entry(NamedTuple):
@@ -66,7 +69,7 @@ class Section:
         encryption: number and generation that `/Encrypt` refers to, or -1s for a direct
             dictionary; None if there is none.
         has_root: it has an indirect `/Root`.
-        problems: `/Prev` or `/XRefStm` that are no integers.
+        problems: `/Prev`, `/XRefStm` or `/Size` that is no integer.
         trailer: offset of the trailer's or stream's dictionary.
         hidden: the stream that `/XRefStm` points at.
         hidden_numbers: numbers that are free in the table and used in that stream.
@@ -183,6 +186,8 @@ class SectionReader:
         while (header := _HEADER.match(pdf, position)) is not None:
             first, count = int(header[1]), int(header[2])
             start = header.end()
+            # An empty subsection counts: readers check its numbers all the same.
+            self._check_number(first + max(count - 1, 0), header.start())
             rows = _ROWS.match(pdf, start, start + count * _ROW_BYTES)
             found = 0 if rows is None else len(rows[0]) // _ROW_BYTES
             self._steps.take(1 + _STEPS_A_ROW * found)
@@ -228,8 +233,10 @@ class SectionReader:
 
     def _enter(self, entries: dict[int, Entry], number: int, entry: Entry) -> None:
         """Enter one; report a number that is there already."""
+        self._check_number(number, entry.at)
         if number == 0:  # head of the free list
-            if entry.kind and entry.where:
+            # pdf.js repairs a file that has it in use, at whatever offset.
+            if entry.kind:
                 words = "object 0 is listed as used"
                 self._findings.add(AmbiguityKind.ENTRY_FORM, entry.at, 0, words)
             return
@@ -257,6 +264,16 @@ class SectionReader:
         ):
             if key in entries and value is None:
                 section.problems.append(key)
+        # Its value may be wrong; without any, readers repair the file.
+        size = integer_at(pdf, entries.get(b"Size"))
+        if size is None or size > _NUMBER_MAX + 1:
+            section.problems.append(b"Size")
+
+    def _check_number(self, number: int, at: int) -> None:
+        """Report a number that is too large for some readers."""
+        if number > _NUMBER_MAX:
+            words = f"the cross-references list object {number}, a number too large"
+            self._findings.add(AmbiguityKind.ENTRY_FORM, at, number, words)
 
     def _say(
         self,

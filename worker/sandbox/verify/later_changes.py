@@ -24,7 +24,12 @@ from appliance.domain.verification import (
     refuted,
     unchecked,
 )
-from worker.sandbox.structure import Ambiguity, AmbiguityKind, read_structure
+from worker.sandbox.structure import (
+    APPENDED_ONLY,
+    Ambiguity,
+    AmbiguityKind,
+    read_structure,
+)
 from worker.sandbox.verify.later_revisions import LaterChanges, LaterRevisions
 from worker.sandbox.verify.page_pictures import PagePictures, PictureComparison
 from worker.sandbox.verify.shown_values import differs
@@ -118,7 +123,11 @@ class RevisionHistory:
         Args:
             end: of the signed bytes.
         """
-        return [each.words for each in self._structure.ambiguities if each.at < end]
+        return [
+            each.words
+            for each in self._structure.ambiguities
+            if each.at < end and each.kind not in APPENDED_ONLY
+        ]
 
     def _ending(self, ends: Collection[int]) -> Check:
         """Check that the last revision ends the file.

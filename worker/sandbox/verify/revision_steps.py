@@ -43,6 +43,7 @@ from worker.sandbox.verify.revisions import (
     PageNodes,
     ReferenceIndex,
     RevisionView,
+    differs_in_kind,
     references,
     same,
 )
@@ -82,6 +83,7 @@ def judge(index: ReferenceIndex, new: RevisionView) -> Step:
     step = StepContext(index, index.view, new, changed)
     _demand_readable(step)
     _demand_numbers_free(step)
+    _demand_same_kinds(step)
     approvals: dict[Key, list[_Approval]] = {}
     for level, update in _approvals(step):
         _add(step, approvals, level, update)
@@ -178,6 +180,20 @@ def _demand_readable(step: StepContext) -> None:
             if revisions.in_use(key[0], step.old.revision):
                 raise Objection(_reason(step, [key])) from exc
             raise
+
+
+def _demand_same_kinds(step: StepContext) -> None:
+    """Demand that no value of a replaced object is another one for readers alone.
+
+    Raises:
+        Objection: a name became a string, or an integer a real number.
+    """
+    for key in sorted(step.changed):
+        if step.old.revisions.last_change(key, step.old.revision) is None:
+            continue
+        reference = Reference(*key)
+        if differs_in_kind(step.old(reference), step.new(reference)):
+            raise Objection(_reason(step, [key]))
 
 
 def _is_blanket(approvals: Iterable[_Approval]) -> bool:

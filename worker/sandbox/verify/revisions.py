@@ -14,8 +14,10 @@ from pyhanko.pdf_utils.generic import (
     DecryptedObjectProxy,
     DictionaryObject,
     EncryptedObjAccess,
+    FloatObject,
     IndirectObject,
     NullObject,
+    NumberObject,
     PdfObject,
     Reference,
     StreamObject,
@@ -324,6 +326,30 @@ def same(old: object, new: object) -> bool:
         elif type(a) is not type(b) or a != b:
             return False
     return True
+
+
+def differs_in_kind(old: object, new: object) -> bool:
+    """Return whether two decrypted objects are equal to Python, and not to readers.
+
+    pyHanko's rules compare values by `==`, by which the name `/OFF` is the string
+    `(/OFF)`, and 90 is 90.0: Poppler ignores such a /Rotate. A real number that became
+    an integer is none, for every reader takes one where a real number may stand, and
+    pyHanko writes 300.0 as 300.
+    """
+    todo = [(old, new)]
+    while todo:
+        a, b = todo.pop()
+        if isinstance(a, DictionaryObject) and isinstance(b, DictionaryObject):
+            todo += ((a.raw_get(key), b.raw_get(key)) for key in a.keys() & b.keys())
+        elif isinstance(a, ArrayObject) and isinstance(b, ArrayObject):
+            todo += zip(list.__iter__(a), list.__iter__(b), strict=False)
+        elif (
+            type(a) is not type(b)
+            and a == b
+            and not (isinstance(a, FloatObject) and isinstance(b, NumberObject))
+        ):
+            return True
+    return False
 
 
 def _same_data(a: DictionaryObject, b: DictionaryObject) -> bool:
