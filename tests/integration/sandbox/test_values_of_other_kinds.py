@@ -69,7 +69,7 @@ def test_value_of_another_kind_is_a_change(kind: str) -> None:
 
 
 def test_real_number_may_become_an_integer() -> None:
-    """pyHanko writes 300.0 as 300 when it adds a field."""
+    """PyHanko writes 300.0 as 300 when it adds a field."""
     f = signed()
     report = verify(with_field(f, {b"/MediaBox": b"[0 0 300 400]"}), [makers().root])
 

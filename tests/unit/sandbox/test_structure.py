@@ -450,6 +450,14 @@ AMBIGUOUS: Final[dict[str, tuple[Callable[[], bytes], AmbiguityKind]]] = {
         pointing_at_the_revision_before,
         AmbiguityKind.INEXACT_STARTXREF,
     ),
+    "integer of 19 digits": (
+        lambda: with_content().table(trailer=b"/X " + b"9" * 19),
+        AmbiguityKind.SYNTAX,
+    ),
+    "filter in /F": (
+        lambda: with_content().stream(FREE, trailer=b"/F null"),
+        AmbiguityKind.ENTRY_FORM,
+    ),
     "no Size": (sized_trailer(b""), AmbiguityKind.INEXACT_PREV),
     "Size is real": (sized_trailer(b"/Size 90.5"), AmbiguityKind.INEXACT_PREV),
     "Size too large": (sized_trailer(b"/Size 9000000"), AmbiguityKind.INEXACT_PREV),

@@ -95,11 +95,13 @@ def _newest_revisions(opened: PdfFileReader) -> dict[int, int]:
     """Return the last revision in which pyHanko finds a number listed."""
     newest: dict[int, int] = {}
     for revision in range(opened.xrefs.total_revisions):
-        data = opened.xrefs.get_xref_data(revision)
-        while data is not None:
+        section = opened.xrefs.get_xref_data(revision)
+        parts = [section]
+        if section.hybrid is not None:
+            parts.append(section.hybrid.xref_data)
+        for data in parts:
             for listed in (data.freed, data.xrefs_in_objstm, data.standard_xrefs):
                 newest |= dict.fromkeys(listed, revision)
-            data = data.hybrid and data.hybrid.xref_data
     return newest
 
 

@@ -22,9 +22,9 @@ from worker.sandbox.structure.tokens import (
     reference_at,
 )
 
-_TABLE: Final = re.compile(rb"xref[\0\t\n\f\r ]{1,16}+(?=\d)")
-# qpdf gives up on a longer line.
-_HEADER: Final = re.compile(rb"(\d{1,10}) (\d{1,10})[ \t]{0,16}(?:\r\n|\n|\r)")
+_TABLE: Final = re.compile(rb"xref[\t\n\f\r ]{1,4}+(?=\d)")
+# qpdf and MuPDF give up on a longer line.
+_HEADER: Final = re.compile(rb"(\d{1,10}) (\d{1,10})[ \t]{0,2}(?:\r\n|\n|\r)")
 _ROW_BYTES: Final = 20
 _ROWS: Final = re.compile(rb"(?:\d{10} \d{5} [nf](?: \n| \r|\r\n))*+")
 _TRAILER: Final = re.compile(SPACE + rb"trailer(?=" + SPACE + rb"<<)")
@@ -34,6 +34,7 @@ _SEARCH_BYTES: Final = 65_536
 _TYPES: Final = (0, 1, 2)
 _WIDTHS: Final = 3
 _WIDEST: Final = 8
+_WIDEST_TYPE: Final = 4  # Poppler's limit
 _NUMBER_MAX: Final = 4_194_304
 """Largest object number, and PDFium's limit. Poppler and qpdf repair a file that has
 far larger ones (ISO 32000-2, annex C, has 8,388,607)."""
@@ -139,6 +140,7 @@ class SectionReader:
             widths is None
             or len(widths) != _WIDTHS
             or max(widths) > _WIDEST
+            or widths[0] > _WIDEST_TYPE
             or not sum(widths)
         ):
             self._say(section, "has field widths that are not valid")

@@ -64,7 +64,7 @@ def decoded(
     if decrypt is not None:
         raw = decrypt(raw)
     filters = _filters(data, entries)
-    at = entries.get(b"DecodeParms", entries.get(b"DP"))
+    at = entries.get(b"DecodeParms")
     for number, name in enumerate(filters):
         steps.take(len(raw) // _BYTES_A_STEP)
         if name in _FLATE:
@@ -85,7 +85,11 @@ def _filters(data: bytes, entries: dict[bytes, int]) -> list[bytes]:
     Raises:
         UnreadableError: they are no names, or too many.
     """
-    at = entries.get(b"Filter", entries.get(b"F"))
+    if b"F" in entries or b"DP" in entries:
+        # pdf.js prefers these to /Filter, MuPDF and Poppler use them without one, and
+        # to qpdf /F is another file (7.3.8.2).
+        raise UnreadableError
+    at = entries.get(b"Filter")
     if at is None:
         return []
     if (single := name_at(data, at)) is not None:

@@ -40,7 +40,8 @@ _SIMPLE: Final = (
     + rb"++R"
     + END
     # A reference to another generation than 0 is read apart.
-    + rb"|[+\-.\d]++"
+    # qpdf repairs a file with an integer of more than 64 bits.
+    + rb"|(?![+\-]?\d{19})[+\-.\d]++"
     + END
     + rb"(?!"
     + BLANK
