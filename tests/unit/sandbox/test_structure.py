@@ -652,6 +652,10 @@ REPAIRED: Final[dict[str, tuple[bytes, AmbiguityKind]]] = {
         b"(trailer <</Root 9 0 R>>)",
         AmbiguityKind.HIDDEN_OBJECT,
     ),
+    "in an object stream that no entry names": (
+        b"<</Type/ObjStm/N 1/First 4/Length 10>>stream\n4 0 (text)\nendstream",
+        AmbiguityKind.HIDDEN_OBJECT,
+    ),
     "between objects, with a comment": (
         b"<<>>\nendobj\n4%\n0 obj\n" + CONTENT,
         AmbiguityKind.HIDDEN_OBJECT,

@@ -13,7 +13,7 @@ from worker.sandbox.structure.history import History, Listing, in_use
 from worker.sandbox.structure.object_streams import ObjectStream, ObjectStreamReader
 from worker.sandbox.structure.objects import HEADER, IndirectObject, ObjectReader
 from worker.sandbox.structure.sections import Entry, Section
-from worker.sandbox.structure.tokens import BLANK, END, integer_at
+from worker.sandbox.structure.tokens import BLANK, END, integer_at, name_at
 
 _INTEGER: Final = re.compile(BLANK + rb"*+(\d{1,18})" + BLANK + rb"++endobj" + END)
 _REFERENCE: Final = re.compile(
@@ -82,6 +82,7 @@ class ListedObjects:
                 self._check_later_lengths(found)
         for rank, section in zip(self.history.ranks, self._chain, strict=True):
             self._check_streams(section, rank)
+        self._check_unused_streams()
         for number, listings in self.history.items():
             if len(listings) > 1:
                 self._check_generations(number, listings)
@@ -235,6 +236,32 @@ class ListedObjects:
                 words = f"object stream {holder} holds a second object {number}"
                 kind = AmbiguityKind.UNLISTED_OBJECT
                 self._findings.add(kind, place.where, number, words)
+
+    def _check_unused_streams(self) -> None:
+        """Check that object streams that no entry names hold no listed object.
+
+        A reader that repairs a file takes the objects of all object streams.
+        """
+        for at in self._ranks:
+            found = self.objects.read(at)
+            entries = (found and found.tokens.entries) or {}
+            if (
+                found is None
+                or at in self._held
+                or name_at(self._pdf, entries.get(b"Type")) != b"ObjStm"
+            ):
+                continue
+            held = self._streams.read(found)
+            numbers = () if held is None else held.numbers
+            used = next((one for one in numbers if self.history.is_used(one)), None)
+            if used is not None:
+                words = f"object stream {found.number}, which no entry names, holds"
+                self._findings.add(
+                    AmbiguityKind.HIDDEN_OBJECT,
+                    at,
+                    used,
+                    f"{words} a second object {used}",
+                )
 
     def _check_generations(self, number: int, listings: Sequence[Listing]) -> None:
         """Check that each generation follows from the one before.
