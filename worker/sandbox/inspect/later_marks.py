@@ -4,7 +4,7 @@ A signature may show its mark anywhere, also over what others signed before it. 
 leaves theirs valid, and what a reader shows is no longer what they saw.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pyhanko.pdf_utils.generic import Reference
@@ -21,14 +21,18 @@ _PAGES_MOST: Final = 500_000
 
 
 def covers_signed_text(
-    pdf: bytes, reader: PdfFileReader, signatures: Sequence[EmbeddedPdfSignature]
+    pdf: bytes,
+    reader: PdfFileReader,
+    signatures: Sequence[EmbeddedPdfSignature],
+    places: Mapping[int, Sequence[Rect]],
 ) -> bool:
-    """Whether the mark of any but the first signature hides text.
+    """Return whether a later mark, or a field that was filled in, hides text.
 
     Args:
         pdf: the whole file.
         reader: the same, open.
         signatures: in the order they were made, document timestamps left out.
+        places: of fields that were filled in, by 1-based page.
 
     Raises:
         DocumentRefusedError: its pages cannot be walked.
@@ -40,7 +44,7 @@ def covers_signed_text(
         if each.signed_revision > first
         for key in _marks_of(each)
     }
-    covering: dict[int, list[Rect]] = {}
+    covering = {page - 1: [*rects] for page, rects in places.items()}
     if marks:
         for at, page in enumerate(walk_pages(reader.root, _PAGES_MOST).pages):
             for raw in raw_items(entry(page.node, "/Annots")):

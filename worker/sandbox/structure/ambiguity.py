@@ -52,6 +52,8 @@ class AmbiguityKind(StrEnum):
     """An object or a trailer in a stream, string or comment: a repair finds it."""
     NOT_AT_END = "not_at_end"
     """The last revision does not end the file."""
+    LINEARIZED = "linearized"
+    """A later revision ends where the linearization dictionary ends the file."""
     REREAD_DIFFERS = "reread_differs"
     """pyHanko finds an object in another place than this reader."""
 

@@ -25,6 +25,7 @@ from worker.sandbox.structure.ambiguity import (
 from worker.sandbox.structure.bytes_between import BytesBetween
 from worker.sandbox.structure.file_end import read_end
 from worker.sandbox.structure.history import History, read_chain
+from worker.sandbox.structure.linearization import check_linearization
 from worker.sandbox.structure.listed_objects import ListedObjects
 from worker.sandbox.structure.object_streams import ObjectStreamReader
 from worker.sandbox.structure.objects import ObjectReader
@@ -128,6 +129,7 @@ class _Reading:
         end = read_end(pdf, findings)
         if end is None:
             return
+        check_linearization(pdf, findings, steps)
         chain = read_chain(pdf, end.value, end.at, sections, findings)
         self._chain = chain
         oldest_first = chain[::-1]

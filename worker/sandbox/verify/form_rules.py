@@ -4,6 +4,7 @@ Most judge by pyHanko's own rules, and say more strictly what those let through.
 raises `Objection` with a reason for people.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from pyhanko.pdf_utils.generic import (
     PdfObject,
     Reference,
     StreamObject,
+    pdf_string,
 )
 from pyhanko.pdf_utils.misc import IndirectObjectExpected
 from pyhanko.pdf_utils.reader import HistoricalResolver, RawPdfPath
@@ -53,7 +55,12 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
-from worker.sandbox.verify.revisions import ReferenceIndex, RevisionView, same
+from worker.sandbox.verify.revisions import (
+    ReferenceIndex,
+    RevisionView,
+    demand_clear_names,
+    same,
+)
 
 _NODES: Final = 500_000
 """Nodes of a form or page tree: more than any signed document has."""
@@ -63,6 +70,10 @@ _TEXT_CHARS: Final = 200
 _NAME_CHARS: Final = 4000
 _EMPTY_BYTES: Final = 1024
 """Longest stream, encoded, that is read to see whether it draws nothing."""
+_DEEPEST: Final = 32
+"""Fields within each other."""
+_FONT: Final = re.compile(r"/([^\s/()<>\[\]{}%]+)\s+[-+.\d]+\s+Tf\b")
+"""Font of a default appearance. Source: ISO 32000-2, 12.7.4.3."""
 _HIDING: Final = 1 | 2 | 32
 """Annotation flags Invisible, Hidden and NoView. Source: ISO 32000-2, table 167."""
 
@@ -223,15 +234,28 @@ class _ChangedFields(FieldMDPRule):
         if (flags[0] ^ flags[1]) & _HIDING:
             raise Objection(f'the field "{shown}" was hidden or shown after it')
         old, new = (_value(each) for each in (before, after))
-        if same(entry(before, "/V"), entry(after, "/V")) and (
-            name(before, "/AS") == name(after, "/AS")
-        ):
+        if _same_value(before, after) and (name(before, "/AS") == name(after, "/AS")):
             # pyHanko takes another drawing of the same value for form filling; that
             # is how "shadow replace" attacks show another amount.
             raise Objection(
                 f'the field "{shown}" shows something else with the same value'
             )
+        if spec.field_type == "/Btn":
+            _demand_shown_state(shown, after, new)
         self._notes.values.append(FilledField(shown, old, new))
+
+
+def _demand_shown_state(title: str, widget: object, value: str) -> None:
+    """Demand that a button shows the state that is its value, or none.
+
+    Raises:
+        Objection: it shows another one.
+
+    Source: ISO 32000-2, 12.7.5.2.3 and 12.7.5.2.4 (/AS and /V).
+    """
+    state = name(widget, "/AS")
+    if state is not None and state not in {"/Off", f"/{value}"}:
+        raise Objection(f'the field "{title}" shows another state than its value')
 
 
 class _Widgets(FieldMDPRule):
@@ -259,11 +283,14 @@ class _Widgets(FieldMDPRule):
             old, new = spec.old_field, spec.new_field
             if spec.field_type == "/Sig" or old is None or new is None:
                 continue
-            if same(entry(old, "/V"), entry(new, "/V")):
+            if _same_value(old, new):
                 continue
             for raw in raw_items(entry(new, "/Kids")):
                 key = key_of(raw)
                 if key in self._step.changed and key is not None:
+                    if spec.field_type == "/Btn":
+                        widget = self._step.new(Reference(*key))
+                        _demand_shown_state(title_of(title), widget, _value(new))
                     yield from self._approve(title, key)
 
     def _approve(self, title: str, key: Key) -> Approvals:
@@ -286,6 +313,25 @@ class _Widgets(FieldMDPRule):
             )
         for each in refs:
             yield ModificationLevel.FORM_FILLING, FormUpdate(each, field_name=title)
+
+
+def _same_value(old: object, new: object) -> bool:
+    """Return whether a field has one value, in whatever form it is stored.
+
+    Another encoding, or a stream in place of a string, is no other value.
+    """
+    values = [entry(node, "/V") for node in (old, new)]
+    if same(*values, spelled=False):
+        return True
+    if any(isinstance(each, ArrayObject) for each in values):
+        return False
+    texts = [
+        pdf_string(each.data) if isinstance(each, StreamObject) else each
+        for each in values
+    ]
+    return all(isinstance(each, str | bytes) for each in texts) and (
+        texts[0] == texts[1]
+    )
 
 
 def _is_widget(node: object) -> bool:
@@ -468,7 +514,8 @@ def _bindings(
     shown: Counter[Key] = Counter()
     for page_key in _pages_of(step):
         page, ref = step.index.pages.numbers[page_key[0]], Reference(*page_key)
-        old, new = (view(ref) for view in (step.old, step.new))
+        view = step.new
+        old, new = step.old(ref), view(ref)
         if not (
             isinstance(old, DictionaryObject) and isinstance(new, DictionaryObject)
         ):
@@ -477,12 +524,20 @@ def _bindings(
         added = [key for raw in after if (key := key_of(raw)) and key in marks]
         if not added:
             continue
+        for each in added:
+            mark = view(Reference(*each))
+            if isinstance(mark, DictionaryObject) and "/Rect" not in mark:
+                # MuPDF draws an empty signature field without /Rect over the page.
+                shown_title = title_of(marks[each])
+                raise Objection(
+                    f'the new field "{shown_title}" has no place on its page'
+                )
         kept = [raw for raw in after if key_of(raw) not in added]
         if len(kept) != len(before) or not all(map(same, before, kept)):
             raise Objection(f"annotations of page {page} were changed after it")
         shown.update(added)
         try:
-            compare_dicts(old, new, frozenset({"/Annots"}))
+            demand_same_entries(old, new, frozenset({"/Annots"}))
         except SuspiciousModification as exc:
             raise Objection(_page_reason(page, page_key)) from exc
         title = marks[added[0]] if len(added) == 1 else None
@@ -508,6 +563,29 @@ def _bindings(
             )
     if any(count > 1 for count in shown.values()):
         raise Objection("the mark of a new field is shown in several places")
+
+
+def demand_same_entries(
+    old: DictionaryObject, new: DictionaryObject, ignored: frozenset[str]
+) -> None:
+    """Demand that two dictionaries have the same entries, byte for byte in strings.
+
+    Args:
+        old: the earlier one.
+        new: the later one.
+        ignored: keys that may differ.
+
+    Raises:
+        SuspiciousModification: an entry was added, removed or changed.
+        UnclearNameError: only names may differ.
+    """
+    compare_dicts(old, new, ignored)
+    for key in old:
+        if key in ignored:
+            continue
+        if not same(old.raw_get(key), new.raw_get(key)):
+            raise SuspiciousModification(f"{key} is spelled differently")
+        demand_clear_names(old.raw_get(key))
 
 
 def _pages_of(step: StepContext) -> list[Key]:
@@ -648,7 +726,7 @@ def _drawn_otherwise(
     if leaves_appearances_open(new) > leaves_appearances_open(old):
         return "readers are asked to draw the form's fields again"
     looks = entry(before, "/DA")
-    if looks is not None and entry(after, "/DA") != looks:
+    if looks is not None and not same(looks, entry(after, "/DA")):
         return "the form's default appearance was changed after it"
     if (number(entry(after, "/Q")) or 0) != (number(entry(before, "/Q")) or 0):
         return "the form's text alignment was changed after it"
@@ -656,9 +734,51 @@ def _drawn_otherwise(
     for kind in resources or ():
         had, has = dictionary(resources, kind), dictionary(later, kind)
         for each in had or ():
-            if _raw(has, each) != _raw(had, each):
+            if not same(_raw(had, each), _raw(has, each)):
                 return "resources of the form were changed after it"
+    return _newly_drawn(old, after, resources, later)
+
+
+def _newly_drawn(
+    old: DictionaryObject,
+    after: DictionaryObject,
+    resources: DictionaryObject | None,
+    later: DictionaryObject | None,
+) -> str:
+    """Name a signed value that readers draw by defaults that were added; empty: none.
+
+    Readers draw a value without an appearance by its default appearance. Where the
+    form had none, or not the font, they drew nothing, or in a font of their own.
+    """
+    had, has = (dictionary(each, "/Font") for each in (resources, later))
+    added = {each[1:] for each in has or ()} - {each[1:] for each in had or ()}
+    is_open = leaves_appearances_open(old)
+    default = entry(dictionary(old, "/AcroForm"), "/DA")
+    for raw in form_fields(old, Budget(_NODES)):
+        node = resolve(raw)
+        if "/Rect" not in (node if isinstance(node, DictionaryObject) else ()):
+            continue
+        is_drawn = entry(dictionary(node, "/AP"), "/N") is not None and not is_open
+        if is_drawn or _inherited(node, "/V") is None:
+            continue
+        if _inherited(node, "/FT") == "/Sig":
+            continue
+        looks = _inherited(node, "/DA") or default or entry(after, "/DA")
+        is_new = looks is not None and _inherited(node, "/DA") is default is None
+        if is_new or added & {*_FONT.findall(_text(looks))}:
+            title = title_of(_inherited(node, "/T") or "")
+            return f'the form draws the value of the field "{title}" in another way'
     return ""
+
+
+def _inherited(node: object, key: str) -> object:
+    """Return an entry of a field or of those above it. Source: ISO 32000-2, 12.7.4."""
+    for _ in range(_DEEPEST):
+        value = entry(node, key)
+        if value is not None or node is None:
+            return value
+        node = entry(node, "/Parent")
+    return None
 
 
 def _raw(holder: object, key: str) -> PdfObject | None:

@@ -24,6 +24,7 @@ from appliance.domain.verification import (
     refuted,
     unchecked,
 )
+from worker.sandbox.inspect.hidden_annotations import Rect
 from worker.sandbox.structure import (
     APPENDED_ONLY,
     Ambiguity,
@@ -99,6 +100,9 @@ class RevisionHistory:
         self._texts: dict[frozenset[str], dict[str, str]] = {}
         self.ending = self._ending(ends)
         """The last revision ends the file."""
+        self.later_places: dict[int, list[Rect]] = {}
+        """Places of marks and filled fields, which are left out of the comparison of
+        pictures, by 1-based page."""
 
     def close(self) -> None:
         """Close what PDFium has open."""
@@ -209,6 +213,9 @@ class RevisionHistory:
             masks = self._pictures.later_widgets(
                 end, revision, {each.name for each in later.filled}
             )
+            for page, places in masks.items():
+                known = self.later_places.setdefault(page, [])
+                known += (each for each in places if each not in known)
             self._compared[end] = self._pictures.compare(end, revision, masks)
         return self._compared[end]
 

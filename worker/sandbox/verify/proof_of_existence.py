@@ -61,9 +61,11 @@ _Entry = TypeVar("_Entry")
 _Status = TypeVar("_Status")
 _TEXT_CHARS: Final = 200
 _ANY_AGE: Final = timedelta(days=200 * 365)
-# Certificates for signing documents have either (ETSI EN 319 412-2, 4.3.2); extended
-# usages are for `signer_certificates`, which knows more of them than this does.
-_USAGE: Final = KeyUsageConstraints(key_usage={"non_repudiation", "digital_signature"})
+# Usages are for `signer_certificates`. pyHanko refuses a certificate without key usage,
+# which restricts nothing (RFC 5280, 4.2.1.3), and says no chain was found.
+_USAGE: Final = KeyUsageConstraints()
+_CLOCK_SKEW: Final = timedelta(hours=1)
+"""Most that a TSA's clock may be ahead of this machine's, or of a later TSA's."""
 _SOFT: Final = RevocationCheckingRule.CHECK_IF_DECLARED_SOFT
 _NO_CHECK: Final = RevocationCheckingRule.NO_CHECK
 
@@ -238,6 +240,8 @@ class ProofsOfExistence:
                 return None
             if not status.trusted or _has_ended(status.signing_cert, moment):
                 return None
+            if _is_ahead(status.timestamp, moment):
+                return None
             tsa = _name(status.signing_cert)
         except MemoryError:
             raise
@@ -266,6 +270,7 @@ class ProofsOfExistence:
                 self._is_void_own(signature, own, known)
                 or not own.trusted
                 or _has_ended(own.signing_cert, known)
+                or _is_ahead(own.timestamp, known)
             ):
                 return StampState.UNTRUSTED, later
             tsa = _name(own.signing_cert)
@@ -512,6 +517,16 @@ def _time_of(token: cms.SignedData) -> datetime:
 def _has_ended(certificate: x509.Certificate, known: datetime | None) -> bool:
     """Whether a TSA's time was over when its timestamp is known to have existed."""
     return bool(certificate.not_valid_after < (known or SystemClock().now()))
+
+
+def _is_ahead(at: datetime, known: datetime | None) -> bool:
+    """Return whether a timestamp is later than the time at which it is known to exist.
+
+    Args:
+        at: what it says.
+        known: what a later trusted timestamp says; None: now.
+    """
+    return at > (known or SystemClock().now()) + _CLOCK_SKEW
 
 
 def _name(certificate: x509.Certificate) -> str:

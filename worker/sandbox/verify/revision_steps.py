@@ -28,6 +28,7 @@ from pyhanko.sign.diff_analysis import (
     WhitelistRule,
     XrefStreamRule,
 )
+from pyhanko.sign.diff_analysis.constants import ROOT_EXEMPT_STRICT_COMPARISON
 from pyhanko.sign.diff_analysis.form_rules_api import FormUpdate
 from pyhanko.sign.diff_analysis.rules_api import AbsoluteContext, ApprovalType, Context
 
@@ -38,11 +39,13 @@ from worker.sandbox.verify.form_rules import (
     FormRule,
     Objection,
     StepContext,
+    demand_same_entries,
 )
 from worker.sandbox.verify.revisions import (
     PageNodes,
     ReferenceIndex,
     RevisionView,
+    demand_clear_names,
     differs_in_kind,
     references,
     same,
@@ -235,10 +238,17 @@ def _cleared(
 
 
 def _is_same(step: StepContext, key: Key) -> bool:
-    """Return whether an object was written again as it was."""
+    """Return whether an object was written again as it was.
+
+    Raises:
+        UnclearNameError: it was, but for names that may be spelled differently.
+    """
     ref = Reference(*key)
     before = step.old.revisions.last_change(key, step.old.revision)
-    return before is not None and same(step.old(ref), step.new(ref))
+    if before is None or not same(step.old(ref), step.new(ref)):
+        return False
+    demand_clear_names(step.new(ref))
+    return True
 
 
 def _orphans(step: StepContext, fresh: set[Key]) -> set[Key]:
@@ -529,6 +539,7 @@ class _CatalogRule(QualifiedWhitelistRule):
                 raise Objection(f"{key} of the document catalog is no dictionary")
         if _version(after) < _version(before):
             raise Objection("the document's PDF version was lowered after it")
+        demand_same_entries(before, after, ROOT_EXEMPT_STRICT_COMPARISON)
         rule = CatalogModificationRule()
         return rule.apply_qualified(old, new)
 

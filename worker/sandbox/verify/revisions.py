@@ -16,6 +16,7 @@ from pyhanko.pdf_utils.generic import (
     EncryptedObjAccess,
     FloatObject,
     IndirectObject,
+    NameObject,
     NullObject,
     NumberObject,
     PdfObject,
@@ -306,11 +307,58 @@ def _decrypted(value: Any) -> Any:
     return value
 
 
-def same(old: object, new: object) -> bool:
+class UnclearNameError(ValueError):
+    """Two objects are alike but for names that may be spelled differently."""
+
+
+def demand_clear_names(value: object) -> None:
+    """Demand that equal names of an object have equal bytes.
+
+    pyHanko decodes a name as Latin-1 if it is no UTF-8, and keeps no bytes. `/#C3#B1`
+    and `/#F1` are equal to it, and two names to a reader.
+
+    Args:
+        value: an object that has an equal one in another revision.
+
+    Raises:
+        UnclearNameError: a name may be spelled in either way.
+
+    Source: ISO 32000-2, 7.3.5 (a name is a sequence of bytes).
+    """
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, DictionaryObject):
+            todo += [*item.keys(), *dict.values(item)]
+        elif isinstance(item, ArrayObject):
+            todo += list.__iter__(item)
+        elif isinstance(item, NameObject) and _is_unclear(item):
+            raise UnclearNameError
+
+
+def _is_unclear(name: str) -> bool:
+    if name.isascii():
+        return False
+    try:
+        name.encode("latin-1").decode("utf-8")
+    except UnicodeEncodeError:
+        return False  # no Latin-1, so it was read as UTF-8
+    except UnicodeDecodeError:
+        return True
+    return False  # these bytes would have been read as other characters
+
+
+def same(old: object, new: object, *, spelled: bool = True) -> bool:
     """Return whether two decrypted objects are written alike, references unresolved.
 
     pyHanko's comparison raises `NotImplementedError` on proxies in arrays, which the
-    views of this module replace.
+    views of this module replace. It also takes strings for equal that are the same
+    text in two encodings: as the palette of an image they are other colours.
+
+    Args:
+        old: an object.
+        new: another one.
+        spelled: whether equal texts must have equal bytes, too.
     """
     todo = [(old, new)]
     while todo:
@@ -323,7 +371,11 @@ def same(old: object, new: object) -> bool:
             if len(a) != len(b):
                 return False
             todo += zip(list.__iter__(a), list.__iter__(b), strict=True)
-        elif type(a) is not type(b) or a != b:
+        elif (
+            type(a) is not type(b)
+            or a != b
+            or (spelled and _encoding(a) is not _encoding(b))
+        ):
             return False
     return True
 
@@ -350,6 +402,11 @@ def differs_in_kind(old: object, new: object) -> bool:
         ):
             return True
     return False
+
+
+def _encoding(value: object) -> object:
+    """Return the encoding of a text string, which with the text gives its bytes."""
+    return getattr(value, "autodetected_encoding", None)
 
 
 def _same_data(a: DictionaryObject, b: DictionaryObject) -> bool:

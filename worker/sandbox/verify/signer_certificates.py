@@ -20,6 +20,7 @@ _FOR_DOCUMENTS: Final = {
     "microsoft_document_signing",
     "1.2.840.113583.1.1.5",  # Adobe authentic documents
     "adobe_authentic_documents_trust",
+    "pdf_signing",  # the same, once asn1crypto.pdf is imported
 }
 """Extended key usages of which one suffices, by asn1crypto's names."""
 _OF_SERVICES: Final = {"server_auth", "ocsp_signing", "time_stamping", "code_signing"}
@@ -37,12 +38,18 @@ def check_identity(certificate: x509.Certificate) -> Check:
     """
     try:
         problem = _misuse(certificate)
+        is_unknown = not problem and not _has_known_purpose(certificate)
         certificate.subject.native  # noqa: B018 (decodes every name)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 (a forged one raises anything)
         return unchecked(
             CheckCode.SIGNATURE_UNREADABLE, "the signer's certificate cannot be read"
+        )
+    if is_unknown:
+        return unchecked(
+            CheckCode.SIG_CONSTRAINTS_FAILURE,
+            "the signer's certificate names purposes that are not known here",
         )
     return refuted(CheckCode.SIG_CONSTRAINTS_FAILURE, problem) if problem else YES
 
@@ -59,12 +66,25 @@ def _misuse(certificate: x509.Certificate) -> str:
     if extended is None:
         return ""
     purposes = set(extended.native)
-    suited = purposes & _FOR_DOCUMENTS
-    if purposes & _OF_SERVICES:
-        suited -= {"client_auth"}
-    if not suited:
+    if not _suited(purposes) and not _unknown(purposes):
         return "the signer's certificate is not for signing documents"
     return ""
+
+
+def _has_known_purpose(certificate: x509.Certificate) -> bool:
+    """Return whether a certificate may sign documents by a purpose known here."""
+    extended = certificate.extended_key_usage_value
+    return extended is None or bool(_suited(set(extended.native)))
+
+
+def _suited(purposes: set[str]) -> set[str]:
+    suited = purposes & _FOR_DOCUMENTS
+    return suited - {"client_auth"} if purposes & _OF_SERVICES else suited
+
+
+def _unknown(purposes: set[str]) -> set[str]:
+    """Purposes that asn1crypto has no name for: some CAs have their own."""
+    return {each for each in purposes if each[:1].isdigit()}
 
 
 def attribute(certificate: x509.Certificate, name: str) -> str:

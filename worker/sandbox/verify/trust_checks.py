@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import Final
 
 from pyhanko.sign.ades.report import AdESFailure, AdESIndeterminate, AdESSubIndic
+from pyhanko_certvalidator.path import ValidationPath
 
+from appliance.domain.clock import SystemClock
 from appliance.domain.verification import (
     YES,
     Check,
@@ -83,7 +85,52 @@ def check_trust(checked: Checked) -> Check:
     # is no anchor is reported so.
     if status.path is None and cause not in _WEAK:
         return _NO_CHAIN
-    return _of_chain(cause)
+    found = None
+    if status.path is not None and cause not in _WEAK:
+        found = _broken_rule(status.path, checked)
+    return found or _of_chain(cause)
+
+
+def _broken_rule(path: ValidationPath, checked: Checked) -> Check | None:
+    """Find a certificate of a chain that is out of its time, or issued as no CA.
+
+    pyHanko has one answer for all of these.
+
+    Source: RFC 5280, 6.1.3 (validity) and 6.1.4 (CA flag, key usage).
+    """
+    proof = checked.proof
+    moment = SystemClock().now() if proof is None else proof.at
+    chain = [*path.iter_certs(include_root=False)]
+    for issuer in chain[:-1]:
+        constraints, usage = issuer.basic_constraints_value, issuer.key_usage_value
+        if (
+            constraints is None
+            or not constraints["ca"].native
+            or (usage is not None and "key_cert_sign" not in usage.native)
+        ):
+            return refuted(
+                CheckCode.CHAIN_CONSTRAINTS_FAILURE,
+                "a certificate of the chain was issued by one that is no authority",
+            )
+    if any(each.not_valid_before > moment for each in chain):
+        # A signature that exists today was made before such a certificate is valid.
+        when = "today" if proof is None else "at the time that is proven"
+        return refuted(
+            CheckCode.NOT_YET_VALID,
+            f"a certificate of the chain was not valid yet {when}",
+        )
+    if any(each.not_valid_after < moment for each in chain):
+        if proof is not None:
+            return refuted(
+                CheckCode.OUT_OF_BOUNDS_NO_POE,
+                "a certificate of the chain had expired at the time that is proven",
+            )
+        return unchecked(
+            CheckCode.OUT_OF_BOUNDS_NO_POE,
+            "a certificate of the chain has expired, and no trusted timestamp proves "
+            "that the signature is older",
+        )
+    return None
 
 
 def _of_chain(cause: AdESSubIndic) -> Check:

@@ -156,7 +156,8 @@ def _verified(
     covered = False
     try:
         signers = [each.signature for each in file.of_people() if each.signature]
-        covered = covers_signed_text(file.pdf, file.reader, signers)
+        places = file.history.later_places
+        covered = covers_signed_text(file.pdf, file.reader, signers, places)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 (forged pages raise anything)

@@ -1,0 +1,102 @@
+"""Linearized files that a later revision makes as long as they say.
+
+Source: ISO 32000-2, annex F.
+"""
+
+from typing import Final
+
+import pytest
+
+from tests.support.documents.appended_revisions import Appended
+from tests.support.documents.hostile_pdfs import CONTENT, PAGE, build
+from tests.support.documents.software_signer import signed
+from worker.sandbox.structure import AmbiguityKind, read_structure
+
+TOTAL: Final = 30_000
+"""Length by the dictionary, greater than that of the signed file."""
+
+
+def signed_file(length: bytes = b"%d" % TOTAL, key: bytes = b"L") -> bytes:
+    """Sign a page whose first object is a linearization dictionary."""
+    linear = b"<</Linearized 1/%s %s/H[0 0]/O 3/E 0/N 1/T 0>>" % (key, length)
+    return signed(
+        build(
+            {
+                9: linear,
+                1: b"<</Type/Catalog/Pages 2 0 R>>",
+                2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+                3: PAGE,
+                4: CONTENT,
+            }
+        )
+    )
+
+
+def grown(pdf: bytes, length: int) -> bytes:
+    """Append a revision after which the file has a length."""
+
+    def revision(size: int) -> bytes:
+        appended = Appended(pdf)
+        appended.add(90, b"(%s)" % (b"x" * size))
+        return appended.table()
+
+    grown = revision(length - len(revision(10_000)) + 10_000)
+    assert len(grown) == length
+    return grown
+
+
+def found(pdf: bytes) -> list[int]:
+    """Return the places of revisions that end where the dictionary says."""
+    return [
+        each.at
+        for each in read_structure(pdf).ambiguities
+        if each.kind is AmbiguityKind.LINEARIZED
+    ]
+
+
+@pytest.mark.parametrize(
+    ("length", "key"),
+    [(b"%d" % TOTAL, b"L"), (b"%d.0" % TOTAL, b"L"), (b"+%d" % TOTAL, b"#4C")],
+)
+def test_later_revision_may_not_reach_the_length(length: bytes, key: bytes) -> None:
+    """A real number and an escaped key count as Firefox reads them."""
+    base = signed_file(length, key)
+    assert found(base) == []
+    places = found(grown(base, TOTAL))
+    assert len(places) == 1
+    assert places[0] >= len(base)
+
+
+def test_another_length_is_not_ambiguous() -> None:
+    """Readers ignore a dictionary with another length than the file."""
+    assert found(grown(signed_file(), TOTAL + 3)) == []
+    assert found(grown(signed_file(), TOTAL - 1)) == []
+
+
+def test_revision_that_ended_there_counts_too() -> None:
+    """Readers showed another file when that revision was the newest."""
+    longer = grown(grown(signed_file(), TOTAL), TOTAL + 20_000)
+    places = found(longer)
+    assert len(places) == 1
+    assert places[0] < TOTAL
+
+
+def test_comments_before_the_first_object_are_no_object() -> None:
+    """Readers skip comments before the dictionary."""
+    base = signed_file().replace(b"%\xe2\xe3\xcf\xd3", b"%8 0 o", 1)
+    assert found(grown(base, TOTAL)) != []
+
+
+def test_linearized_file_itself_is_not_ambiguous() -> None:
+    """Its last startxref names the section after the dictionary, as readers do."""
+    head = (
+        b"%%PDF-1.7\n9 0 obj\n"
+        b"<</Linearized 1/L %010d/H[0 0]/O 3/E 0/N 1/T 0>>\nendobj\n"
+    )
+    at = len(head % 0)
+    tail = (
+        b"xref\n0 0\ntrailer\n<</Size 1/Root 1 0 R>>\nstartxref\n0\n%%%%EOF\n"
+        b"startxref\n%d\n%%%%EOF\n" % at
+    )
+    pdf = head % (at + len(tail)) + tail
+    assert found(pdf) == []
