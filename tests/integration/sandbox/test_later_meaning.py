@@ -4,15 +4,19 @@ The pictures of pages reach 40 pages. Each file here has its change on a later o
 looks the same to PDFium, so that the rules alone must find it.
 """
 
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 import pytest
+from cryptography.x509 import load_der_x509_certificate
 
 from appliance.domain.verification import Answer
 from tests.support.documents.contract_pdf import contract, line, stream
 from tests.support.documents.pdf_revisions import SignedFile
-from tests.support.documents.signed_bases import base, makers
+from tests.support.documents.signed_bases import Makers, base, makers
 from worker.sandbox.verify.verify import verify
 
 _PAGES: Final = 45
@@ -176,3 +180,40 @@ def test_filled_field_over_text_is_stated() -> None:
         for drawn in (white, line(b"x", 2, 4))
     ]
     assert [each.text_covered for each in found] == [True, False]
+
+
+_FRESH: Final = """
+import sys
+from worker.sandbox.verify.verify import verify
+pdf, root = (open(path, "rb").read() for path in sys.argv[1:])
+print(verify(pdf, [root]).verdict.value)
+"""
+
+
+def test_font_that_is_not_embedded_looks_the_same(tmp_path: Path) -> None:
+    """PDFium draws the first such page of a process differently."""
+    font = b"<</Type/Font/Subtype/TrueType/BaseFont/Calibri/ToUnicode 8 0 R>>"
+    pdf = makers().signed(makers().signed(contract({7: font})))
+    paths = [tmp_path / "signed.pdf", tmp_path / "root.der"]
+    for path, data in zip(paths, (pdf, makers().root), strict=True):
+        path.write_bytes(data)
+    found = subprocess.run(
+        [sys.executable, "-c", _FRESH, *paths],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert found.stdout.strip() == Answer.YES.value
+
+
+def test_revocation_that_was_once_in_the_file_counts() -> None:
+    """A later revision may empty the DSS, and revokes nothing back."""
+    do = Makers.now()
+    certificate = load_der_x509_certificate(do.signer.certificate)
+    do.pki.revoked.add(certificate.serial_number)
+    pdf = do.with_dss(do.signed(contract(), timestamp=True))
+    file = SignedFile(pdf)
+    store = int(file.qpdf.Root.DSS.objgen[0])
+    entries = dict.fromkeys((b"/Certs", b"/CRLs", b"/OCSPs"), b"[]")
+    emptied = file.append({store: file.changed(store, entries)})
+    for each in (pdf, emptied):
+        (signature,) = verify(each, [do.root]).signatures
+        assert signature.revocation.answer is Answer.NO

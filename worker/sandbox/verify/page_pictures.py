@@ -250,20 +250,47 @@ class PagePictures:
         """Compare one page, and its content alone if masks might cover a change."""
         bare = bool(masks) and self._changed.may_change_content(page, revision)
         for is_bare in (False, True)[: 1 + bare]:
-            now = self._of_whole(page, is_bare=is_bare)
-            then = None if now is None else self._draw(before, page, is_bare=is_bare)
-            if now is None or then is None:
-                found.failed.append(page)
-                return
-            try:
-                differ = _differ(then, now, () if is_bare else masks)
-            except MemoryError:
+            shown = () if is_bare else masks
+            differ = self._looks_different(before, page, shown, is_bare=is_bare)
+            if differ:
+                # The first document of a process that uses a font which is not
+                # embedded gets another one for it than all later documents.
+                self._reopen(page, is_bare=is_bare)
+                differ = self._looks_different(before, page, shown, is_bare=is_bare)
+            if differ is None:
                 found.failed.append(page)
                 return
             if differ:
                 found.different.add(page)
                 break
         found.compared += 1
+
+    def _looks_different(
+        self,
+        before: pypdfium2.PdfDocument,
+        page: int,
+        masks: Sequence[Rect],
+        *,
+        is_bare: bool,
+    ) -> bool | None:
+        """Draw a page of both and compare; None if one of the two cannot be drawn."""
+        now = self._of_whole(page, is_bare=is_bare)
+        then = None if now is None else self._draw(before, page, is_bare=is_bare)
+        if now is None or then is None:
+            return None
+        try:
+            return _differ(then, now, masks)
+        except MemoryError:
+            return None
+
+    def _reopen(self, page: int, *, is_bare: bool) -> None:
+        """Open the whole file again, so that a page of it is drawn again."""
+        picture = self._kept.pop((page, is_bare), None)
+        self._kept_px -= 0 if picture is None else math.prod(picture.image.size)
+        if self._whole is not None:
+            self._whole.close()
+            self._whole = None
+        self._is_opened = False
 
     def _opened_whole(self) -> pypdfium2.PdfDocument | None:
         """Open the whole file on first use; None if PDFium cannot."""
@@ -278,7 +305,8 @@ class PagePictures:
         key = page, is_bare
         if key in self._kept:
             return self._kept[key]
-        picture = self._draw(self._whole, page, is_bare=is_bare)
+        whole = self._opened_whole()
+        picture = None if whole is None else self._draw(whole, page, is_bare=is_bare)
         size = 0 if picture is None else math.prod(picture.image.size)
         if self._kept_px + size <= _KEPT_PX_MOST:
             self._kept[key] = picture

@@ -54,6 +54,14 @@ from pyhanko_certvalidator.revinfo.archival import (
 from appliance.domain.clock import SystemClock
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import SignatureLevel
+from worker.sandbox.inspect.pdf_objects import (
+    Key,
+    dictionary,
+    entry,
+    key_of,
+    raw_items,
+)
+from worker.sandbox.verify.revisions import Revisions
 from worker.sandbox.verify.revoked_timestamps import RevokedTsas
 from worker.sandbox.verify.signer_certificates import text
 
@@ -468,24 +476,64 @@ def _validation_data(reader: PdfFileReader) -> _ValidationData | None:
         raise
     except Exception:  # noqa: BLE001 (none, or a forged one: nothing is gained by it)
         return None
+    kept = [*store.certs.values(), *store.ocsps, *store.crls]
+    dropped = _dropped_entries(reader, {key for each in kept if (key := key_of(each))})
     return _ValidationData(
         certificates=_load(
             lambda der: [x509.Certificate.load(der)],
             DecodePurpose.CERTIFICATE,
-            store.certs.values(),
+            [*store.certs.values(), *dropped["/Certs"]],
         ),
         # As containers, or each context would parse all of them again.
         ocsps=_load(
             lambda der: process_legacy_ocsp_input([ocsp.OCSPResponse.load(der)]),
             DecodePurpose.OCSP_RESPONSE,
-            store.ocsps,
+            [*store.ocsps, *dropped["/OCSPs"]],
         ),
         crls=_load(
             lambda der: process_legacy_crl_input([crl.CertificateList.load(der)]),
             DecodePurpose.CRL,
-            store.crls,
+            [*store.crls, *dropped["/CRLs"]],
         ),
     )
+
+
+def _dropped_entries(
+    reader: PdfFileReader, kept: set[Key]
+) -> dict[str, list[IndirectObject]]:
+    """Find what earlier revisions have in the DSS, and the newest one has not.
+
+    PAdES lets entries be removed. Without the CRL that revokes its certificate a
+    signature would be valid again, so that what was there once counts.
+
+    Args:
+        reader: the open file.
+        kept: streams of the newest DSS.
+    """
+    found: dict[str, list[IndirectObject]] = {"/Certs": [], "/OCSPs": [], "/CRLs": []}
+    seen = set(kept)
+    try:
+        revisions = Revisions(reader)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 (forged cross-references raise anything)
+        return found
+    for revision in range(revisions.count - 1):
+        try:
+            store = dictionary(revisions.view(revision).root, "/DSS")
+            for part, entries in found.items():
+                for raw in raw_items(entry(store, part)):
+                    key = key_of(raw)
+                    if isinstance(raw, IndirectObject) and key and key not in seen:
+                        seen.add(key)
+                        entries.append(raw)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001, S110 (a forged revision proves nothing)
+            pass
+        if not any(found.values()):
+            revisions.forget(revision)
+    return found
 
 
 def _load(
