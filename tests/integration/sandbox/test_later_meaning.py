@@ -105,6 +105,21 @@ def test_defaults_may_not_draw_a_signed_value(looks: bytes, *, shown: bool) -> N
         assert '"Precio"' in reason
 
 
+def test_font_for_a_missing_font_may_be_added() -> None:
+    """PDFBox adds Helvetica to each form without it."""
+    file = long_file(
+        b"/Contents 6 0 R/Annots[200 0 R]",
+        {
+            _OBJECT: b"<</Type/Annot/Subtype/Widget/F 4/FT/Tx/T(Precio)/V(100)"
+            b"/DA(/Helv 12 Tf 0 g)/Rect[20 200 200 230]>>",
+            20: b"<</Fields[21 0 R 22 0 R 24 0 R 200 0 R]/DR<</Font<<>>>>>>",
+        },
+    )
+    entries = {b"/DR": b"<</Font<</Helv 19 0 R>>>>"}
+    found = answer(file, {file.form: file.changed(file.form, entries)})
+    assert found[0] is Answer.YES
+
+
 def judged(objects: Mapping[int, bytes]) -> tuple[Answer, str]:
     """Append objects to a B-B file and judge what follows."""
     report = verify(SignedFile(base("B-B")).append(objects), [makers().root])
@@ -129,6 +144,17 @@ def test_new_field_on_a_page_has_a_place() -> None:
     ]
     assert found[0] == (Answer.NO, 'the new field "Otra" has no place on its page')
     assert found[1][0] is Answer.YES
+
+
+@pytest.mark.parametrize("flags", [b"0", b"260"])
+def test_filled_field_stays_on_paper_and_screen(flags: bytes) -> None:
+    """A value that is shown is printed, too."""
+    file = SignedFile(base("B-B"))
+    text = file.field("Nombre")
+    entries = {b"/V": b"(Eva)", b"/F": flags}
+    verdict, reason = judged({text: file.changed(text, entries)})
+    assert verdict is Answer.NO
+    assert "hidden or shown" in reason
 
 
 def test_box_shows_its_value() -> None:

@@ -76,6 +76,10 @@ _FONT: Final = re.compile(r"/([^\s/()<>\[\]{}%]+)\s+[-+.\d]+\s+Tf\b")
 """Font of a default appearance. Source: ISO 32000-2, 12.7.4.3."""
 _HIDING: Final = 1 | 2 | 32
 """Annotation flags Invisible, Hidden and NoView. Source: ISO 32000-2, table 167."""
+_PRINT: Final = 4
+"""Annotation flag Print: without it the value is missing on paper alone."""
+_TOGGLES: Final = 256
+"""Annotation flag ToggleNoView."""
 
 _VALUE_KEYS: Final = frozenset({"/I", "/TI", "/RV", "/M"})
 """Entries that change with a value, and that pyHanko does not expect: chosen items, the
@@ -231,7 +235,8 @@ class _ChangedFields(FieldMDPRule):
             return
         shown = title_of(title)
         flags = [int(number(entry(each, "/F")) or 0) for each in (before, after)]
-        if (flags[0] ^ flags[1]) & _HIDING:
+        lost, gained = flags[0] & ~flags[1], flags[1] & ~flags[0]
+        if (lost | gained) & _HIDING or lost & _PRINT or gained & _TOGGLES:
             raise Objection(f'the field "{shown}" was hidden or shown after it')
         old, new = (_value(each) for each in (before, after))
         if _same_value(before, after) and (name(before, "/AS") == name(after, "/AS")):
@@ -751,7 +756,11 @@ def _newly_drawn(
     form had none, or not the font, they drew nothing, or in a font of their own.
     """
     had, has = (dictionary(each, "/Font") for each in (resources, later))
-    added = {each[1:] for each in has or ()} - {each[1:] for each in had or ()}
+    added = {
+        each[1:]
+        for each in has or ()
+        if each not in (had or ()) and not _is_helvetica(entry(has, each))
+    }
     is_open = leaves_appearances_open(old)
     default = entry(dictionary(old, "/AcroForm"), "/DA")
     for raw in form_fields(old, Budget(_NODES)):
@@ -769,6 +778,21 @@ def _newly_drawn(
             title = title_of(_inherited(node, "/T") or "")
             return f'the form draws the value of the field "{title}" in another way'
     return ""
+
+
+def _is_helvetica(font: object) -> bool:
+    """Return whether a font is the one that readers take for a missing font.
+
+    PDFBox adds it to each form that has none.
+    """
+    return (
+        isinstance(font, DictionaryObject)
+        and font.keys() <= {"/Type", "/Subtype", "/BaseFont", "/Encoding"}
+        and name(font, "/Subtype") == "/Type1"
+        and name(font, "/BaseFont") == "/Helvetica"
+        and name(font, "/Encoding") in {None, "/WinAnsiEncoding", "/PDFDocEncoding"}
+        and not isinstance(entry(font, "/Encoding"), DictionaryObject)
+    )
 
 
 def _inherited(node: object, key: str) -> object:
