@@ -684,8 +684,7 @@ def test_linearized_length_of_an_appended_file_is_ambiguous() -> None:
     made = of_linearized_length()
     kinds = {one.kind: one.at for one in read(made).ambiguities}
 
-    assert kinds == {AmbiguityKind.LINEARIZED_LENGTH: made.rindex(b"startxref")}
-    assert read(made + b"\n").ambiguities == ()
+    assert kinds == {AmbiguityKind.LINEARIZED: made.rindex(b"startxref")}
 
 
 @pytest.mark.parametrize("name", REPAIRED)

@@ -42,8 +42,6 @@ class AmbiguityKind(StrEnum):
     """The chain of sections leaves out one that is in the file."""
     TRAILER = "trailer"
     """A trailer without exactly one indirect `/Root`, or with another `/Encrypt`."""
-    LINEARIZED_LENGTH = "linearized_length"
-    """The linearization dictionary gives the length of a file that was appended to."""
     SECTION_NUMBER = "section_number"
     """A cross-reference stream has the number of another listed object."""
     UNKNOWN_BYTES = "unknown_bytes"

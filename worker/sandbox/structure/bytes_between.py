@@ -18,7 +18,7 @@ from worker.sandbox.structure.history import is_linearized
 from worker.sandbox.structure.listed_objects import ListedObjects
 from worker.sandbox.structure.objects import IndirectObject
 from worker.sandbox.structure.sections import Section, SectionReader
-from worker.sandbox.structure.tokens import BLANK, SPACE, integer_at
+from worker.sandbox.structure.tokens import BLANK, SPACE
 
 _SPACE: Final = re.compile(SPACE)
 _NEXT: Final = re.compile(
@@ -35,10 +35,6 @@ _BEFORE_BYTES: Final = 1_024
 _DIGITS_MAX: Final = 10
 _BYTES_A_HIDDEN_STEP: Final = 512
 _SECTIONS_A_STEP: Final = 16
-_FIRST: Final = re.compile(
-    rb"(?<![0-9])\d{1,10}" + BLANK + rb"++\d{1,5}" + BLANK + rb"++obj"
-)
-_FIRST_BYTES: Final = 1_024
 
 
 class BytesBetween:
@@ -72,11 +68,12 @@ class BytesBetween:
         self._others: list[IndirectObject] = []
         self._skipped: list[Section] = []
 
-    def check(self, end: FileEnd) -> None:
+    def check(self, end: FileEnd, appended_from: int) -> None:
         """Read what is between the listed objects, and report what is ambiguous.
 
         Args:
             end: the last `startxref`.
+            appended_from: offset at which hidden objects begin to count.
 
         Raises:
             UsedUpError: the budget is used up.
@@ -92,10 +89,9 @@ class BytesBetween:
         self._read(position, len(self._pdf))
         self._check_skipped(end)
         self._check_others()
-        self._check_hidden()
+        self._check_hidden(appended_from)
         self._check_starts(end)
         self._check_trailers()
-        self._check_linearization(end)
 
     def _intervals(self) -> list[tuple[int, int, int]]:
         """Return where listed objects and sections are: from, to, introduced at."""
@@ -131,14 +127,14 @@ class BytesBetween:
             self._steps.take(1)
             position = after
 
-    def _check_hidden(self) -> None:
+    def _check_hidden(self, begin: int) -> None:
         """Report objects and trailers within others: a reader that repairs finds them.
 
         Streams are searched as they are stored. Honest ones hold whole PDF files, so
         that this counts in what is appended only.
         """
         pdf = self._pdf
-        self._steps.take(len(pdf) // _BYTES_A_HIDDEN_STEP)
+        self._steps.take((len(pdf) - begin) // _BYTES_A_HIDDEN_STEP)
         known = {
             pdf.find(b"trailer", one.trailer)
             for one in (*self._chain, *self._skipped)
@@ -146,11 +142,11 @@ class BytesBetween:
         }
         starts = {at for at, _, _ in self._intervals()}
         starts |= {one.at for one in self._others} | {one.at for one in self._skipped}
-        for start in starts:
+        for start in (each for each in starts if each >= begin):
             if (found := self._listed.objects.read(start)) is not None:
                 known.add(found.tokens.at - len(b"obj"))
         hidden: list[tuple[int, int | None]] = []
-        for match in _OBJECT.finditer(pdf):
+        for match in _OBJECT.finditer(pdf, begin):
             at = match.start()
             if at in known:
                 continue
@@ -241,25 +237,6 @@ class BytesBetween:
                 words = f"startxref {start.value} points at another revision's section"
                 add(AmbiguityKind.INEXACT_STARTXREF, start.at, None, words)
             before = start.at
-
-    def _check_linearization(self, end: FileEnd) -> None:
-        """Check that the linearization dictionary gives no length after appending.
-
-        Poppler and pdf.js take a file of the length `/L` for linearized, and read the
-        section after the first object in place of the last one (annex F.3).
-        """
-        pdf = self._pdf
-        first = _FIRST.search(pdf, 0, _FIRST_BYTES)
-        found = None if first is None else self._listed.objects.read(first.start())
-        entries = (found and found.tokens.entries) or {}
-        if b"Linearized" not in entries or found is None:
-            return
-        if integer_at(pdf, entries.get(b"L")) == len(pdf) and end.value != min(
-            one.at for one in self._chain
-        ):
-            words = "the linearization dictionary gives the length of the whole file"
-            kind = AmbiguityKind.LINEARIZED_LENGTH
-            self._findings.add(kind, end.at, found.number, words)
 
     def _check_trailers(self) -> None:
         """Check the trailers that revisions end with."""

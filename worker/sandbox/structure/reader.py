@@ -88,7 +88,11 @@ class Structure:
 
 
 def read_structure(
-    pdf: bytes, opened: PdfFileReader | None = None, *, steps: int = STEPS
+    pdf: bytes,
+    opened: PdfFileReader | None = None,
+    *,
+    steps: int = STEPS,
+    appended_from: int = 0,
 ) -> Structure:
     """Read the whole file once, in linear time, and find what is ambiguous.
 
@@ -96,9 +100,11 @@ def read_structure(
         pdf: the whole file.
         opened: the same file, opened with its password; object streams of an encrypted
             file are examined only if it is given.
+        appended_from: offset at which the kinds of `APPENDED_ONLY` begin to count;
+            objects hidden before it are not searched.
         steps: budget; a token costs about one step, a byte of a stream almost nothing.
     """
-    reading = _Reading(pdf, opened, steps)
+    reading = _Reading(pdf, opened, steps, appended_from)
     try:
         reading.run()
         examined = True
@@ -110,8 +116,11 @@ def read_structure(
 class _Reading:
     """One reading of one file."""
 
-    def __init__(self, pdf: bytes, opened: PdfFileReader | None, steps: int) -> None:
+    def __init__(
+        self, pdf: bytes, opened: PdfFileReader | None, steps: int, appended_from: int
+    ) -> None:
         self._pdf = pdf
+        self._appended_from = appended_from
         self._opened = opened
         self._steps = Steps(steps)
         self.findings = Findings()
@@ -141,7 +150,7 @@ class _Reading:
         )
         listed.check()
         between = BytesBetween(pdf, oldest_first, listed, sections, findings, steps)
-        between.check(end)
+        between.check(end, self._appended_from)
         if self._opened is not None:
             compare_places(pdf, self._opened, history, findings, steps)
         doubts = [one for one in findings.sorted() if one.kind not in APPENDED_ONLY]

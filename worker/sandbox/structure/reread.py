@@ -21,7 +21,7 @@ from worker.sandbox.structure.sections import Entry
 from worker.sandbox.structure.tokens import BLANK, TEXT, after_blanks
 
 _STEPS_EACH: Final = 2
-QPDF_BYTES_MAX: Final = 262_144
+QPDF_BYTES_MAX: Final = 104_857_600
 QPDF_OBJECTS_MAX: Final = 60
 """Limits of what qpdf reads again: an object takes about 35 microseconds. The latest
 revisions come first, for they are what a forger adds."""

@@ -93,7 +93,10 @@ class RevisionHistory:
         self._pdf = pdf
         self._beyond = beyond
         is_whole = beyond is Beyond.NOTHING
-        self._structure = read_structure(pdf, reader if is_whole else None)
+        signed = [each for each in ends if each > 0]
+        self._structure = read_structure(
+            pdf, reader if is_whole else None, appended_from=min(signed, default=0)
+        )
         self._later = LaterRevisions(reader)
         self._pictures = PagePictures(pdf, reader)
         self._compared: dict[int, PictureComparison] = {}
