@@ -32,7 +32,11 @@ from worker.sandbox.structure import (
     read_structure,
 )
 from worker.sandbox.verify.later_revisions import LaterChanges, LaterRevisions
-from worker.sandbox.verify.page_pictures import PagePictures, PictureComparison
+from worker.sandbox.verify.page_pictures import (
+    FilledLooks,
+    PagePictures,
+    PictureComparison,
+)
 from worker.sandbox.verify.shown_values import differs
 
 _OBJECT: Final = re.compile(rb"\b(\d{1,10})\s{1,8}\d{1,5}\s{1,8}obj\b")
@@ -100,7 +104,7 @@ class RevisionHistory:
         self._later = LaterRevisions(reader)
         self._pictures = PagePictures(pdf, reader)
         self._compared: dict[int, PictureComparison] = {}
-        self._texts: dict[frozenset[str], dict[str, str]] = {}
+        self._looks: dict[frozenset[str], FilledLooks] = {}
         self.ending = self._ending(ends)
         """The last revision ends the file."""
         self.later_places: dict[int, list[Rect]] = {}
@@ -165,7 +169,10 @@ class RevisionHistory:
             return Followed(_changed(later.reason, pictures.different))
         if pictures.different:
             return Followed(_different(pictures.different))
-        return Followed(self._remaining(later, pictures), self._filled(later))
+        check, (filled, doubt) = self._remaining(later, pictures), self._filled(later)
+        if check.answer is Answer.YES and doubt:
+            check = unchecked(CheckCode.LOOKS_DIFFERENT, doubt)
+        return Followed(check, filled)
 
     def _appended(self, signature: EmbeddedPdfSignature, end: int) -> Check | None:
         """The answer of the structure alone; None: the revisions have to be judged."""
@@ -222,20 +229,27 @@ class RevisionHistory:
             self._compared[end] = self._pictures.compare(end, revision, masks)
         return self._compared[end]
 
-    def _filled(self, later: LaterChanges) -> tuple[FilledField, ...]:
-        """The filled fields, with the texts of their pages if those differ."""
+    def _filled(self, later: LaterChanges) -> tuple[tuple[FilledField, ...], str]:
+        """The filled fields with their looks, and a doubt in words; empty: none."""
         if not later.filled:
-            return ()
+            return (), ""
         names = frozenset(each.name for each in later.filled)
-        if names not in self._texts:
-            self._texts[names] = self._pictures.shown_texts(names)
-        texts = self._texts[names]
-        return tuple(
-            replace(each, shown=texts[each.name])
-            if differs(each.after, texts.get(each.name, ""))
+        if names not in self._looks:
+            self._looks[names] = self._pictures.filled_fields(names)
+        looks = self._looks[names]
+        filled = tuple(
+            replace(each, shown=looks.texts[each.name])
+            if differs(each.after, looks.texts.get(each.name, ""))
             else each
             for each in later.filled
         )
+        for each in filled:
+            if each.shown and each.name in looks.text_fields:
+                words = "shows another text than the value that was filled in"
+                return filled, f'the field "{each.name}" {words}'
+        if looks.hide_text:
+            return filled, "a field that was filled in hides text of its page"
+        return filled, ""
 
     def _remaining(self, later: LaterChanges, pictures: PictureComparison) -> Check:
         """The answer where nothing speaks against the signature."""

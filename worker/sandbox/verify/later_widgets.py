@@ -75,10 +75,16 @@ class _Field:
 
     title: str
     number: int
-    is_signature: bool
+    kind: str | None
+    """Field type, such as `/Tx`; None: it has none."""
     signed: int | None = None
     """Revision in which it got its value; None for an empty one."""
     widgets: list[_Widget] = field(default_factory=list)
+
+    @property
+    def is_signature(self) -> bool:
+        """True for a signature field."""
+        return self.kind == "/Sig"
 
 
 class LaterWidgets:
@@ -144,6 +150,14 @@ class LaterWidgets:
             if each.title in names
         }
 
+    def text_fields(self, names: Collection[str]) -> set[str]:
+        """Return which of the fields are text fields."""
+        return {
+            each.title
+            for each in self._fields
+            if each.kind == "/Tx" and each.title in names
+        }
+
     def _read_fields(self) -> list[_Field]:
         """Read the terminal fields that have widgets.
 
@@ -153,7 +167,7 @@ class LaterWidgets:
         places = self._places()
         found = []
         for title, kind, raw, widgets in self._terminal():
-            at = _Field(title, raw.idnum, kind == "/Sig")
+            at = _Field(title, raw.idnum, kind)
             if at.is_signature:
                 # Of several marks of one signature, readers would show them all, and
                 # only one is the signer's.

@@ -16,7 +16,9 @@ import pypdfium2
 from PIL import Image, ImageChops
 from pyhanko.pdf_utils.reader import PdfFileReader
 
+from appliance.domain.documents import FindingKind
 from worker.sandbox.inspect.hidden_annotations import Rect
+from worker.sandbox.inspect.hidden_text import find_unseen_text
 from worker.sandbox.verify.changed_pages import ChangedPages
 from worker.sandbox.verify.later_widgets import LaterWidgets, later_widgets
 from worker.sandbox.verify.object_history import ObjectHistory
@@ -58,6 +60,18 @@ class PictureComparison:
 
 _NOTHING: Final = PictureComparison((), 0, 0, ())
 """Outcome if no page's objects changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilledLooks:
+    """Looks of fields that were filled in after a signature."""
+
+    texts: Mapping[str, str]
+    """Text that pages show in the place of each field."""
+    text_fields: frozenset[str]
+    """Names of those that are text fields, which show their value as it is."""
+    hide_text: bool
+    """One of them takes text of its page out of sight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +173,23 @@ class PagePictures:
         revision = self._history.revision_at(self._pdf, end, revision)
         return widgets.after(revision, filled)
 
-    def shown_texts(self, names: Collection[str]) -> dict[str, str]:
-        """Return the texts that pages show in the places of fields.
+    def filled_fields(self, names: Collection[str]) -> FilledLooks:
+        """Look at fields that were filled in.
 
         Args:
             names: full names of the fields.
         """
-        return shown_texts(self._pdf, self._opened_widgets().places(names))
+        widgets = self._opened_widgets()
+        places = widgets.places(names)
+        covering: dict[int, list[Rect]] = {}
+        for page, rect in (at for each in places.values() for at in each):
+            covering.setdefault(page - 1, []).append(rect)
+        return FilledLooks(
+            texts=shown_texts(self._pdf, places),
+            text_fields=frozenset(widgets.text_fields(names)),
+            hide_text=bool(covering)
+            and FindingKind.COVERED_TEXT in find_unseen_text(self._pdf, covering),
+        )
 
     def _opened_widgets(self) -> LaterWidgets:
         if self._widgets is None:
