@@ -147,7 +147,7 @@ TOLD = {
     ),
     "signed, then damaged": (
         signed(pdfs.one_page()) + b"x\n",
-        {FindingKind.DAMAGED},
+        {FindingKind.DAMAGED, FindingKind.SIGNATURE_BROKEN},
     ),
     "certified, P = 2": (signed(pdfs.one_page(), certify=MDPPerm.FILL_FORMS), set()),
     "certified, P = 3": (signed(pdfs.one_page(), certify=MDPPerm.ANNOTATE), set()),
