@@ -34,7 +34,7 @@ class SignerRevocations:
         self._store = store
 
     async def apply(self, report: VerificationReport) -> VerificationReport:
-        """Answer the question of revocation anew by what the record knows.
+        """Answer the question of revocation again, from the record.
 
         A revocation counts if it came before the time that is proven for the
         signature; without such a time it leaves the signature undetermined.

@@ -605,7 +605,7 @@ def test_radio_button_keeps_all_but_its_appearance() -> None:
 
 
 def test_lock_may_not_be_lowered() -> None:
-    """The lock of an empty field binds whoever signs there."""
+    """The lock of an empty field binds its later signer."""
     lock = b"<</Type/SigFieldLock/Action/All/P 1>>"
     field = b"<</FT/Sig/T(b)/Lock 6 0 R>>"
     pdf = signed(hostile_pdfs.plain(b"/AcroForm<</Fields[5 0 R]>>", o5=field, o6=lock))

@@ -61,7 +61,7 @@ class Beyond(Enum):
     NOTHING = auto()
     """The whole file is read."""
     UNREADABLE = auto()
-    """What follows cannot be read."""
+    """The revisions that follow cannot be read."""
     UNSIGNED = auto()
     """The whole file can be read, and its form has no signature any more."""
 

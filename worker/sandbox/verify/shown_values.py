@@ -1,8 +1,8 @@
 """Text that pages show in the places of form fields; for confined jobs only.
 
 A field's value and its appearance are two entries, and nothing keeps them alike.
-Where somebody fills in a form after a signature, both are theirs: the report names the
-value, and the text on the page if that is another.
+The person who fills in a form after a signature writes both, so the report names the
+value, and the text on the page if it differs.
 """
 
 import unicodedata

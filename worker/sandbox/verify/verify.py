@@ -85,7 +85,7 @@ class _File:
     pdf: bytes
     """The whole file."""
     reader: PdfFileReader
-    """Of the whole file, or of its longest signed revision that can be read."""
+    """Reader of the whole file, or of its longest signed revision that can be read."""
     signatures: tuple[FilledSignature, ...]
     """Document timestamps among them, in the order they were made."""
     history: RevisionHistory
