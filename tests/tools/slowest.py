@@ -1,7 +1,7 @@
-"""Write which groups of tests take longest: `python -m tests.tools.slowest FILE…`.
+"""Write which files of tests take longest: `python -m tests.tools.slowest FILE…`.
 
 The files are what `--durations-to` wrote, those of `./check` in `.check/durations`.
-`tests/slowest.toml` gets the groups that take over ten seconds; they are started in
+`tests/slowest.toml` gets the files that take over ten seconds; they are started in
 that order (`tests.support.plugins.grouping`), or the longest might begin as the others
 end.
 """
@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.plugins.durations import read_durations
-from tests.support.plugins.grouping import SLOWEST, group_of
+from tests.support.plugins.grouping import SLOWEST, file_of
 
 _AT_LEAST_S: Final = 10.0
-_HEAD: Final = "# Seconds of groups of tests; `python -m tests.tools.slowest`.\n"
+_HEAD: Final = "# Seconds of files of tests; `python -m tests.tools.slowest`.\n"
 
 
 def slowest(durations: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Seconds of each group that takes long, the longest first.
+    """Seconds of each file that takes long, the longest first.
 
     Args:
         durations: a test's id and its seconds.
     """
-    groups: defaultdict[str, float] = defaultdict(float)
+    files: defaultdict[str, float] = defaultdict(float)
     for test, seconds in durations:
-        groups[group_of(test)] += seconds
-    ordered = sorted(groups.items(), key=lambda entry: -entry[1])
-    return {group: seconds for group, seconds in ordered if seconds >= _AT_LEAST_S}
+        files[file_of(test)] += seconds
+    ordered = sorted(files.items(), key=lambda entry: -entry[1])
+    return {file: seconds for file, seconds in ordered if seconds >= _AT_LEAST_S}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for entry in read_durations(file).items()
     ]
     lines = (
-        f'"{group}" = {seconds:.0f}\n' for group, seconds in slowest(durations).items()
+        f'"{file}" = {seconds:.0f}\n' for file, seconds in slowest(durations).items()
     )
     SLOWEST.write_text(_HEAD + "".join(lines), "utf-8")
     return 0

@@ -1,12 +1,12 @@
-"""A pytest plugin that keeps tests together which share something dear.
+"""A pytest plugin that hands the tests of a file to one process, the slowest file first.
 
-What drives a whole appliance by a browser, and what calls it over HTTP, goes to few
-processes, each test after the other: they share appliances and browsers.
-Elsewhere the tests of one file share that file's fixtures. Groups with a browser keep a
-core busy, the others wait for half of their time: two of the former run beside two of
-the latter while there are any. xdist's own groups
-(`--dist loadgroup`) are of no use here: xdist 3.8 writes them into an attribute
-that pytest 9.2 does not read, and hands out each test by itself.
+Tests of one file share that file's fixtures. Some fixtures live as long as a process
+and are dear: an appliance, a browser. The folders whose tests share those are a
+*family*; a few processes begin with a family and stay with it until its files are
+over, so that few appliances are made. Browsers keep a core busy, the others wait for
+half of their time: two processes of the former run beside two of the latter.
+xdist's own groups (`--dist loadgroup`) are of no use here: xdist 3.8 writes them into
+an attribute that pytest 9.2 does not read, and hands out each test by itself.
 """
 
 import tomllib
@@ -17,26 +17,12 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 SLOWEST: Final = Path(__file__).resolve().parents[2] / "slowest.toml"
-"""Seconds by group, of those that take long (`tests.tools.slowest` writes it)."""
+"""Seconds by file, of those that take long (`tests.tools.slowest` writes it)."""
 
-_WHOLE = {"e2e": "e2e", "faults": "faults", "functional": "functional"}
-"""Groups of the folders of `tests` whose tests stay together, but for these:"""
-_TOGETHER = {
-    "test_frame_flow.py": "ceremonies",
-    "test_frame_signature_state.py": "ceremonies",
-    "test_frame_use.py": "ceremonies",
-    "test_frame_contract.py": "messages",
-    "test_frame_firefox.py": "messages",
-    "test_frame_hosts.py": "messages",
-    "test_frame_appearance.py": "messages",
-    "test_frame_messages.py": "messages",
-    "test_certificate_status.py": "faults",
-    "test_corpus.py": "faults",
-}
-"""Files there that stay with others: one process with all would be the last to end."""
-_WITH_A_BROWSER: Final = frozenset({"e2e", "ceremonies", "messages"})
-_BROWSERS: Final = 2
-"""Groups with a browser at once: of more, each would be late for its tests."""
+_FAMILIES: Final = {"e2e": "browsers", "functional": "calls", "faults": "calls"}
+"""By the folder of `tests`: what drives appliances by a browser, what calls them."""
+_PROCESSES: Final = 2
+"""Of each family; of more, each browser would be late for its tests."""
 _APART = frozenset(
     {
         "test_api_key_rights.py",
@@ -72,58 +58,74 @@ _APART = frozenset(
 """Files there that start appliances of their own and share none."""
 
 
-def group_of(node_id: str) -> str:
-    """The group of a test.
+def file_of(node_id: str) -> str:
+    """The file of a test.
 
     Args:
         node_id: as pytest has it, from the root folder on.
     """
-    path = PurePath(node_id.partition("::")[0])
-    whole = [_WHOLE[part] for part in path.parts[:-1] if part in _WHOLE]
-    if not whole or path.name in _APART:
-        return str(path)
-    return _TOGETHER.get(path.name, whole[0])
+    return node_id.partition("::")[0]
+
+
+def family_of(file: str) -> str | None:
+    """Which dear fixtures the tests of a file share with other files; None if none."""
+    path = PurePath(file)
+    if path.name in _APART:
+        return None
+    return next(
+        (_FAMILIES[part] for part in path.parts[:-1] if part in _FAMILIES), None
+    )
 
 
 def slowest_first(items: list[pytest.Item]) -> None:
-    """Order tests by how long their group takes; within a group nothing changes."""
+    """Order tests by how long their file takes; within a file nothing changes."""
     seconds = tomllib.loads(SLOWEST.read_text("utf-8"))
-    items.sort(key=lambda item: -seconds.get(group_of(item.nodeid), 0))
+    items.sort(key=lambda item: -seconds.get(file_of(item.nodeid), 0))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Begin with the slowest groups, where processes share the tests."""
+    """Begin with the slowest files, where processes share the tests."""
     if hasattr(config, "workerinput"):
         slowest_first(items)
 
 
-class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """Hands out whole groups, in the order of the collection: see `slowest_first`."""
+class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Hands out whole files, in the order of the collection: see `slowest_first`."""
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        super().__init__(config, log)
+        self._families: dict[Any, str] = {}
+        """Which family a process began with."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid)
+        return file_of(nodeid)
 
     def _assign_work_unit(self, node: Any) -> None:
-        if self._browsers() >= _BROWSERS:
-            others = (each for each in self.workqueue if each not in _WITH_A_BROWSER)
-            if (other := next(others, None)) is not None:
-                self.workqueue.move_to_end(other, last=False)
+        file = self._next_for(node)
+        self.workqueue.move_to_end(file, last=False)
         super()._assign_work_unit(node)
 
-    def _browsers(self) -> int:
-        """How many groups with a browser are given to somebody, and not over."""
-        return sum(
-            group in _WITH_A_BROWSER and not all(tests.values())
-            for given in self.assigned_work.values()
-            for group, tests in given.items()
-        )
+    def _next_for(self, node: Any) -> str:
+        """The slowest of its own family, else of what no other processes hold."""
+        waiting = [(file, family_of(file)) for file in self.workqueue]
+        mine = self._families.get(node)
+        for file, family in waiting:
+            if mine is not None and family == mine:
+                return file
+        for file, family in waiting:
+            if family is None:
+                return file
+            if list(self._families.values()).count(family) < _PROCESSES:
+                self._families[node] = family
+                return file
+        return waiting[0][0]
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling:
     """Schedule by our groups, whatever `--dist` says."""
     config.option.loadscopereorder = False
-    return GroupScheduling(config, log)
+    return FileScheduling(config, log)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.faults.fault_injection import harmed
-from tests.support.plugins.grouping import group_of
+from tests.support.plugins.grouping import family_of, file_of
 from tests.support.processes.scratch import short_folder
 from tests.support.services.outside_services import (
     OutsideServices,
@@ -61,7 +61,7 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
 
 def _may_want_one(item: pytest.Item) -> bool:
     """Whether a test names one, or is of those that may ask for any by whatever way."""
-    if not group_of(item.nodeid).endswith(".py"):
+    if family_of(file_of(item.nodeid)) is not None:
         return True
     return not _shared.keys().isdisjoint(getattr(item, "fixturenames", ()))
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.support.plugins.grouping import GroupScheduling, group_of
+from tests.support.plugins.grouping import FileScheduling, family_of, file_of
 from tests.tools import contract
 
 PROBE = """
@@ -17,28 +17,24 @@ def test_probe(number): ...
 
 
 @pytest.mark.parametrize(
-    ("node_id", "group"),
+    ("file", "family"),
     [
-        ("tests/e2e/console/test_console_flow.py::test_a[x@y]", "e2e"),
-        ("tests/e2e/embedding/test_frame_flow.py::test_a", "ceremonies"),
-        ("tests/faults/test_signing_kills.py::test_a", "faults"),
-        ("tests/functional/api/test_flow.py::test_a", "functional"),
-        (
-            "tests/functional/keys/test_key_ownership.py::test_a",
-            "tests/functional/keys/test_key_ownership.py",
-        ),
-        ("tests/unit/test_e2e.py::test_a", "tests/unit/test_e2e.py"),
+        ("tests/e2e/console/test_console_flow.py", "browsers"),
+        ("tests/faults/test_signing_kills.py", "calls"),
+        ("tests/functional/api/test_flow.py", "calls"),
+        ("tests/functional/keys/test_key_ownership.py", None),
+        ("tests/unit/test_e2e.py", None),
     ],
 )
-def test_group_follows_the_folder_or_the_file(node_id: str, group: str) -> None:
-    """Whole folders where appliances are shared, else each file."""
-    assert group_of(node_id) == group
+def test_family_follows_the_folder(file: str, family: str | None) -> None:
+    """Of folders that share appliances; not files there that start their own."""
+    assert family_of(file) == family
 
 
-def test_files_of_a_whole_folder_run_in_one_process(
+def test_tests_of_a_file_run_in_one_process(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two workers, three files: those of `functional` are not torn apart."""
+    """Two processes, three files: none is torn apart."""
     monkeypatch.setenv("PYTHONPATH", str(contract.ROOT))
     for name in ("functional/test_a", "functional/test_b", "unit/test_c"):
         path = pytester.path / f"{name}.py"
@@ -49,9 +45,9 @@ def test_files_of_a_whole_folder_run_in_one_process(
         "-p", "tests.support.plugins.grouping", "-n", "2", "-v"
     )
 
-    ran = re.findall(r"^\[(gw\d)\].* PASSED (\w+)/", done.stdout.str(), re.MULTILINE)
-    assert len(ran) == 24
-    assert len({worker for worker, folder in ran if folder == "functional"}) == 1
+    said = done.stdout.str()
+    ran = set(re.findall(r"^\[(gw\d)\].* PASSED (\S+)::", said, re.MULTILINE))
+    assert len(ran) == len({file for _, file in ran}) == 3
 
 
 class Worker:
@@ -68,26 +64,46 @@ class Worker:
         self.shutting_down = True
 
 
-def test_two_browsers_run_beside_what_waits(pytester: pytest.Pytester) -> None:
-    """The third one when one of them is over, or where nothing else is left."""
-    browsers = ("test_flow", "test_frame_flow", "test_frame_contract")
-    files = [f"tests/e2e/{name}.py" for name in browsers]
-    files += ["tests/functional/test_b.py", "tests/unit/test_c.py"]
-    scheduling = GroupScheduling(pytester.parseconfig("--tx=4*popen"))
+def scheduling_of(config: pytest.Config, files: list[str]) -> FileScheduling:
+    """Four processes that were given their first files, of eight tests each."""
+    scheduling = FileScheduling(config, None)
     scheduling.config.option.loadscopereorder = False
-    workers = [Worker() for _ in range(4)]
     tests = [f"{file}::test_{number}" for file in files for number in range(8)]
-    for worker in workers:
+    for worker in [Worker() for _ in range(4)]:
         scheduling.add_node(worker)
         scheduling.add_node_collection(worker, tests)
-
     scheduling.schedule()
-    first = [list(scheduling.assigned_work[worker]) for worker in workers]
-    for number, test in enumerate(tests):
-        if group_of(test) == "ceremonies":
-            scheduling.mark_test_complete(workers[1], number)
-    then = list(scheduling.assigned_work[workers[1]])
+    return scheduling
 
-    apart = [["e2e"], ["ceremonies"], ["functional"], ["tests/unit/test_c.py"]]
-    assert first == apart
-    assert then == ["ceremonies", "messages"]
+
+def end(scheduling: FileScheduling, worker: Worker, file: str) -> None:
+    """A process has done all tests of a file."""
+    for number, test in enumerate(scheduling.collection):
+        if file_of(test) == file:
+            scheduling.mark_test_complete(worker, number)
+
+
+def test_a_family_has_two_processes_until_it_is_over(
+    pytester: pytest.Pytester,
+) -> None:
+    """They stay with it; the others leave it alone, and help where nothing is left."""
+    browsers = [f"tests/e2e/test_{number}.py" for number in range(5)]
+    calls = [f"tests/functional/test_{number}.py" for number in range(3)]
+    files = [*browsers, *calls, "tests/unit/test_a.py", "tests/unit/test_b.py"]
+    scheduling = scheduling_of(pytester.parseconfig("--tx=4*popen"), files)
+    workers = list(scheduling.assigned_work)
+
+    def given(number: int) -> list[str]:
+        return list(scheduling.assigned_work[workers[number]])
+
+    first = [given(number) for number in range(4)]
+    assert first == [browsers[:1], browsers[1:2], calls[:1], calls[1:2]]
+    end(scheduling, workers[2], calls[0])
+    end(scheduling, workers[1], browsers[1])
+    end(scheduling, workers[3], calls[1])
+    end(scheduling, workers[2], calls[2])
+    assert given(1) == browsers[1:3]
+    assert given(2) == [calls[0], calls[2], "tests/unit/test_b.py"]
+    assert given(3) == [calls[1], "tests/unit/test_a.py"]
+    end(scheduling, workers[3], "tests/unit/test_a.py")
+    assert given(3)[-1] == browsers[3]

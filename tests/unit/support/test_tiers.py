@@ -79,10 +79,10 @@ def test_every_named_test_stands_in_its_tier() -> None:
         assert not is_for_the_full_run(item(test, parameters={"core": database})), test
 
 
-def test_slowest_groups_begin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """By the file's seconds; the others, and the tests of one group, as they were."""
+def test_slowest_files_begin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the file's seconds; the others, and the tests of one file, as they were."""
     kept = tmp_path / "slowest.toml"
-    kept.write_text('"tests/integration/test_b.py" = 20\ne2e = 90\n')
+    kept.write_text('"tests/integration/test_b.py" = 20\n"tests/e2e/test_c.py" = 90\n')
     monkeypatch.setattr(grouping, "SLOWEST", kept)
     tests = [
         item("tests/unit/test_a.py::test_1"),
@@ -96,17 +96,17 @@ def test_slowest_groups_begin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
     assert [test.nodeid.removeprefix("tests/") for test in tests] == [
         "e2e/test_c.py::test_2",
-        "e2e/test_d.py::test_1",
         "integration/test_b.py::test_1",
         "integration/test_b.py::test_0",
         "unit/test_a.py::test_1",
+        "e2e/test_d.py::test_1",
     ]
 
 
-def test_slowest_groups_are_kept(
+def test_slowest_files_are_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """From what a run wrote: sums of groups, those of over ten seconds alone."""
+    """From what a run wrote: sums of files, those of over ten seconds alone."""
     told = tmp_path / "durations"
     told.write_text(
         '{"test": "tests/e2e/console/test_console_flow.py::a", "seconds": 8.0}\n'
@@ -117,7 +117,7 @@ def test_slowest_groups_are_kept(
 
     assert slowest.main([str(told)]) == 0
     kept = tomllib.loads((tmp_path / "slowest.toml").read_text())
-    assert kept == {"e2e": 17}
+    assert kept == {"tests/e2e/console/test_console_flow.py": 17}
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
