@@ -191,7 +191,7 @@ RECORDS: Final[dict[str, tuple[Callable[[Members], object], str, str]]] = {
         "settings",
         "colour",
     ),
-    "another root": (other_root, "signatures", "NOT VALID"),
+    "another root": (other_root, "signatures", "INDETERMINATE"),
 }
 SECRETS: Final[dict[str, tuple[Callable[[Members], object], str, str]]] = {
     "another document key": (
