@@ -7,7 +7,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import product
+from itertools import combinations_with_replacement
+from math import comb
 
 import pytest
 from sqlalchemy import update
@@ -281,12 +282,14 @@ async def process_state(scene: Scene) -> RequestState:
 
 
 async def test_state_by_list_and_by_itself(sqlite_core: CoreFixture) -> None:
-    """Whatever states the requests of a process have."""
+    """Whatever states the requests of a process have; each turn has each of them."""
     scene = await scene_of(sqlite_core, (1, 1, 2))
     count = 0
-    for states in product(RequestState, repeat=3):
+    for states in combinations_with_replacement(RequestState, 3):
+        turned = count % 3
+        ordered = (*states[turned:], *states[:turned])
         async with sqlite_core.store.write() as transaction:
-            for request, state in zip(scene.requests, states, strict=True):
+            for request, state in zip(scene.requests, ordered, strict=True):
                 await transaction.connection.execute(
                     update(signature_request)
                     .where(signature_request.c.id == request)
@@ -295,7 +298,7 @@ async def test_state_by_list_and_by_itself(sqlite_core: CoreFixture) -> None:
         state = await process_state(scene)
         count += 1
         assert (state is R.SIGNED) == (set(states) == {R.SIGNED})
-    assert count == len(RequestState) ** 3
+    assert count == comb(len(RequestState) + 2, 3)
 
 
 async def test_turn_that_somebody_holds_is_waited_for(core: CoreFixture) -> None:

@@ -592,6 +592,7 @@ def test_references_are_read_from_bytes_that_are_certain(
     assert RawReferences(reader, ObjectHistory(reader)).of(5) == found
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the shared corpus is absent")
 def test_references_of_the_corpus_are_all_found() -> None:
     """Every reference that pyHanko parses is among them."""

@@ -54,6 +54,7 @@ def sandbox() -> Iterator[SandboxServer]:
         yield server
 
 
+@pytest.mark.full
 async def test_every_corpus_file_is_inspected_or_refused_by_name(
     sandbox: SandboxServer,
 ) -> None:

@@ -109,6 +109,7 @@ def poppler_words(path: Path) -> Iterator[tuple[int, str, Box]]:
             yield number, html.unescape(text), (x0, y0, x1, y1)
 
 
+@pytest.mark.full
 async def test_words_of_real_documents_are_found_where_poppler_has_them(
     sandbox: SandboxServer,
 ) -> None:
