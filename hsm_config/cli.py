@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from appliance.domain.errors import (
     ApplianceError,
@@ -190,6 +190,9 @@ def _record(args: argparse.Namespace) -> int:
     from hsm_config.key_ceremony import ceremony_record  # noqa: PLC0415 (heavy)
 
     def run(settings: Settings) -> int:
+        if args.out is not None:
+            # All kinds of keys are tried first, which takes a minute on some HSMs.
+            _write(args.out, "", "a")
         sheet = ceremony_record(settings, ask=ask_at_terminal)
         if args.out is None:
             _say(sheet)
@@ -225,14 +228,20 @@ def _pins(args: argparse.Namespace) -> int:
     return _with_settings(args, run)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, mode: Literal["a", "w"] = "w") -> None:
     """Write a file that the command was told to.
+
+    Args:
+        path: of the file.
+        text: its content.
+        mode: `a` keeps what is there and adds to it.
 
     Raises:
         SettingsError: it cannot be written.
     """
     try:
-        path.write_text(text, "utf-8")
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
     except OSError as exc:
         msg = f"{path}: cannot be written ({exc.strerror})"
         raise SettingsError(msg) from exc
