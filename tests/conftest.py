@@ -36,8 +36,8 @@ pytest_plugins = (
 
 # As the command line has it: what a test makes is its owner's alone.
 os.umask(0o077)
-# Started in the background it ignores Ctrl+C, by nohup the end of its terminal; so would
-# what tests end by these.
+# Started in the background it ignores Ctrl+C, by nohup the end of its terminal, and
+# so would what tests end by these.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

@@ -1,4 +1,4 @@
-"""A pytest plugin that hands the tests of a file to one process, the slowest file first.
+"""A pytest plugin that hands out tests by files, the slowest first.
 
 Tests of one file share that file's fixtures. Some fixtures live as long as a process
 and are dear: an appliance, a browser. The folders whose tests share those are a
@@ -110,7 +110,8 @@ class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no ty
 
     def _next_for(self, node: Any) -> str:
         """The slowest of its own family, else of what no other processes hold."""
-        waiting = [(file, family_of(file)) for file in self.workqueue]
+        files: list[str] = list(self.workqueue)
+        waiting = [(file, family_of(file)) for file in files]
         mine = self._families.get(node)
         for file, family in waiting:
             if mine is not None and family == mine:
