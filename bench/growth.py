@@ -28,8 +28,9 @@ from appliance.core.database.migrate import migrate
 from appliance.domain.vocab import RequestState
 from appliance.requests.request_store import RequestStore
 from bench.large_record import fill
-from tests.support.factories.core import core_settings, open_core
 from tests.support.factories.signing_front import SigningFront, open_front
+from tests.support.installation.record import open_record
+from tests.support.installation.settings import settings_in
 from tests.support.processes.scratch import short_folder
 from tests.support.services.postgres import PostgresServer
 
@@ -121,12 +122,12 @@ async def compare(
     return {**medians, "ratio": medians["large"] / medians["empty"]}
 
 
-async def open_record(
+async def open_filled_front(
     stack: AsyncExitStack, folder: Path, url: str, requests: int
 ) -> SigningFront:
     """A face over a record; it is made where that many requests are asked for."""
     await asyncio.to_thread(folder.mkdir)
-    settings = core_settings(folder, url)
+    settings = settings_in(folder, url)
     await migrate(settings)
     now = datetime.now(UTC)
     if requests:
@@ -135,7 +136,7 @@ async def open_record(
     for statement in _ROOM:
         await connection.execute(statement)
     await connection.close()
-    core = await stack.enter_async_context(open_core(settings))
+    core = await stack.enter_async_context(open_record(settings))
     core.clock.at = now
     front = await stack.enter_async_context(open_front(core))
     for _ in range(_WAITING):
@@ -153,7 +154,7 @@ async def measure(args: argparse.Namespace, folder: Path) -> dict[str, object]:
             database = given or server.create_database()
             if given is None:
                 stack.callback(server.drop_database, database)
-            fronts[name] = await open_record(
+            fronts[name] = await open_filled_front(
                 stack,
                 folder / name,
                 server.url(database),

@@ -29,7 +29,7 @@ pytest_plugins = (
     "tests.support.plugins.grouping",
     "tests.support.plugins.passed_tests",
     "tests.support.plugins.documented",
-    "tests.support.factories.core",
+    "tests.support.installation.record",
     "tests.support.plugins.shared_appliances",
     "pytester",
 )

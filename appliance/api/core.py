@@ -3,7 +3,7 @@
 `appliance.bootstrap.Front` is what is handed in. A service is a Protocol here where
 tests have a double of it, since workers stand behind it
 (`tests/support/factories/fakes.py`); so is the
-whole (`tests.support.faces.api_services.ApiServices`). All others are the classes
+whole (`tests.support.installation.api.ApiServices`). All others are the classes
 themselves.
 """
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from appliance.appearance.content import Stamping
 from appliance.appearance.samples import StampSamples
 from appliance.bootstrap.certificates import open_expiry, open_trust
-from appliance.bootstrap.core import Core, data_sealer, document_sealer, open_core
+from appliance.bootstrap.core import (
+    Core,
+    OpensCore,
+    data_sealer,
+    document_sealer,
+    open_core,
+)
 from appliance.console.expiry_notices import Expiry
 from appliance.console.views import ConsoleViews
 from appliance.core.secrets.key_files import KeyFile
@@ -83,13 +89,14 @@ class AdminServiceRegistry:
 
 @asynccontextmanager
 async def open_admin(
-    settings: Settings, clock: Clock
+    settings: Settings, clock: Clock, opens: OpensCore = open_core
 ) -> AsyncIterator[AdminServiceRegistry]:
     """Build what the console stands on, and close it.
 
     Args:
         settings: of the installation; the pepper's file is not opened.
         clock: the time.
+        opens: the core below, where another than this machine's is to be there.
 
     Raises:
         SettingsError: a secret file cannot be used.
@@ -98,7 +105,7 @@ async def open_admin(
     sealer = data_sealer(settings)
     lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
     passwords = Passwords(HashSlots())
-    async with open_core(settings, clock, role, document_sealer(settings)) as core:
+    async with opens(settings, clock, role, document_sealer(settings)) as core:
         store = core.store
         revocations = Revocations(store, clock)
         trust = open_trust(core)

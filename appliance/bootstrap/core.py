@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -98,6 +98,16 @@ def document_sealer(settings: Settings) -> Sealer:
         SettingsError: its file cannot be used.
     """
     return SecretBox(KeyFile(settings.document_key_file))
+
+
+class OpensCore(Protocol):
+    """Opens what a face stands on, as `open_core` does."""
+
+    def __call__(
+        self, settings: Settings, clock: Clock, role: str, sealer: Sealer | None = None
+    ) -> AbstractAsyncContextManager[Core]:
+        """See `open_core`."""
+        ...
 
 
 @asynccontextmanager

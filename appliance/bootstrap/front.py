@@ -12,7 +12,13 @@ from functools import partial
 
 from appliance.appearance.content import Stamping
 from appliance.bootstrap.certificates import open_expiry, open_trust
-from appliance.bootstrap.core import Core, data_sealer, document_sealer, open_core
+from appliance.bootstrap.core import (
+    Core,
+    OpensCore,
+    data_sealer,
+    document_sealer,
+    open_core,
+)
 from appliance.console.expiry_notices import Expiry
 from appliance.core.background import Shielded
 from appliance.core.messaging import connect, redis_settings
@@ -155,9 +161,15 @@ class ServiceRegistry:
 
 @asynccontextmanager
 async def open_front(
-    settings: Settings, clock: Clock, role: str
+    settings: Settings, clock: Clock, role: str, opens: OpensCore = open_core
 ) -> AsyncIterator[ServiceRegistry]:
     """Build what a face stands on, and close it after what it began is done.
+
+    Args:
+        settings: of the installation.
+        clock: the time.
+        role: what this process is, for the audit.
+        opens: the core below, where another than this machine's is to be there.
 
     Raises:
         SettingsError: a secret file cannot be used.
@@ -169,7 +181,7 @@ async def open_front(
     signing_passwords = SigningPasswords(KeyFile(secrets.pepper_file), slots)
     login_passwords = Passwords(slots)
     shielded = Shielded()
-    async with open_core(settings, clock, role, document_sealer(settings)) as core:
+    async with opens(settings, clock, role, document_sealer(settings)) as core:
         store = core.store
         rates = CallRates(partial(connect, redis_settings(settings)), clock)
         tokens = AccessTokens(store, sealer, clock, settings)

@@ -13,11 +13,7 @@ from appliance.domain.vocab import RequestState
 from embed.assets import Assets, load_assets
 from hsm_config.pkcs11 import objects
 from tests.support.documents.software_signer import SoftwareSigner, make_signer
-from tests.support.faces.api_caller import Caller
-from tests.support.faces.api_services import ApiServices, open_api_services
-from tests.support.faces.frame_role import Frame, open_frame
 from tests.support.factories import cached_hashes
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.document_storage import (
     KINDS,
     BucketStorage,
@@ -28,6 +24,10 @@ from tests.support.factories.fakes import request_view
 from tests.support.factories.signing_front import SigningFront, open_front
 from tests.support.hsm.hsm_installation import KEY, HsmInstallation
 from tests.support.hsm.pkcs11_shim import Pkcs11Shim
+from tests.support.installation.api import ApiServices, Caller
+from tests.support.installation.frame import Frame
+from tests.support.installation.installation import Installation
+from tests.support.installation.record import CoreFixture
 from tests.support.processes.scratch import short_folder
 from tests.support.services.s3 import S3Server
 from worker.pades.appearance.fonts import StampFonts, load_fonts
@@ -66,7 +66,7 @@ def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """The core of a face; signing is played."""
-    async with open_api_services(tmp_path) as made:
+    async with Installation(tmp_path).api() as made:
         yield made
 
 
@@ -115,7 +115,7 @@ def assets() -> Assets:
 @pytest.fixture
 async def frame(tmp_path: Path, assets: Assets) -> AsyncIterator[Frame]:
     """The role of the frame over fresh storage, with two registered origins."""
-    async with open_frame(tmp_path, assets) as opened:
+    async with Installation(tmp_path).frame(assets) as opened:
         yield opened
 
 

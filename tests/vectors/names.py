@@ -59,9 +59,7 @@ from embed.machine import TABLE
 from embed.protocol import MESSAGES, PROTOCOL_VERSION
 from hsm_config.pkcs11 import master_keys, objects, templates
 from hsm_config.provisioning import generation, tsa_keys
-from tests.support.faces.api_services import open_api_services
-from tests.support.faces.console import open_console
-from tests.support.faces.frame_role import open_frame
+from tests.support.installation.installation import Installation
 from tests.support.processes.event_loops import run_apart
 from worker import failpoints as crash_points
 from worker.sandbox.job import EXIT_PROTOCOL
@@ -240,9 +238,11 @@ async def _routes() -> dict[str, list[str]]:
         folders = [
             Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(3)
         ]
-        parts = await stack.enter_async_context(open_api_services(folders[0]))
-        embed = await stack.enter_async_context(open_frame(folders[1], load_assets()))
-        site = await stack.enter_async_context(open_console(folders[2]))
+        parts = await stack.enter_async_context(Installation(folders[0]).api())
+        embed = await stack.enter_async_context(
+            Installation(folders[1]).frame(load_assets())
+        )
+        site = await stack.enter_async_context(Installation(folders[2]).console())
         faces = {"api": create_api(parts), "embed": embed.app, "admin": site.app}
         return {
             face: sorted(

@@ -41,8 +41,8 @@ from appliance.operations.backup.archive import reading, writing
 from appliance.settings import RedisSettings, Settings
 from hsm_config.pkcs11 import key_pairs, signatures, templates
 from hsm_config.pkcs11.master_keys import label_of
-from tests.support.factories.core import core_settings
 from tests.support.hsm.hsm_installation import HsmInstallation, until
+from tests.support.installation.settings import settings_in
 from tests.support.processes.scratch import short_folder
 from tests.support.services.redis import RedisServer
 from tests.vectors.adapters import raw
@@ -152,7 +152,7 @@ async def make_redis(folder: Path) -> dict[str, Any]:
 
 def _settings(server: RedisServer, folder: Path) -> Settings:
     redis = RedisSettings(socket=server.socket)
-    return core_settings(folder).model_copy(update={"redis": redis})
+    return settings_in(folder).model_copy(update={"redis": redis})
 
 
 async def _notified(server: RedisServer, folder: Path) -> dict[str, Any]:

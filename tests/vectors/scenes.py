@@ -50,25 +50,20 @@ from appliance.pki.tsa.authority import Timestamps, TimestampWork
 from appliance.settings import SigningSettings
 from appliance.web import problems
 from embed.assets import load_assets
-from tests.support.faces.api_services import (
-    CUIL,
-    LOGIN_PASSWORD,
-    ApiServices,
-    open_api_services,
-)
-from tests.support.faces.frame_role import ORIGINS, Frame, init_of, open_frame
-from tests.support.factories.core import (
-    PASSWORD,
-    CoreFixture,
-    core_settings,
-    new_credential,
-    open_core,
-)
 from tests.support.factories.fakes import FakeTasks, request_view
 from tests.support.factories.held_credential import hold
-from tests.support.factories.migrated_folder import lay_tables
 from tests.support.factories.signing_front import open_front
 from tests.support.factories.signing_host import INSTALLATION
+from tests.support.installation.api import CUIL, LOGIN_PASSWORD, ApiServices
+from tests.support.installation.frame import ORIGINS, Frame, init_of
+from tests.support.installation.installation import Installation
+from tests.support.installation.record import (
+    PASSWORD,
+    CoreFixture,
+    new_credential,
+    open_record,
+)
+from tests.support.installation.settings import settings_in
 from tests.vectors.answers import Randoms, factored, recorded, token_parts, told
 
 Answers = dict[str, Any]
@@ -108,7 +103,7 @@ class _Calls:
 @asynccontextmanager
 async def _signer(folder: Path) -> AsyncIterator[tuple[ApiServices, PersonId, str]]:
     """The REST API's parts, and a person with a request in each state that is told."""
-    async with open_api_services(folder) as api_services:
+    async with Installation(folder).api() as api_services:
         who, seed = await api_services.add_person()
         await api_services.add_requests(who, 11)
         states = [
@@ -274,7 +269,7 @@ _FAILURES: Final[tuple[ApplianceError, ...]] = (
 
 async def sessions(folder: Path) -> Answers:
     """The session endpoint, and the faces' small answers."""
-    async with open_api_services(folder) as api_services:
+    async with Installation(folder).api() as api_services:
         owner = Integrators(
             api_services.store,
             api_services.lookup,
@@ -328,7 +323,7 @@ _OCSP: Final = "application/ocsp-request"
 
 async def frame(folder: Path) -> Answers:
     """The frame's page and its API, until the document is placed."""
-    async with open_frame(folder, load_assets()) as role:
+    async with Installation(folder).frame(load_assets()) as role:
         call = _Calls(role.client)
         call.randoms.know(role.services.key.split("_")[2], "key id")
         token = await role.services.token()
@@ -390,7 +385,7 @@ async def _pages(role: Frame, call: _Calls, token: str) -> None:
 
 async def credentials(folder: Path) -> Answers:
     """A person's certificates, and what they may ask for them."""
-    async with open_api_services(folder) as api_services:
+    async with Installation(folder).api() as api_services:
         who, _ = await api_services.add_person()
         held = await hold(api_services.store, who, CUIL, api_services.clock.now())
         client = create_api(api_services).test_client(use_cookies=False)
@@ -412,9 +407,8 @@ async def credentials(folder: Path) -> Answers:
 
 async def record_of_signing(folder: Path) -> Answers:
     """What stands recorded after signatures, refusals, and a wrong password."""
-    settings = core_settings(folder)
-    await lay_tables(settings)
-    async with open_core(settings) as core, open_front(core) as front:
+    settings = settings_in(folder)
+    async with open_record(settings) as core, open_front(core) as front:
         first, second, third = [await front.new_request() for _ in range(3)]
         params = SignParameters(reason="Conforme", x=10, y=20)
         await front.signed(front.command(first, params, key="k"))
@@ -431,9 +425,8 @@ async def record_of_signing(folder: Path) -> Answers:
 
 async def record_of_tasks(folder: Path) -> Answers:
     """What each kind of HSM task is recorded as, for whichever worker takes it."""
-    settings = core_settings(folder)
-    await lay_tables(settings)
-    async with open_core(settings) as core, open_front(core) as front:
+    settings = settings_in(folder)
+    async with open_record(settings) as core, open_front(core) as front:
         store, clock, person = core.store, core.clock, front.signer.person
         async with store.read() as transaction:
             held = await CredentialStore(transaction).active(person)

@@ -10,13 +10,6 @@ from appliance.api.app import create_api
 from appliance.domain.ids import PersonId
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
-from tests.support.faces.api_caller import SIGN, Caller, code
-from tests.support.faces.api_services import (
-    BASE_URL,
-    CUIL,
-    ApiServices,
-    open_api_services,
-)
 from tests.support.factories.fakes import (
     PDF,
     PNG,
@@ -25,6 +18,15 @@ from tests.support.factories.fakes import (
     SIGNED_SHA256,
     request_view,
 )
+from tests.support.installation.api import (
+    BASE_URL,
+    CUIL,
+    SIGN,
+    ApiServices,
+    Caller,
+    code,
+)
+from tests.support.installation.installation import Installation
 
 OVER = {
     RequestState.REJECTED,
@@ -48,9 +50,9 @@ async def test_wrong_sign_in_told(api_services: ApiServices) -> None:
 
 async def test_rate_told_with_time_to_wait(tmp_path: Path) -> None:
     """The sixth try is a 429 with Retry-After."""
-    async with open_api_services(
+    async with Installation(
         tmp_path, auth={"login_per_minute_account": 5}
-    ) as api_services:
+    ).api() as api_services:
         client = create_api(api_services).test_client(use_cookies=False)
         body = {"usuario": CUIL, "password": "x"}
         for _ in range(5):

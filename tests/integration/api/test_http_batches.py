@@ -1,6 +1,7 @@
 """The REST API's routes of batches: what is read, and how it is told."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -9,8 +10,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, PageOutOfRangeErr
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import FontStyle
 from appliance.signing.signing_calls import SigningCalls
-from tests.support.faces.api_caller import Caller
-from tests.support.faces.api_services import ApiServices
+from tests.support.installation.api import ApiServices, Caller
 
 LOTE = "/solicitudes/firmar/lote"
 PASSWORD = "una clave de firma"
@@ -68,7 +68,8 @@ async def test_batch_of_one_takes_a_place_as_a_single_one_does(
     """Where there is none, it is told when; one of several needs none."""
     del person
     limits = FairLimits(places=1, per_share=1, per_party=1, waiting=0)
-    calls = api_services.signing_calls = SigningCalls(limits)
+    calls = SigningCalls(limits)
+    caller = caller.over(replace(api_services, signing_calls=calls))
     one = {**BATCH, "solicitudIds": [8]}
     async with calls.place(RequestId(7)):
         refused = await caller.post(LOTE, one)

@@ -10,10 +10,10 @@ from cryptography.hazmat.primitives import hashes
 
 from appliance.domain.ids import PersonId
 from appliance.domain.trust_store import AnchorPurpose
-from tests.support.faces.api_caller import Caller, code
-from tests.support.faces.api_services import CUIL, ApiServices, open_api_services
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
+from tests.support.installation.api import CUIL, ApiServices, Caller, code
+from tests.support.installation.installation import Installation
 from tests.support.pki.outside_ca import OutsideCa, bundle, der
 
 OUTSIDE = OutsideCa(NOON)
@@ -22,7 +22,7 @@ OUTSIDE = OutsideCa(NOON)
 @pytest.fixture
 async def api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """Storage and services; the root of `OUTSIDE` is trusted."""
-    async with open_api_services(tmp_path) as made:
+    async with Installation(tmp_path).api() as made:
         sha256 = OUTSIDE.root.fingerprint(hashes.SHA256()).hex()
         await made.trust.add(
             "operator", der(OUTSIDE.root), AnchorPurpose.SIGNERS, sha256

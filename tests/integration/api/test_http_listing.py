@@ -5,8 +5,6 @@ import base64
 import pytest
 
 from appliance.domain.ids import PersonId
-from tests.support.faces.api_caller import Caller, code
-from tests.support.faces.api_services import BASE_URL, ApiServices
 from tests.support.factories.fakes import (
     PDF,
     SHA256,
@@ -14,6 +12,7 @@ from tests.support.factories.fakes import (
     SIGNED_SHA256,
     request_view,
 )
+from tests.support.installation.api import BASE_URL, ApiServices, Caller, code
 
 
 async def test_list_is_bare_array_of_what_waits(caller: Caller) -> None:

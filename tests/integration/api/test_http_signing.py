@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyotp
@@ -14,9 +15,16 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.people.person_store import PersonStore
 from appliance.signing.signing_calls import SigningCalls
-from tests.support.faces.api_caller import SIGN, Caller, code
-from tests.support.faces.api_services import BASE_URL, CUIL, LOGIN_PASSWORD, ApiServices
 from tests.support.factories.fakes import PDF, SHA256, SIGNED_PDF, SIGNED_SHA256
+from tests.support.installation.api import (
+    BASE_URL,
+    CUIL,
+    LOGIN_PASSWORD,
+    SIGN,
+    ApiServices,
+    Caller,
+    code,
+)
 
 BOUNDARY = "limite"
 
@@ -80,7 +88,8 @@ async def test_sign_beyond_the_places_is_told_before_anything_else(
 ) -> None:
     """Nothing is read, counted or handed on; a place that is free again serves."""
     limits = FairLimits(places=1, per_share=1, per_party=1, waiting=0)
-    calls = api_services.signing_calls = SigningCalls(limits)
+    calls = SigningCalls(limits)
+    caller = caller.over(replace(api_services, signing_calls=calls))
     async with calls.place(RequestId(8)):
         refused = await caller.post("/solicitudes/firmar", {})
     served = await caller.post("/solicitudes/firmar", {**SIGN, "solicitudId": 9})
@@ -97,7 +106,8 @@ async def test_refused_token_is_not_asked_of_the_record(
 ) -> None:
     """That it was revoked is seen once there is room; a forged one is refused first."""
     limits = FairLimits(places=1, per_share=1, per_party=1, waiting=0)
-    calls = api_services.signing_calls = SigningCalls(limits)
+    calls = SigningCalls(limits)
+    caller = caller.over(replace(api_services, signing_calls=calls))
     async with api_services.store.write() as transaction:
         now = api_services.clock.now()
         await PersonStore(transaction).sign_out(person, now)
@@ -117,7 +127,8 @@ async def test_call_that_is_not_begun_counts_for_no_rate(
 ) -> None:
     """Of several requests, where it turns out late that they are one."""
     limits = FairLimits(places=1, per_share=1, per_party=1, waiting=0)
-    calls = api_services.signing_calls = SigningCalls(limits)
+    calls = SigningCalls(limits)
+    caller = caller.over(replace(api_services, signing_calls=calls))
     with working_for(f"person:{person}", f"person:{person}"):
         async with calls.place(RequestId(8)):
             body = {"solicitudIds": [9, 9], "password": SIGN["password"]}

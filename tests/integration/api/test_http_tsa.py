@@ -26,9 +26,10 @@ from appliance.pki.tsa.authority import TimestampWork
 from appliance.pki.tsa.tsp_messages import read_question
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from hsm_config.provisioning.init import provision
-from tests.support.faces.api_services import ApiServices, open_api_services
 from tests.support.factories.fakes import MovingClock
 from tests.support.hsm.hsm_installation import HsmInstallation
+from tests.support.installation.api import ApiServices
+from tests.support.installation.installation import Installation
 from tests.support.pki.timestamps import DATA, Trusted, openssl, trusting
 from worker.pades.der import encode
 from worker.pki.certificate_authority import Authority
@@ -64,7 +65,7 @@ async def timestamp_service_of(
     folder: Path, **timestamps: Any
 ) -> AsyncIterator[TimestampService]:
     """An API with these settings, and no worker."""
-    async with open_api_services(folder, timestamps=timestamps) as api_services:
+    async with Installation(folder, timestamps=timestamps).api() as api_services:
         yield TimestampService(api_services, create_api(api_services).test_client())
 
 

@@ -13,8 +13,7 @@ from appliance.domain.ids import new_id
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import MessageState, WebhookEvent
 from appliance.integrators.integrators import Integrators
-from tests.support.faces.api_caller import code
-from tests.support.faces.api_services import ApiServices
+from tests.support.installation.api import ApiServices, code
 
 PATH = "/api/integration/webhooks"
 URL = "https://app.example/rubrica"

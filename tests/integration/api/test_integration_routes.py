@@ -11,8 +11,7 @@ from appliance.api.app import create_api
 from appliance.core.database import tables
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.integrators.integrators import Integrators
-from tests.support.faces.api_caller import code
-from tests.support.faces.api_services import ApiServices
+from tests.support.installation.api import ApiServices, code
 
 BASE = "/api/integration/"
 NEW = ("POST", f"{BASE}session/new")

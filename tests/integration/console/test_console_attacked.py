@@ -8,9 +8,9 @@ import pytest
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind
 from appliance.identity import console_login_attempts
-from tests.support.faces.console import PASSWORD, Console
 from tests.support.faces.console_forms import ANA_DIGITS, audited, open_acme_console
 from tests.support.faults.password_guessing import guess, guess_at_person
+from tests.support.installation.console import PASSWORD, Console
 
 EVA = "/admin/administrators/eva"
 OWN = "192.0.2.7"

@@ -18,7 +18,8 @@ from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.requests.request_batch_store import RequestBatchStore
-from tests.support.faces.console import Console, open_console
+from tests.support.installation.console import Console
+from tests.support.installation.installation import Installation
 
 ANA, LUIS = "20055361682", "20267565393"
 REFERENCE = "recibos-2026-11"
@@ -59,7 +60,7 @@ class Batches:
 @pytest.fixture
 async def batches(tmp_path: Path, each_url: str) -> AsyncIterator[Batches]:
     """Requests of two people; the one beside is the newest, and is no batch's."""
-    async with open_console(tmp_path, each_url) as site:
+    async with Installation(tmp_path, each_url).console() as site:
         await site.front.integrators.create("operator", "acme", "ACME S.A.")
         await site.front.integrators.create("operator", "otra", "Otra S.R.L.")
         await site.person(ANA, "Ana María Núñez")

@@ -29,14 +29,6 @@ from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
-from tests.support.faces.console import (
-    NAME,
-    PASSWORD,
-    Answer,
-    Console,
-    open_console,
-    write_pki,
-)
 from tests.support.faces.console_forms import (
     audited,
     new_pin,
@@ -46,6 +38,14 @@ from tests.support.faces.console_forms import (
 )
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
+from tests.support.installation.console import (
+    NAME,
+    PASSWORD,
+    Answer,
+    Console,
+    write_pki,
+)
+from tests.support.installation.installation import Installation
 from tests.support.pki.outside_ca import OutsideCa, bundle, der, ec_key, spki_of
 
 CUIL = "20055361682"
@@ -58,7 +58,7 @@ PIN = re.compile(r"(?<![\w-])[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}(?![\w-])")
 @pytest.fixture
 async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console, signed in."""
-    async with open_console(tmp_path) as made:
+    async with Installation(tmp_path).console() as made:
         await made.sign_in()
         yield made
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.trust_store import AnchorPurpose
-from tests.support.faces.console import NAME, PASSWORD, PDF, Console
 from tests.support.faces.console_forms import (
     ANA,
     ANA_DIGITS,
@@ -29,6 +28,7 @@ from tests.support.faces.console_forms import (
     with_secret,
 )
 from tests.support.factories.held_credential import hold
+from tests.support.installation.console import NAME, PASSWORD, PDF, Console
 from tests.support.pki.outside_ca import OutsideCa, bundle
 
 OTHER = "otra clave muy larga"

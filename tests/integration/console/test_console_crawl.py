@@ -20,7 +20,8 @@ from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.worker_store import WorkerStore
 from appliance.signing.signing_order import PROCESS_ENDED
-from tests.support.faces.console import Console, open_console
+from tests.support.installation.console import Console
+from tests.support.installation.installation import Installation
 
 ANA, LUIS = "20055361682", "20267565393"
 _CODE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
@@ -72,7 +73,7 @@ class Seen(HTMLParser):
 @pytest.fixture
 async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console with requests in every state and audit rows of every kind."""
-    async with open_console(tmp_path) as made:
+    async with Installation(tmp_path).console() as made:
         await made.front.integrators.create("operator", "acme", "ACME S.A.")
         ana = await made.person(ANA)
         await made.person(LUIS, "Luis Peña", enrolled=False)

@@ -26,7 +26,6 @@ from appliance.operations.metrics.facts import POOLS
 from appliance.operations.metrics.reading import LATEST_S, MOST_SAMPLES
 from appliance.pki.certificate_store import CertificateStore
 from hsm_config.provisioning.ca_certificates import key_identifier
-from tests.support.faces.console import Console, open_console, write_pki
 from tests.support.faces.health_page import (
     HOST,
     Sample,
@@ -38,6 +37,8 @@ from tests.support.faces.health_page import (
     told,
 )
 from tests.support.factories.fakes import NOON
+from tests.support.installation.console import Console, write_pki
+from tests.support.installation.installation import Installation
 from tests.support.pki.outside_ca import der, ec_key, spki_of
 
 TABLES = 2
@@ -49,7 +50,7 @@ STATUS = "rubrica_outside_status_{}"
 @pytest.fixture
 async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console, somebody signed in."""
-    async with open_console(tmp_path) as made:
+    async with Installation(tmp_path).console() as made:
         await made.sign_in()
         yield made
 
@@ -274,7 +275,7 @@ async def test_where_to_look_comes_first(console: Console) -> None:
 
 async def test_backup_that_is_too_old(tmp_path: Path, each_url: str) -> None:
     """In a trial nobody misses one; else after a day and a half."""
-    async with open_console(tmp_path, each_url) as console:
+    async with Installation(tmp_path, each_url).console() as console:
         await console.sign_in()
         head = "Última copia de seguridad"
         assert (await told(console, "ground"))[

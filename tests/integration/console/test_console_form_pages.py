@@ -11,7 +11,6 @@ import pytest
 
 from appliance.domain.vocab import Environment
 from appliance.settings.mail import MailSettings
-from tests.support.faces.console import NAME, PASSWORD, Answer, Console
 from tests.support.faces.console_forms import (
     ANA_DIGITS,
     given_up,
@@ -23,6 +22,7 @@ from tests.support.faces.console_forms import (
     upload,
 )
 from tests.support.factories.fakes import NOON
+from tests.support.installation.console import NAME, PASSWORD, Answer, Console
 from tests.support.pki.outside_ca import OutsideCa, bundle
 
 LUIS_DIGITS: Final = "20267565393"

@@ -13,7 +13,8 @@ from appliance.web import forms
 from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
 from appliance.web.server.client_address import Proxies
 from appliance.web.server.exchange import Exchange
-from tests.support.faces.console import ADMIN_URL, Answer, Console, open_console
+from tests.support.installation.console import ADMIN_URL, Answer, Console
+from tests.support.installation.installation import Installation
 
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data; boundary=x"
@@ -24,7 +25,7 @@ UPLOAD = "/admin/requests"
 @pytest.fixture(scope="module")
 async def console(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Console]:
     """A console, signed in; nothing that is sent here changes it."""
-    async with open_console(tmp_path_factory.mktemp("console")) as made:
+    async with Installation(tmp_path_factory.mktemp("console")).console() as made:
         await made.sign_in()
         yield made
 

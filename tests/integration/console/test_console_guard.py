@@ -15,7 +15,8 @@ from appliance.domain.integrators.integrators import ConsoleSession
 from appliance.domain.vocab import EventKind
 from appliance.identity.console_login import ConsoleLogin
 from appliance.web.auth import is_public
-from tests.support.faces.console import ADMIN_URL, NAME, PASSWORD, Console, open_console
+from tests.support.installation.console import ADMIN_URL, NAME, PASSWORD, Console
+from tests.support.installation.installation import Installation
 
 PUBLIC = {
     "root",
@@ -30,7 +31,7 @@ INLINE = re.compile(r"<style|\sstyle=|<script(?![^>]*\ssrc=)|\son[a-z]+=", re.AS
 @pytest.fixture
 async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console with one administrator."""
-    async with open_console(tmp_path) as made:
+    async with Installation(tmp_path).console() as made:
         yield made
 
 

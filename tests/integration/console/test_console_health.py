@@ -16,13 +16,14 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
 from appliance.pki.ca_certificates import read_authority
 from appliance.pki.publication_store import PublicationStore
-from tests.support.faces.console import Console, open_console, write_pki
+from tests.support.installation.console import Console, write_pki
+from tests.support.installation.installation import Installation
 
 
 @pytest.fixture
 async def console(tmp_path: Path, each_url: str) -> AsyncIterator[Console]:
     """A console on either database, somebody signed in."""
-    async with open_console(tmp_path, each_url) as made:
+    async with Installation(tmp_path, each_url).console() as made:
         await made.sign_in()
         yield made
 

@@ -12,7 +12,6 @@ from appliance.core.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import EventKind
-from tests.support.faces.console import Console
 from tests.support.faces.console_forms import (
     HERE,
     KEY,
@@ -23,6 +22,7 @@ from tests.support.faces.console_forms import (
     open_acme_console,
     shown_once,
 )
+from tests.support.installation.console import Console
 
 
 @pytest.fixture

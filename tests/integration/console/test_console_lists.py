@@ -23,7 +23,8 @@ from appliance.domain.vocab import EventKind, PersonState, RequestState
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
-from tests.support.faces.console import Console, open_console
+from tests.support.installation.console import Console
+from tests.support.installation.installation import Installation
 
 ANA, LUIS, EVA = "20055361682", "20267565393", "27301234568"
 NAMES = {ANA: "Ana María Núñez", LUIS: "Luis ÁNGEL Peña", EVA: "Eva 100% O_O"}
@@ -32,7 +33,7 @@ NAMES = {ANA: "Ana María Núñez", LUIS: "Luis ÁNGEL Peña", EVA: "Eva 100% O_
 @pytest.fixture
 async def console(tmp_path: Path, each_url: str) -> AsyncIterator[Console]:
     """A console on either database, with three people and an integrator."""
-    async with open_console(tmp_path, each_url) as made:
+    async with Installation(tmp_path, each_url).console() as made:
         await made.front.integrators.create("operator", "acme", "ACME S.A.")
         for cuil, name in NAMES.items():
             await made.person(cuil, name, enrolled=cuil != EVA)

@@ -13,27 +13,21 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integrators.integrators import NewConsoleSession
 from appliance.domain.vocab import Environment, EventKind
 from appliance.identity.console_login import ConsoleLogin, SignIn
-from tests.support.factories.integrator_services import (
-    IntegratorServices,
-    open_integrator_services,
-)
+from tests.support.installation.installation import Installation
+from tests.support.installation.services import Services
 
 PASSWORD = "una clave de consola"
 HERE = "192.0.2.1"
 
 
 @pytest.fixture
-async def integrator_services(
-    tmp_path: Path, each_url: str
-) -> AsyncIterator[IntegratorServices]:
+async def integrator_services(tmp_path: Path, each_url: str) -> AsyncIterator[Services]:
     """Services on a fresh database."""
-    async with open_integrator_services(tmp_path, each_url) as made:
+    async with Installation(tmp_path, each_url).services() as made:
         yield made
 
 
-async def new_user(
-    integrator_services: IntegratorServices, name: str = "marta"
-) -> pyotp.TOTP:
+async def new_user(integrator_services: Services, name: str = "marta") -> pyotp.TOTP:
     """A user; gives what their telephone has."""
     made = await integrator_services.console.create_user("operator", name, PASSWORD)
     totp = pyotp.parse_uri(made.totp_uri)
@@ -42,7 +36,7 @@ async def new_user(
 
 
 async def sign_in(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
     code: str,
     name: str = "marta",
     password: str = PASSWORD,
@@ -51,13 +45,13 @@ async def sign_in(
     return await integrator_services.console.sign_in(SignIn(name, password, code), HERE)
 
 
-def code_now(integrator_services: IntegratorServices, totp: pyotp.TOTP) -> str:
+def code_now(integrator_services: Services, totp: pyotp.TOTP) -> str:
     """The code at the desk's time."""
     return totp.at(integrator_services.clock.now())
 
 
 async def test_sign_in_opens_a_session_for_eight_hours(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Name, password and code give a session that ends by itself."""
     totp = await new_user(integrator_services)
@@ -82,7 +76,7 @@ async def test_sign_in_opens_a_session_for_eight_hours(
 
 
 async def test_session_ends_after_half_an_hour_without_use(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A page that renews itself is no use."""
     totp = await new_user(integrator_services)
@@ -100,7 +94,7 @@ async def test_session_ends_after_half_an_hour_without_use(
 
 
 async def test_confirmation_takes_a_fresh_code(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Neither a wrong code nor the one of the sign-in proves anybody again."""
     totp = await new_user(integrator_services)
@@ -123,7 +117,7 @@ async def test_confirmation_takes_a_fresh_code(
 
 
 async def test_whatever_is_wrong_is_told_alike(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Unknown name, wrong password, wrong code: one answer."""
     totp = await new_user(integrator_services)
@@ -142,7 +136,7 @@ async def test_whatever_is_wrong_is_told_alike(
 
 
 async def test_code_works_once_however_many_try(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Of several calls with one code, one opens a session."""
     totp = await new_user(integrator_services)
@@ -155,7 +149,7 @@ async def test_code_works_once_however_many_try(
     assert sum(isinstance(one, NewConsoleSession) for one in done) == 1
 
 
-async def test_guessing_is_slowed_down(integrator_services: IntegratorServices) -> None:
+async def test_guessing_is_slowed_down(integrator_services: Services) -> None:
     """After five wrong tries in a minute the sixth has to wait."""
     await new_user(integrator_services)
     for _ in range(5):
@@ -169,7 +163,7 @@ async def test_guessing_is_slowed_down(integrator_services: IntegratorServices) 
 
 
 async def test_sign_out_ends_the_session(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """After signing out the cookie opens nothing; doing it twice is no error."""
     opened = await sign_in(
@@ -187,7 +181,7 @@ async def test_sign_out_ends_the_session(
 
 
 async def test_form_of_another_session_is_not_its_own(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A form token is of one session, and of no other."""
     totp = await new_user(integrator_services)
@@ -203,7 +197,7 @@ async def test_form_of_another_session_is_not_its_own(
 
 
 async def test_secrets_stand_nowhere_in_the_record(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Token, seed and password are hashed or sealed, and in no repr."""
     made = await integrator_services.console.create_user("operator", "marta", PASSWORD)
@@ -220,7 +214,7 @@ async def test_secrets_stand_nowhere_in_the_record(
 
 
 async def test_session_of_the_other_environment_is_none(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A cookie of PREPROD opens nothing in PROD, on a copied record too."""
     opened = await sign_in(
@@ -246,7 +240,7 @@ async def test_session_of_the_other_environment_is_none(
 
 
 async def test_user_is_checked_before_it_is_made(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A short password, a strange name or a name in use is refused."""
     for name, password in (("marta", "corta once"), ("Marta!", PASSWORD)):

@@ -14,7 +14,6 @@ from appliance.identity.access_tokens import AccessTokens
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
 from appliance.settings.mail import MailSettings
-from tests.support.faces.console import PDF, Answer, Console
 from tests.support.faces.console_forms import (
     ANA,
     ANA_DIGITS,
@@ -25,6 +24,7 @@ from tests.support.faces.console_forms import (
     open_acme_console,
     with_secret,
 )
+from tests.support.installation.console import PDF, Answer, Console
 
 
 @pytest.fixture

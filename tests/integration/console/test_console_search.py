@@ -24,7 +24,8 @@ from appliance.domain.console import (
 )
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import EventKind
-from tests.support.faces.console import Console, open_console
+from tests.support.installation.console import Console
+from tests.support.installation.installation import Installation
 
 ANA, LUIS = "20055361682", "20267565393"
 MANY = 5_000
@@ -60,7 +61,7 @@ async def execute(console: Console, *statements: Any) -> list[Any]:
 @pytest.fixture
 async def crowd(tmp_path: Path, each_url: str) -> AsyncIterator[Crowd]:
     """Requests numbered to 5,000, whose documents have numbers in their names."""
-    async with open_console(tmp_path, each_url) as console:
+    async with Installation(tmp_path, each_url).console() as console:
         await console.front.integrators.create("operator", "acme", "ACME S.A.")
         ana = await console.person(ANA, "Ana María Núñez")
         luis = await console.person(LUIS, "Luis Ángel Peña")

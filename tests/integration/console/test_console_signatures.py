@@ -14,8 +14,9 @@ from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from tests.support.faces.console import PDF, Console, open_console
-from tests.support.factories.core import begin_request
+from tests.support.installation.console import PDF, Console
+from tests.support.installation.installation import Installation
+from tests.support.installation.record import begin_request
 
 HERE = "/admin/integrators/acme"
 USUAL = {"name": "ACME S.A.", "deliveryLimitBytes": 8_000_000, "mayVouch": False}
@@ -26,7 +27,7 @@ PROFILE, STAMP = f"{HERE}/profile", f"{HERE}/stamp"
 @pytest.fixture
 async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console with the integrator `acme`, signed in."""
-    async with open_console(tmp_path) as made:
+    async with Installation(tmp_path).console() as made:
         await made.sign_in()
         await made.post("/admin/integrators", code="acme", name="ACME S.A.")
         yield made

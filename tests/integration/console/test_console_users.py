@@ -12,22 +12,18 @@ from appliance.domain.integrators.integrators import NewConsoleSession
 from appliance.domain.vocab import EventKind
 from appliance.identity.console_login import SignIn
 from appliance.people.console_user_store import ConsoleUserStore
-from tests.support.factories.integrator_services import (
-    IntegratorServices,
-    open_integrator_services,
-)
+from tests.support.installation.installation import Installation
+from tests.support.installation.services import Services
 
 PASSWORD, OTHER = "una clave de consola", "otra clave de consola"
 HERE = "192.0.2.1"
 
 
 @pytest.fixture
-async def integrator_services(
-    tmp_path: Path, each_url: str
-) -> AsyncIterator[IntegratorServices]:
+async def integrator_services(tmp_path: Path, each_url: str) -> AsyncIterator[Services]:
     """Services on a fresh database, whose limits nobody reaches."""
     auth = {"login_per_minute_address": 1000, "login_per_minute_account": 100}
-    async with open_integrator_services(tmp_path, each_url, auth=auth) as made:
+    async with Installation(tmp_path, each_url, auth=auth).services() as made:
         yield made
 
 
@@ -38,20 +34,20 @@ def read_uri(uri: str) -> pyotp.TOTP:
     return totp
 
 
-async def new_user(integrator_services: IntegratorServices, name: str) -> pyotp.TOTP:
+async def new_user(integrator_services: Services, name: str) -> pyotp.TOTP:
     """An administrator; gives what their telephone has."""
     made = await integrator_services.console.create_user("operator", name, PASSWORD)
     return read_uri(made.totp_uri)
 
 
-def fresh(integrator_services: IntegratorServices, totp: pyotp.TOTP) -> str:
+def fresh(integrator_services: Services, totp: pyotp.TOTP) -> str:
     """A code that was not used yet; the clock goes on by a step."""
     integrator_services.clock.forward(30)
     return totp.at(integrator_services.clock.now())
 
 
 async def enter(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
     totp: pyotp.TOTP,
     name: str = "marta",
     password: str = PASSWORD,
@@ -70,7 +66,7 @@ async def refusal(action: object) -> ErrorCode:
 
 
 async def test_disabling_ends_sessions_at_once_and_lets_none_begin(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Every face of the sign-in is closed until enabled again, and then open."""
     eva, marta = (
@@ -109,7 +105,7 @@ async def test_disabling_ends_sessions_at_once_and_lets_none_begin(
 
 
 async def test_state_is_looked_at_whatever_sessions_say(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A session of somebody shut out opens nothing, even if its row were left."""
     await new_user(integrator_services, "eva")
@@ -129,7 +125,7 @@ async def test_state_is_looked_at_whatever_sessions_say(
 
 
 async def test_last_one_cannot_be_disabled(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Somebody can always sign in, however many are disabled at the same time."""
     names = ("ana", "eva", "luis", "marta")
@@ -153,7 +149,7 @@ async def test_last_one_cannot_be_disabled(
 
 
 async def test_what_is_so_already_is_refused(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Disabled twice, enabled without need, and nobody by that name."""
     users = integrator_services.console_users
@@ -177,7 +173,7 @@ async def test_what_is_so_already_is_refused(
 
 
 async def test_new_password_ends_sessions_and_the_old_one(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """What somebody else knew opens nothing; the session that changed it goes on."""
     totp = await new_user(integrator_services, "marta")
@@ -206,7 +202,7 @@ async def test_new_password_ends_sessions_and_the_old_one(
 
 
 async def test_reset_totp_counts_at_once(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Codes of the lost telephone are wrong, sessions are over."""
     old = await new_user(integrator_services, "marta")
@@ -227,7 +223,7 @@ async def test_reset_totp_counts_at_once(
 
 
 async def test_own_new_totp_counts_after_a_code_of_it(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Until then the old one goes on; after, the old one and other sessions end."""
     old = await new_user(integrator_services, "marta")
@@ -261,7 +257,7 @@ async def test_own_new_totp_counts_after_a_code_of_it(
 
 
 async def test_offer_of_a_totp_is_of_one_session_and_short(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Of another session, altered, or over: it is none."""
     totp = await new_user(integrator_services, "marta")
@@ -298,7 +294,7 @@ async def test_offer_of_a_totp_is_of_one_session_and_short(
     ],
 )
 async def test_password_is_counted_in_characters(
-    integrator_services: IntegratorServices, password: str, is_taken: bool
+    integrator_services: Services, password: str, is_taken: bool
 ) -> None:
     """Twelve of them, as the sentence says; the most is in bytes."""
     users = integrator_services.console_users
@@ -310,7 +306,7 @@ async def test_password_is_counted_in_characters(
 
 
 async def test_secret_changed_while_somebody_signs_in_opens_nothing(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """What was right when it was read is looked at once more as the session opens."""
     await new_user(integrator_services, "eva")
@@ -330,7 +326,7 @@ async def test_secret_changed_while_somebody_signs_in_opens_nothing(
 
 
 async def test_list_tells_sessions_and_the_last_sign_in(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """By name, with what is open now; ending sessions is recorded once."""
     await new_user(integrator_services, "eva")

@@ -28,8 +28,9 @@ from appliance.operations.metrics.reading import (
     Process,
     read_all,
 )
-from tests.support.faces.console import Console, open_console
 from tests.support.faces.health_page import HOST, hand_over, plain, sample, section
+from tests.support.installation.console import Console
+from tests.support.installation.installation import Installation
 from tests.support.processes.command_folder import CommandFolder, make_command_folder
 from tests.support.processes.plain_http import answers
 from tests.support.processes.scratch import free_port
@@ -43,7 +44,7 @@ BUILT = ["rubrica_build_info", {"version": "1.2.3"}, 1]
 @pytest.fixture
 async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console, somebody signed in."""
-    async with open_console(tmp_path) as made:
+    async with Installation(tmp_path).console() as made:
         await made.sign_in()
         yield made
 

@@ -14,9 +14,9 @@ from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
 from appliance.domain.audit import GENESIS, AuditEvent, chain
 from appliance.domain.vocab import EventKind
-from tests.support.faces.console import open_console
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON
+from tests.support.installation.installation import Installation
+from tests.support.installation.record import CoreFixture
 from tests.support.processes.command_folder import CommandFolder, make_command_folder
 
 pytestmark = pytest.mark.storage
@@ -166,7 +166,7 @@ async def test_console_shows_all_chains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The audit leads to them; a broken one is said, a long one left to the command."""
-    async with open_console(tmp_path) as console:
+    async with Installation(tmp_path).console() as console:
         await console.sign_in()
         assert 'href="/admin/audit/chains"' in (await console.get("/admin/audit")).text
         whole = (await console.get("/admin/audit/chains")).text

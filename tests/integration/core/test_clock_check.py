@@ -13,9 +13,9 @@ from appliance.core.system.kernel_clock import kernel_error
 from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.keys.health import Health
-from tests.support.factories.core import core_settings
 from tests.support.factories.fake_sandbox import PlayedSandbox
 from tests.support.factories.fakes import MovingClock
+from tests.support.installation.settings import settings_in
 
 
 class Ahead:
@@ -46,7 +46,7 @@ async def test_clock_is_compared_with_postgres(
     tmp_path: Path, postgres_url: str, by_s: float, state: str
 ) -> None:
     """Off in either direction it is not ready, and says by how much."""
-    settings = core_settings(tmp_path, postgres_url)
+    settings = settings_in(tmp_path, postgres_url)
     await migrate(settings)
     engines = open_engines(settings)
     clock = Ahead(by_s)
@@ -65,7 +65,7 @@ async def test_clock_is_compared_with_postgres(
 
 async def test_sqlite_has_the_kernels_word_alone(tmp_path: Path) -> None:
     """The file's clock is this machine's; what the kernel says counts."""
-    engines = open_engines(core_settings(tmp_path))
+    engines = open_engines(settings_in(tmp_path))
     for word, right in ((None, True), (5.0, True), (5.1, False)):
         error = None if word is None else timedelta(seconds=word)
         kernel = iter([error]).__next__

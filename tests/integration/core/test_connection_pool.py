@@ -14,15 +14,16 @@ from appliance.core.database.engines import Engines, open_engines
 from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from tests.support.faces.api_services import make_settings
-from tests.support.factories.migrated_folder import lay_tables
+from tests.support.installation.api import API
+from tests.support.installation.installation import Installation
+from tests.support.installation.record import lay_tables
 
 
 @pytest.mark.parametrize("write", [False, True])
 async def test_call_beyond_the_pool_is_told_so(tmp_path: Path, *, write: bool) -> None:
     """Whoever waited `database.busy_timeout_s` in vain gets 503, and others go on."""
     database = {"pool_size": 1, "busy_timeout_s": 0.2}
-    settings = make_settings(tmp_path, database=database)
+    settings = Installation(tmp_path, database=database).settings(API)
     await lay_tables(settings)
     store = Database(open_engines(settings), SystemClock(), "test")
 
@@ -48,7 +49,7 @@ async def test_statement_that_takes_too_long_is_told_so(
 ) -> None:
     """A table that somebody keeps locked makes nobody wait for ever."""
     monkeypatch.setattr("appliance.core.database.engines._STATEMENT_S", 0.3)
-    settings = make_settings(tmp_path, database={"url": migrated_url})
+    settings = Installation(tmp_path, database={"url": migrated_url}).settings(API)
     engines = open_engines(settings)
     store = Database(engines, SystemClock(), "test")
 
@@ -66,7 +67,9 @@ async def test_statement_that_takes_too_long_is_told_so(
 
 async def test_server_compiles_no_statement(tmp_path: Path, migrated_url: str) -> None:
     """For a batch of 200 it took seconds, for what runs in milliseconds."""
-    engines = open_engines(make_settings(tmp_path, database={"url": migrated_url}))
+    engines = open_engines(
+        Installation(tmp_path, database={"url": migrated_url}).settings(API)
+    )
 
     async with engines.reader.connect() as connection:
         found = (await connection.execute(text("SHOW jit"))).scalar_one()
@@ -79,7 +82,9 @@ async def test_server_compresses_fast_where_it_can(
     tmp_path: Path, migrated_url: str
 ) -> None:
     """What is kept of a document until it is published is 40 KB."""
-    engines = open_engines(make_settings(tmp_path, database={"url": migrated_url}))
+    engines = open_engines(
+        Installation(tmp_path, database={"url": migrated_url}).settings(API)
+    )
     setting = "FROM pg_settings WHERE name = 'default_toast_compression'"
 
     async with engines.reader.connect() as connection:
@@ -111,9 +116,9 @@ async def one_connection(
     tmp_path: Path, migrated_url: str
 ) -> AsyncIterator[OneConnection]:
     """Its connection has been used just now."""
-    settings = make_settings(
+    settings = Installation(
         tmp_path, database={"url": migrated_url, "pool_size": 1, "busy_timeout_s": 5}
-    )
+    ).settings(API)
     engines = open_engines(settings)
     found = OneConnection(Database(engines, SystemClock(), "test"), engines)
     async with engines.reader.connect() as connection:
@@ -179,7 +184,9 @@ async def test_connection_used_last_is_used_next(
     tmp_path: Path, migrated_url: str
 ) -> None:
     """Each has statements of its own to prepare: of many one knows them already."""
-    settings = make_settings(tmp_path, database={"url": migrated_url, "pool_size": 3})
+    settings = Installation(
+        tmp_path, database={"url": migrated_url, "pool_size": 3}
+    ).settings(API)
     engines = open_engines(settings)
     asked = text("SELECT pg_backend_pid()")
 

@@ -8,7 +8,7 @@ import pytest
 from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.people.person_store import PersonStore
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.record import CoreFixture
 
 pytestmark = pytest.mark.storage
 

@@ -28,11 +28,11 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.keys.health import Health
 from appliance.settings import RedisSettings, Settings
-from tests.support.factories.core import core_settings
 from tests.support.factories.fake_sandbox import PlayedSandbox
 from tests.support.hosts.database_host import USER, DatabaseHost
 from tests.support.hosts.network import Host, Network, can_make_networks
 from tests.support.hosts.several_hosts import REDIS_PORT, RedisHost
+from tests.support.installation.settings import settings_in
 from tests.support.processes.scratch import short_folder
 
 Result = TypeVar("Result")
@@ -96,7 +96,7 @@ def separate_hosts() -> Iterator[SeparateHosts]:
         hosts = f"{first.host.address},{second.host.address}"
         url = f"postgresql://{USER}@{hosts}/{USER}"
         database = {"url": url, "password_file": str(folder / "pw")}
-        settings = core_settings(folder, database=database).model_copy(
+        settings = settings_in(folder, database=database).model_copy(
             update={
                 "redis": RedisSettings(
                     url=f"redis://{redis.host.address}:{REDIS_PORT}/0"

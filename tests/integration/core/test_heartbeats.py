@@ -11,7 +11,8 @@ import pytest
 from appliance.bootstrap import heartbeat
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.keys.worker_store import WorkerStore
-from tests.support.faces.console import Console, open_console
+from tests.support.installation.console import Console
+from tests.support.installation.installation import Installation
 
 pytestmark = pytest.mark.storage
 
@@ -21,7 +22,7 @@ SOON_S = 5
 @pytest.fixture
 async def console(tmp_path: Path, each_url: str) -> AsyncIterator[Console]:
     """A console on either database."""
-    async with open_console(tmp_path, each_url) as made:
+    async with Installation(tmp_path, each_url).console() as made:
         yield made
 
 

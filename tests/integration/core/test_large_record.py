@@ -54,12 +54,13 @@ from appliance.signing.expiry import ExpiryJob
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_overdue
 from appliance.signing.signature_lookup import Verification
 from bench.large_record import fill, ident, verification_code
-from tests.support.faces.api_services import CUIL, LOGIN_PASSWORD, open_api_services
-from tests.support.faces.console import Console, open_console
-from tests.support.faces.frame_services import open_frame_services
-from tests.support.factories.core import CoreFixture, core_settings, open_core
 from tests.support.factories.fakes import NOON
 from tests.support.factories.signing_front import open_front
+from tests.support.installation.api import CUIL, LOGIN_PASSWORD
+from tests.support.installation.console import Console
+from tests.support.installation.installation import Installation
+from tests.support.installation.record import CoreFixture, open_record
+from tests.support.installation.settings import settings_in
 from tests.support.processes.event_loops import run_apart
 from tests.support.services.postgres import PostgresServer
 from tests.support.services.query_plans import PlanWatch, shortened
@@ -113,7 +114,7 @@ def large_url(postgres_server: PostgresServer, large_database: str) -> Iterator[
 @pytest.fixture
 async def large_core(tmp_path: Path, large_url: str) -> AsyncIterator[CoreFixture]:
     """The large record."""
-    async with open_core(core_settings(tmp_path, large_url)) as parts:
+    async with open_record(settings_in(tmp_path, large_url)) as parts:
         yield parts
 
 
@@ -196,7 +197,7 @@ async def test_lists_of_a_busy_integrator(
 
 async def test_sign_in_and_what_tokens_open(tmp_path: Path, large_url: str) -> None:
     """Login, code, token, download link and verification code, right and wrong."""
-    async with open_api_services(tmp_path, database={"url": large_url}) as services:
+    async with Installation(tmp_path, database={"url": large_url}).api() as services:
         _, seed = await services.add_person()
         links: DownloadLinks = services.links
         async with watched(large_url):
@@ -217,7 +218,7 @@ async def test_sign_in_and_what_tokens_open(tmp_path: Path, large_url: str) -> N
 
 async def test_frame(tmp_path: Path, large_url: str) -> None:
     """A session, from its opening to the request, by DNI and by CUIL, and its end."""
-    async with open_frame_services(tmp_path, large_url) as services:
+    async with Installation(tmp_path, large_url).frame_services() as services:
         someone = await services.add_person()
         async with watched(large_url):
             session = await services.proven(someone)
@@ -320,7 +321,7 @@ PAGES: Final = (
 
 async def test_console(tmp_path: Path, large_url: str) -> None:
     """Each list with each of its filters, and the next page of it."""
-    async with open_console(tmp_path, large_url) as console:
+    async with Installation(tmp_path, large_url).console() as console:
         await console.sign_in()
         await _seal_address(console, BUSY)
         async with watched(large_url):

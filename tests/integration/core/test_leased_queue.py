@@ -12,7 +12,7 @@ from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import TaskId, new_id
 from appliance.domain.vocab import TaskKind
 from appliance.keys.hsm_task_store import HsmTaskStore
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.record import CoreFixture
 
 pytestmark = pytest.mark.storage
 

@@ -20,7 +20,7 @@ from appliance.domain.ids import TaskId, new_id
 from appliance.domain.vocab import TaskKind, TaskState
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.record import CoreFixture
 from worker.leased_worker import FencedOffError, GiveBack, LeasedWorker, Work
 
 pytestmark = pytest.mark.storage

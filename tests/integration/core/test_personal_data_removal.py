@@ -12,8 +12,9 @@ from appliance.domain.ids import RequestId
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.expiry import ExpiryJob
-from tests.support.faces.api_services import ApiServices, open_api_services
 from tests.support.factories.fakes import FakeCompletionNotifier
+from tests.support.installation.api import ApiServices
+from tests.support.installation.installation import Installation
 
 ONE = RequestId(1)
 
@@ -21,7 +22,7 @@ ONE = RequestId(1)
 @pytest.fixture
 async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage with a request."""
-    async with open_api_services(tmp_path, database={"url": each_url}) as made:
+    async with Installation(tmp_path, database={"url": each_url}).api() as made:
         person, _ = await made.add_person()
         await made.add_requests(person, ONE)
         yield made

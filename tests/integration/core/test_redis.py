@@ -25,8 +25,8 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.ids import ActivationId, new_id
 from appliance.domain.ports import Subscription
 from appliance.settings import RedisSettings, Settings
-from tests.support.factories.core import core_settings
 from tests.support.hsm.hsm_installation import until
+from tests.support.installation.settings import settings_in
 from tests.support.services.redis import RedisServer
 from worker.work_notifications import hear_notifications
 
@@ -37,7 +37,7 @@ ID = ActivationId("7b7c1a0e-0000-4000-8000-000000000001")
 @pytest.fixture
 def settings(short_dir: Path, redis_server: RedisServer) -> Settings:
     """Settings of an installation with that Redis."""
-    made = core_settings(short_dir)
+    made = settings_in(short_dir)
     return made.model_copy(update={"redis": RedisSettings(socket=redis_server.socket)})
 
 
@@ -407,9 +407,7 @@ async def test_odd_answers_do_not_end_listening(short_dir: Path) -> None:
 
     path = short_dir / "odd.sock"
     given = settings_of(
-        core_settings(short_dir).model_copy(
-            update={"redis": RedisSettings(socket=path)}
-        )
+        settings_in(short_dir).model_copy(update={"redis": RedisSettings(socket=path)})
     )
     async with await asyncio.start_unix_server(serve, path):
         messages = cast("AsyncGenerator[str | None]", listen(given, "bell"))

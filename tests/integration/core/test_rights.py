@@ -34,8 +34,8 @@ from appliance.mail.mail_store import MailStore
 from appliance.people.person_store import PersonStore
 from appliance.people.signer_for_tests_store import SignerForTestsStore
 from tests.support.appliance.separate_users import SeparateUsers
-from tests.support.factories.core import core_settings
 from tests.support.hosts.next_version import NEXT, NOW, next_versions
+from tests.support.installation.settings import settings_in
 from tests.support.processes.event_loops import run_apart
 
 pytestmark = pytest.mark.storage
@@ -48,14 +48,14 @@ _EVENT = AuditEvent(EventKind.REQUEST_VIEWED, "system")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeparateUsers]:
     """A migrated database with a user for each role."""
     with SeparateUsers.made() as made:
-        run_apart(migrate(core_settings(tmp_path_factory.mktemp("x"), made.url(OWNER))))
+        run_apart(migrate(settings_in(tmp_path_factory.mktemp("x"), made.url(OWNER))))
         yield made
 
 
 @asynccontextmanager
 async def _connected(folder: Path, url: str) -> AsyncIterator[AsyncConnection]:
     """A connection whose work is undone at the end."""
-    engines = open_engines(core_settings(folder, url))
+    engines = open_engines(settings_in(folder, url))
     try:
         async with engines.writer.connect() as connection:
             yield connection
@@ -117,7 +117,7 @@ async def test_other_rights_are_set_right(
 async def test_rights_on_newer_tables_are_left_alone(tmp_path: Path) -> None:
     """What the newer version granted outlasts a migration by this one."""
     with SeparateUsers.made() as made:
-        settings = core_settings(tmp_path, made.url(OWNER))
+        settings = settings_in(tmp_path, made.url(OWNER))
         with next_versions(tmp_path, {NEXT: NOW}):
             await migrate(settings)
         right = Right("person", "UPDATE", f"of_{NEXT}")
@@ -200,7 +200,7 @@ async def test_every_role_writes_its_audit(
     cluster: SeparateUsers, tmp_path: Path, role: Role
 ) -> None:
     """A process start has a row, and its events chain to it."""
-    engines = open_engines(core_settings(tmp_path, cluster.url(role.value)))
+    engines = open_engines(settings_in(tmp_path, cluster.url(role.value)))
     store = Database(engines, SystemClock(), role.value)
     try:
         for _ in range(2):
@@ -216,7 +216,7 @@ async def test_every_role_tells_integrators_and_people(
 ) -> None:
     """With its audit: of an integrator, of one that a person knows, to the person."""
     whose, person = new_id(), new_id()
-    engines = open_engines(core_settings(tmp_path, cluster.url(OWNER)))
+    engines = open_engines(settings_in(tmp_path, cluster.url(OWNER)))
     now = SystemClock().now()
     async with engines.writer.begin() as connection:
         await connection.execute(
@@ -239,7 +239,7 @@ async def test_every_role_tells_integrators_and_people(
         )
     await engines.dispose()
     store = Database(
-        open_engines(core_settings(tmp_path, cluster.url(role.value))),
+        open_engines(settings_in(tmp_path, cluster.url(role.value))),
         SystemClock(),
         role.value,
     )
@@ -272,7 +272,7 @@ async def test_roles_may_look_for_test_signers(
 ) -> None:
     """By the columns that are theirs; chores keep their mails, and disable them."""
     store = Database(
-        open_engines(core_settings(tmp_path, cluster.url(role.value))),
+        open_engines(settings_in(tmp_path, cluster.url(role.value))),
         SystemClock(),
         role.value,
     )
@@ -314,7 +314,7 @@ async def test_missing_right_is_told_apart(
     cluster: SeparateUsers, tmp_path: Path
 ) -> None:
     """Callers get 503; the log names table, user and what to do."""
-    engines = open_engines(core_settings(tmp_path, cluster.url(Role.SIGNING.value)))
+    engines = open_engines(settings_in(tmp_path, cluster.url(Role.SIGNING.value)))
     store = Database(engines, SystemClock(), "signing")
 
     async def forge() -> None:
@@ -337,7 +337,7 @@ async def test_one_user_for_all_is_left_alone(
     tmp_path: Path, postgres_url: str
 ) -> None:
     """Where no role has a user, a migration grants nothing."""
-    await migrate(core_settings(tmp_path, postgres_url))
+    await migrate(settings_in(tmp_path, postgres_url))
 
     async with _connected(tmp_path, postgres_url) as connection:
         assert await connection.run_sync(grant_rights) == 0
@@ -348,10 +348,10 @@ async def test_tables_of_one_user_become_the_owners(tmp_path: Path) -> None:
     """An installation that had one user: the printed SQL, and a migration."""
     with SeparateUsers.made("other") as made:
         made.run_as_superuser("DROP DATABASE other; CREATE DATABASE other;")
-        await migrate(core_settings(tmp_path, made.server.url("other")))
+        await migrate(settings_in(tmp_path, made.server.url("other")))
         made.run_as_superuser(roles_sql("other"))
         made.run_as_superuser(roles_sql("other"))
-        await migrate(core_settings(tmp_path, made.url(OWNER)))
+        await migrate(settings_in(tmp_path, made.url(OWNER)))
 
         held = await _as_owner(made, tmp_path, rights_held)
 
@@ -412,4 +412,4 @@ def test_user_of_an_address(
     if variable is not None:
         monkeypatch.setenv("PGUSER", variable)
 
-    assert database_url(core_settings(tmp_path, url)).username == user
+    assert database_url(settings_in(tmp_path, url)).username == user

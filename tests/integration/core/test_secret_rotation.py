@@ -23,10 +23,8 @@ from appliance.domain.ids import PersonId, new_id
 from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.identity.login import email_indexes
 from appliance.people.person_store import PersonStore
-from tests.support.factories.integrator_services import (
-    IntegratorServices,
-    open_integrator_services,
-)
+from tests.support.installation.installation import Installation
+from tests.support.installation.services import Services
 from tests.support.processes.command_folder import CommandFolder, make_command_folder
 from tests.support.processes.forked_process import Running
 
@@ -37,7 +35,7 @@ EMAIL = "maria@acme.example"
 class ServedFolder(CommandFolder):
     """An installation's folder, and services that run beside the command."""
 
-    services: IntegratorServices
+    services: Services
 
     def begin(self, *words: str) -> Running:
         """Start `rubrica secrets …`."""
@@ -75,8 +73,8 @@ class ServedFolder(CommandFolder):
 @pytest.fixture
 async def served_folder(tmp_path: Path, each_url: str) -> AsyncIterator[ServedFolder]:
     """A fresh installation with the integrator `acme`."""
-    keys = make_command_folder(tmp_path, each_url)
-    async with open_integrator_services(tmp_path, each_url, keys) as services:
+    make_command_folder(tmp_path, each_url)
+    async with Installation(tmp_path, each_url).services() as services:
         # The command is told the time by the machine.
         services.clock.at = SystemClock().now()
         await services.integrators.create("operator", "acme", "ACME S.A.")

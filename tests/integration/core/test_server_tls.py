@@ -14,7 +14,7 @@ from sqlalchemy import text
 from appliance.core.database.engines import open_engines
 from appliance.core.messaging import connect, redis_settings
 from appliance.settings import Settings
-from tests.support.factories.core import core_settings
+from tests.support.installation.settings import settings_in
 from tests.support.processes.scratch import free_port
 from tests.support.services.postgres import USER, PostgresServer
 from tests.support.services.server_certificates import Authority, make_authority
@@ -44,7 +44,7 @@ def database(
     password.write_text(server.password)
     url = f"postgresql://{USER}@{hosts}/postgres"
     table = {"url": url, "password_file": str(password), **more}
-    return core_settings(tmp_path, database=table)
+    return settings_in(tmp_path, database=table)
 
 
 async def has_tls(settings: Settings) -> bool:
@@ -208,7 +208,7 @@ def redis(
         "password_file": str(file),
         "root_certificate_file": str(root.certificate),
     }
-    return core_settings(folder, redis=table)
+    return settings_in(folder, redis=table)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from appliance.core.database.engines import open_engines
 from appliance.core.unit_of_work import Database
 from appliance.domain.audit import GENESIS, AuditEvent, first_break
 from appliance.domain.vocab import EventKind
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.record import CoreFixture
 
 pytestmark = pytest.mark.storage
 

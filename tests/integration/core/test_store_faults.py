@@ -20,9 +20,10 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.keys.health import Health
 from appliance.people.person_store import PersonStore
-from tests.support.factories.core import CoreFixture, core_settings, open_core
 from tests.support.factories.fake_sandbox import PlayedSandbox
 from tests.support.factories.fakes import error_code
+from tests.support.installation.record import CoreFixture, open_record
+from tests.support.installation.settings import settings_in
 from tests.support.services.postgres import PostgresServer, database_name
 
 pytestmark = pytest.mark.storage
@@ -47,7 +48,7 @@ async def test_store_unavailable_when_postgres_is_away(
 ) -> None:
     """Nobody listens: `STORE_UNAVAILABLE`, and nothing else."""
     url = f"postgresql://rubrica@/none?host={tmp_path}&port=5432"
-    store = Database(open_engines(core_settings(tmp_path, url)), SystemClock(), "test")
+    store = Database(open_engines(settings_in(tmp_path, url)), SystemClock(), "test")
 
     assert await code_of(store, write=write) is ErrorCode.STORE_UNAVAILABLE
 
@@ -60,7 +61,7 @@ async def test_store_comes_back_with_postgres(
 ) -> None:
     """Connections are cut and new ones refused; later the same store works."""
     name = database_name(migrated_url)
-    async with open_core(core_settings(tmp_path, migrated_url)) as core:
+    async with open_record(settings_in(tmp_path, migrated_url)) as core:
         assert await code_of(core.store, write=True) is None
 
         postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
@@ -77,7 +78,7 @@ async def test_store_unavailable_when_postgres_goes_in_mid_transaction(
 ) -> None:
     """A connection that is cut under a transaction takes all of it back."""
     name = database_name(migrated_url)
-    async with open_core(core_settings(tmp_path, migrated_url)) as core:
+    async with open_record(settings_in(tmp_path, migrated_url)) as core:
         signer = await core.add_signer()
 
         async def count() -> None:
@@ -98,11 +99,9 @@ async def test_store_unavailable_when_postgres_goes_in_mid_transaction(
 
 async def test_store_unavailable_when_sqlite_stays_locked(tmp_path: Path) -> None:
     """Another process holds the file longer than the time-out."""
-    settings = core_settings(
-        tmp_path, database={"url": "sqlite", "busy_timeout_s": 0.1}
-    )
+    settings = settings_in(tmp_path, database={"url": "sqlite", "busy_timeout_s": 0.1})
     await migrate(settings)
-    async with open_core(settings) as core:
+    async with open_record(settings) as core:
         holder = open_engines(settings)
         async with holder.writer.begin() as connection:
             await connection.execute(text("DELETE FROM audit_event"))
@@ -159,7 +158,7 @@ async def test_store_works_on_after_callers_left_at_any_moment(
 async def test_readiness_tells_that_postgres_refuses(tmp_path: Path) -> None:
     """It is an answer, not a fault."""
     url = f"postgresql://rubrica@/none?host={tmp_path}&port=5432"
-    engines = open_engines(core_settings(tmp_path, url))
+    engines = open_engines(settings_in(tmp_path, url))
     store = Database(engines, SystemClock(), "test")
     clock = SystemClock()
     check = ClockCheck(clock, lambda: database_time(engines))

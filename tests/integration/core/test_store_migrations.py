@@ -24,8 +24,9 @@ from appliance.core.database.table_version import (
 from appliance.domain.ids import PersonId
 from appliance.people.person_store import PersonStore
 from appliance.settings import Settings, SettingsError
-from tests.support.factories.core import CoreFixture, core_settings
 from tests.support.hosts.next_version import LATER, NEXT, NOW, next_versions
+from tests.support.installation.record import CoreFixture
+from tests.support.installation.settings import settings_in
 from tests.support.processes.command_folder import CommandFolder, make_command_folder
 
 pytestmark = pytest.mark.storage
@@ -34,8 +35,8 @@ MIGRATE = """
 import asyncio, sys
 from pathlib import Path
 from appliance.core.database.migrate import migrate
-from tests.support.factories.core import core_settings
-settings = core_settings(Path(sys.argv[1]), sys.argv[2])
+from tests.support.installation.settings import settings_in
+settings = settings_in(Path(sys.argv[1]), sys.argv[2])
 print(asyncio.run(migrate(settings)))
 """
 
@@ -66,7 +67,7 @@ async def test_migrate_from_empty_gives_newest(
     tmp_path: Path, database_url: str
 ) -> None:
     """An empty database has no version before, and the newest after."""
-    settings = core_settings(tmp_path, database_url)
+    settings = settings_in(tmp_path, database_url)
 
     assert await migrate.migrate(settings) == (None, newest())
 
@@ -84,7 +85,7 @@ async def test_migrate_twice_changes_nothing(core: CoreFixture) -> None:
 
 async def test_current_told_from_empty(tmp_path: Path, database_url: str) -> None:
     """A database without tables is not of this version; a migrated one is."""
-    settings = core_settings(tmp_path, database_url)
+    settings = settings_in(tmp_path, database_url)
     engines = open_engines(settings)
     try:
         async with engines.reader.connect() as connection:
@@ -116,12 +117,12 @@ async def test_two_migrations_at_once_make_one(
     assert sorted(said) == sorted(
         [f"(None, '{version}')", f"('{version}', '{version}')"]
     )
-    assert await differences(core_settings(tmp_path, database_url)) == []
+    assert await differences(settings_in(tmp_path, database_url)) == []
 
 
 async def test_down_to_nothing_and_up_again(tmp_path: Path, database_url: str) -> None:
     """Every migration can be taken back, and none leaves anything behind."""
-    settings = core_settings(tmp_path, database_url)
+    settings = settings_in(tmp_path, database_url)
     await migrate.migrate(settings)
     engines = open_engines(settings)
     try:

@@ -32,9 +32,9 @@ from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.settings import DocumentSettings
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.document_storage import BucketStorage, DocumentStorage
 from tests.support.factories.fakes import FixedDocumentKeys, error_code
+from tests.support.installation.record import CoreFixture
 from tests.support.processes.scratch import free_port
 from tests.support.services.s3 import SECRET_KEY, S3Server
 from tests.support.services.server_certificates import make_authority

@@ -17,10 +17,8 @@ from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
 from appliance.domain.vocab import EventKind
-from tests.support.factories.integrator_services import (
-    IntegratorServices,
-    open_integrator_services,
-)
+from tests.support.installation.installation import Installation
+from tests.support.installation.services import Services
 from tests.support.processes.command_folder import CommandFolder, make_command_folder
 
 
@@ -28,7 +26,7 @@ from tests.support.processes.command_folder import CommandFolder, make_command_f
 class AcmeFolder(CommandFolder):
     """An installation's folder with the integrator `acme`."""
 
-    services: IntegratorServices
+    services: Services
     acme: IntegratorId
 
     @property
@@ -63,7 +61,7 @@ class AcmeFolder(CommandFolder):
 async def acme_folder(tmp_path: Path) -> AsyncIterator[AcmeFolder]:
     """A fresh installation."""
     make_command_folder(tmp_path)
-    async with open_integrator_services(tmp_path) as services:
+    async with Installation(tmp_path).services() as services:
         acme = await services.integrators.create("operator", "acme", "ACME S.A.")
         yield AcmeFolder(tmp_path, services, acme.id)
 

@@ -13,12 +13,9 @@ from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.integrators.session_document_store import SessionDocumentStore
-from tests.support.faces.frame_services import (
-    FrameServices,
-    open_frame_services,
-    refused,
-)
-from tests.support.factories.core import A4
+from tests.support.installation.frame import FrameServices, refused
+from tests.support.installation.installation import Installation
+from tests.support.installation.record import A4
 
 KIB = 1_024
 LIMITS = {"limit_bytes": 10 * KIB, "session_bytes": 25 * KIB}
@@ -56,7 +53,9 @@ async def test_a_session_brings_so_many_bytes_at_a_time(
     tmp_path: Path, each_url: str
 ) -> None:
     """Counted before they are looked at; what is refused is not counted."""
-    async with open_frame_services(tmp_path, each_url, documents=LIMITS) as services:
+    async with Installation(
+        tmp_path, each_url, documents=LIMITS
+    ).frame_services() as services:
         session = (await services.open()).view.session
         for _ in range(3):
             with pytest.raises(DocumentRefusedError):
@@ -77,7 +76,9 @@ async def test_an_integrators_sessions_share_a_quota(
 ) -> None:
     """Beyond it: 507 for this integrator, and nothing for the others."""
     limits = {**LIMITS, "integrator_bytes": 45 * KIB}
-    async with open_frame_services(tmp_path, each_url, documents=limits) as services:
+    async with Installation(
+        tmp_path, each_url, documents=limits
+    ).frame_services() as services:
         sessions = [(await services.open()).view.session for _ in range(5)]
         for number, session in enumerate(sessions[:4]):
             await bring(services, session, pdf(str(number)))
@@ -91,7 +92,9 @@ async def test_an_integrators_sessions_share_a_quota(
 
 async def test_what_was_replaced_goes_soon(tmp_path: Path, each_url: str) -> None:
     """And counts no more; the document of an open session stays."""
-    async with open_frame_services(tmp_path, each_url, documents=LIMITS) as services:
+    async with Installation(
+        tmp_path, each_url, documents=LIMITS
+    ).frame_services() as services:
         session = (await services.open()).view.session
         await bring(services, session, pdf("1"))
         await bring(services, session, pdf("2"))
@@ -112,7 +115,9 @@ async def test_what_was_not_signed_goes_after_the_sessions_end(
 ) -> None:
     """An hour later, for until then the session may be renewed."""
     limits = {**LIMITS, "integrator_bytes": 25 * KIB}
-    async with open_frame_services(tmp_path, each_url, documents=limits) as services:
+    async with Installation(
+        tmp_path, each_url, documents=limits
+    ).frame_services() as services:
         for number in range(2):
             await bring(
                 services, (await services.open()).view.session, pdf(str(number))
@@ -132,7 +137,9 @@ async def test_what_a_session_brought_that_ends_at_once_goes_soon(
 ) -> None:
     """It counts until it is gone, minutes later."""
     limits = {**LIMITS, "integrator_bytes": 25 * KIB}
-    async with open_frame_services(tmp_path, each_url, documents=limits) as services:
+    async with Installation(
+        tmp_path, each_url, documents=limits
+    ).frame_services() as services:
         for number in range(2):
             session = (await services.open()).view.session
             await bring(services, session, pdf(str(number)))
@@ -153,7 +160,9 @@ async def test_what_was_kept_for_a_page_that_hung_up_goes_soon(
     tmp_path: Path, each_url: str
 ) -> None:
     """Its file comes when nobody waits for it any more; it counts till it is gone."""
-    async with open_frame_services(tmp_path, each_url, documents=LIMITS) as services:
+    async with Installation(
+        tmp_path, each_url, documents=LIMITS
+    ).frame_services() as services:
         session = (await services.open()).view.session
         put_all, begun = services.documents.put_all, asyncio.Event()
 
@@ -183,7 +192,9 @@ async def test_what_somebody_is_asked_to_sign_stays(
     tmp_path: Path, each_url: str
 ) -> None:
     """It leaves the quota, and is no business of the session's end."""
-    async with open_frame_services(tmp_path, each_url, documents=LIMITS) as services:
+    async with Installation(
+        tmp_path, each_url, documents=LIMITS
+    ).frame_services() as services:
         someone = await services.add_person()
         session = await services.proven(someone, pdf("1"))
         assert session.request is not None
@@ -207,7 +218,9 @@ async def test_the_same_file_of_two_sessions_stays_for_the_second(
     tmp_path: Path, each_url: str
 ) -> None:
     """Of an integrator there is one file, whoever brought it."""
-    async with open_frame_services(tmp_path, each_url, documents=LIMITS) as services:
+    async with Installation(
+        tmp_path, each_url, documents=LIMITS
+    ).frame_services() as services:
         await bring(services, (await services.open()).view.session, pdf("1"))
         services.services.clock.forward(5_000)
         second = (await services.open()).view.session
@@ -225,7 +238,9 @@ async def test_a_repaired_copy_counts_beside_its_original(
     tmp_path: Path, each_url: str
 ) -> None:
     """Both are kept, and both go."""
-    async with open_frame_services(tmp_path, each_url, documents=LIMITS) as services:
+    async with Installation(
+        tmp_path, each_url, documents=LIMITS
+    ).frame_services() as services:
         session = (await services.open()).view.session
         await bring(services, session, pdf("1"))
         inspection = Inspection(7 * KIB, (A4,), (), 0, None)

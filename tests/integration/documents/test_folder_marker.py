@@ -23,9 +23,9 @@ from appliance.documents.s3.bucket import Bucket
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import IntegratorId
 from appliance.settings import SettingsError
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.document_storage import BucketStorage, DocumentStorage
 from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.installation.record import CoreFixture
 from tests.support.services.s3 import S3Server
 
 ONE = IntegratorId("00000000-0000-4000-8000-000000000001")

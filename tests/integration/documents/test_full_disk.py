@@ -16,9 +16,9 @@ from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.people.person_store import PersonStore
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys, error_code
 from tests.support.faults.small_disk import fill, small_disk
+from tests.support.installation.record import CoreFixture
 
 pytestmark = pytest.mark.full
 

@@ -26,8 +26,8 @@ from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import EventKind
 from appliance.settings import DocumentSettings
-from tests.support.factories.core import A4, CoreFixture, signed_view
 from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.installation.record import A4, CoreFixture, signed_view
 
 WEEK = 7 * 86_400
 

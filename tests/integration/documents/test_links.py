@@ -9,7 +9,8 @@ from sqlalchemy import select
 from appliance.core.database import tables as tables_of
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
-from tests.support.faces.api_services import ApiServices, open_api_services
+from tests.support.installation.api import ApiServices
+from tests.support.installation.installation import Installation
 
 ONE, TWO = RequestId(1), RequestId(2)
 
@@ -17,7 +18,7 @@ ONE, TWO = RequestId(1), RequestId(2)
 @pytest.fixture
 async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage with two requests."""
-    async with open_api_services(tmp_path, database={"url": each_url}) as made:
+    async with Installation(tmp_path, database={"url": each_url}).api() as made:
         person, _ = await made.add_person()
         await made.add_requests(person, ONE, TWO)
         yield made

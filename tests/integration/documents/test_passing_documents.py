@@ -19,8 +19,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.core import A4, CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.installation.record import A4, CoreFixture
 
 pytestmark = pytest.mark.storage
 ONE, TWO = b"%PDF one", b"%PDF two"

@@ -29,9 +29,9 @@ from appliance.requests.intake import Intake
 from appliance.requests.request_store import RequestStore
 from appliance.requests.uploads import Uploaded, UploadedDocuments
 from appliance.settings import DocumentSettings
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fake_sandbox import DAMAGED_PDF, FakeInspector
 from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.installation.record import CoreFixture
 
 DAY = 86_400
 KIB = 1_024

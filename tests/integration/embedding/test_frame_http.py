@@ -20,9 +20,8 @@ from appliance.web.auth import is_public
 from embed.api import LATE
 from embed.core import KEY
 from embed.reports import ADDRESS_MOST, SESSION_MOST
-from tests.support.faces.frame_role import ORIGINS, Frame, init_of, problem
-from tests.support.faces.frame_services import CODE
 from tests.support.factories.fake_sandbox import FakeInspector
+from tests.support.installation.frame import CODE, ORIGINS, Frame, init_of, problem
 
 PDF = b"%PDF one"
 FIELD = "FIELD_INVALID"
@@ -340,7 +339,7 @@ async def test_warning_of_a_page_is_recorded_once(frame: Frame) -> None:
     for _ in range(3):
         await frame.call("legacy", body={"session": page.session_public_id})
 
-    events = await frame.services.services.audited_names()
+    events = await frame.services.services.record.audited()
     assert events.count("integrator.legacy_credentials") == 1
 
 

@@ -23,9 +23,16 @@ from appliance.signing.signing_calls import SigningCalls
 from embed.app import create_embed
 from embed.assets import Assets
 from embed.reports import SESSION_MOST
-from tests.support.faces.frame_role import ORIGINS, SECURITY, Frame, problem, text
-from tests.support.faces.frame_services import CODE, open_frame_services
 from tests.support.factories.fake_sandbox import PlayedSandbox
+from tests.support.installation.frame import (
+    CODE,
+    ORIGINS,
+    SECURITY,
+    Frame,
+    problem,
+    text,
+)
+from tests.support.installation.installation import Installation
 
 
 @pytest.mark.parametrize("address", ["token", "public id"])
@@ -346,7 +353,7 @@ async def test_page_is_under_embed_in_both_environments(
         "base_url": "https://firma.example",
         "iframe_url": "https://marco.firma.example",
     }
-    async with open_frame_services(tmp_path, migrated_url, **top) as services:
+    async with Installation(tmp_path, migrated_url, **top).frame_services() as services:
         front = SimpleNamespace(
             settings=services.services.settings,
             clock=services.services.clock,

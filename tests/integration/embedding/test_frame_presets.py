@@ -21,12 +21,9 @@ from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import Restriction
 from appliance.requests.request_store import RequestStore
 from embed import wire
-from tests.support.faces.frame_services import (
-    FrameServices,
-    open_frame_services,
-    refused,
-)
 from tests.support.factories.fake_sandbox import CERTIFIED, FULL
+from tests.support.installation.frame import FrameServices, refused
+from tests.support.installation.installation import Installation
 
 C = ErrorCode
 OF = GivenParameters.of
@@ -38,7 +35,7 @@ PDF = b"%PDF one"
 @pytest.fixture
 async def frame_services(tmp_path: Path) -> AsyncIterator[FrameServices]:
     """The frame's services on SQLite."""
-    async with open_frame_services(tmp_path) as made:
+    async with Installation(tmp_path).frame_services() as made:
         yield made
 
 

@@ -16,13 +16,9 @@ import pytest
 from appliance.domain.embedding import EmbedSessionState
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
-from tests.support.faces.frame_services import (
-    ADDRESS,
-    FrameServices,
-    open_frame_services,
-    refused,
-)
 from tests.support.factories.fake_sandbox import FakeInspector
+from tests.support.installation.frame import ADDRESS, FrameServices, refused
+from tests.support.installation.installation import Installation
 
 PDF, OTHER = b"%PDF one", b"%PDF another"
 
@@ -30,7 +26,7 @@ PDF, OTHER = b"%PDF one", b"%PDF another"
 @pytest.fixture
 async def frame_services(tmp_path: Path, each_url: str) -> AsyncIterator[FrameServices]:
     """The frame's services on a fresh database."""
-    async with open_frame_services(tmp_path, each_url) as made:
+    async with Installation(tmp_path, each_url).frame_services() as made:
         yield made
 
 

@@ -20,13 +20,9 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore
-from tests.support.faces.frame_services import (
-    ADDRESS,
-    FrameServices,
-    open_frame_services,
-    refused,
-)
 from tests.support.factories.fake_sandbox import CERTIFIED, FULL, FakeInspector
+from tests.support.installation.frame import ADDRESS, FrameServices, refused
+from tests.support.installation.installation import Installation
 
 PDF, OTHER = b"%PDF one", b"%PDF another"
 TOP_LEFT = PlaceChoice(Corner.TOP_LEFT, 1)
@@ -35,7 +31,7 @@ TOP_LEFT = PlaceChoice(Corner.TOP_LEFT, 1)
 @pytest.fixture
 async def frame_services(tmp_path: Path, each_url: str) -> AsyncIterator[FrameServices]:
     """The frame's services on a fresh database."""
-    async with open_frame_services(tmp_path, each_url) as made:
+    async with Installation(tmp_path, each_url).frame_services() as made:
         yield made
 
 
@@ -483,7 +479,9 @@ async def test_session_brings_so_many_documents_and_no_more(
     tmp_path: Path,
 ) -> None:
     """Counted before they are looked at; a refused one counts too."""
-    async with open_frame_services(tmp_path, documents={"per_session": 3}) as services:
+    async with Installation(
+        tmp_path, documents={"per_session": 3}
+    ).frame_services() as services:
         session = (await services.open()).view.session
         await services.framing.take_document(session, "a.pdf", PDF)
         with pytest.raises(DocumentRefusedError):

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 from appliance.web.body import Budget
-from tests.support.faces.console import PDF
-from tests.support.faces.frame_role import Frame, problem
+from tests.support.installation.console import PDF
+from tests.support.installation.frame import Frame, problem
 
 _NAME = {"X-File-Name": "a.pdf", "Content-Type": "application/pdf"}
 

@@ -13,13 +13,8 @@ from appliance.domain.integrators.integrators import IntegratorCaller, SessionFa
 from appliance.domain.vocab import Environment, EventKind
 from appliance.embedding import signing
 from appliance.embedding.session import Sessions
-from tests.support.faces.frame_services import (
-    CODE,
-    FrameServices,
-    Someone,
-    open_frame_services,
-    refused,
-)
+from tests.support.installation.frame import CODE, FrameServices, Someone, refused
+from tests.support.installation.installation import Installation
 
 ORDER = SignOrder(PlaceChoice(Corner.TOP_LEFT, 1), "", "a password that is right")
 
@@ -27,7 +22,7 @@ ORDER = SignOrder(PlaceChoice(Corner.TOP_LEFT, 1), "", "a password that is right
 @pytest.fixture
 async def frame_services(tmp_path: Path, each_url: str) -> AsyncIterator[FrameServices]:
     """The frame's services on a fresh database."""
-    async with open_frame_services(tmp_path, each_url) as made:
+    async with Installation(tmp_path, each_url).frame_services() as made:
         yield made
 
 

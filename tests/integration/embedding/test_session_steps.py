@@ -20,15 +20,15 @@ from appliance.domain.vocab import (
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
-from tests.support.faces.frame_services import (
+from tests.support.installation.frame import (
     ADDRESS,
     CERTIFICATE,
     FrameServices,
     Someone,
-    open_frame_services,
     refused,
 )
-from tests.support.factories.core import new_credential
+from tests.support.installation.installation import Installation
+from tests.support.installation.record import new_credential
 
 PDF = b"%PDF one"
 
@@ -36,7 +36,7 @@ PDF = b"%PDF one"
 @pytest.fixture
 async def frame_services(tmp_path: Path, each_url: str) -> AsyncIterator[FrameServices]:
     """The frame's services on a fresh database."""
-    async with open_frame_services(tmp_path, each_url) as made:
+    async with Installation(tmp_path, each_url).frame_services() as made:
         yield made
 
 
@@ -88,7 +88,7 @@ async def test_signer_is_told_of_only_once_proven(
 @pytest.mark.parametrize("trial", [True, False])
 async def test_trial_claims_no_legal_effect(tmp_path: Path, *, trial: bool) -> None:
     """Whoever vouched for the signer: the setting decides what it may be called."""
-    async with open_frame_services(tmp_path, trial=trial) as services:
+    async with Installation(tmp_path, trial=trial).frame_services() as services:
         session = await services.proven(await services.add_person())
         view = await services.signing.view(session)
 

@@ -14,7 +14,6 @@ from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession, FlagReason, PageKind
 from appliance.domain.vocab import Environment, EventKind
 from appliance.embedding.session import Sessions
-from tests.support.factories.integrator_services import IntegratorServices
 from tests.support.factories.integrators import (
     OPERATOR,
     new_document,
@@ -28,14 +27,13 @@ from tests.support.factories.integrators import (
     signed_session,
     sweeping,
 )
+from tests.support.installation.services import Services
 
 ORIGIN = "https://app.example"
 
 
 @pytest.fixture
-async def integrator_services(
-    tmp_path: Path, each_url: str
-) -> AsyncIterator[IntegratorServices]:
+async def integrator_services(tmp_path: Path, each_url: str) -> AsyncIterator[Services]:
     """Services on a fresh database, with the integrator `acme`."""
     async with open_acme(tmp_path, each_url) as made:
         yield made
@@ -45,7 +43,7 @@ async def integrator_services(
 
 
 async def test_session_opens_by_code_or_id_of_its_own_integrator(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A key opens sessions of its integrator, however that is named."""
     other = await integrator_services.integrators.create(OPERATOR, "other", "Other")
@@ -61,7 +59,7 @@ async def test_session_opens_by_code_or_id_of_its_own_integrator(
 
 
 async def test_token_is_random_and_kept_as_a_hash(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """256 bits that stand nowhere in the record."""
     key = await new_key(integrator_services)
@@ -77,7 +75,7 @@ async def test_token_is_random_and_kept_as_a_hash(
 
 
 async def test_session_lives_1800_seconds_sharp(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """At 1,799 s the bearer works, at 1,800 it does not."""
     opened = await integrator_services.sessions.open(
@@ -104,7 +102,7 @@ async def test_session_lives_1800_seconds_sharp(
 
 
 async def test_page_tells_the_integrators_origins(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """By token and by public id alike; an expired one is still known a day."""
     await integrator_services.integrators.add_domain(OPERATOR, "acme", ORIGIN)
@@ -132,7 +130,7 @@ async def test_page_tells_the_integrators_origins(
 
 @pytest.mark.parametrize("token", [None, "", "x", "x" * 43, "á" * 43, "x" * 10_000])
 async def test_unknown_token_is_an_unknown_page(
-    integrator_services: IntegratorServices, token: str | None
+    integrator_services: Services, token: str | None
 ) -> None:
     """Whatever is no token of ours tells nothing."""
     page = await integrator_services.sessions.page(token, token)
@@ -146,7 +144,7 @@ async def test_unknown_token_is_an_unknown_page(
 
 
 async def test_later_exchange_supersedes_the_earlier_bearer(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A reloaded page takes the session over; the old page is told so."""
     opened = await integrator_services.sessions.open(
@@ -167,7 +165,7 @@ async def test_later_exchange_supersedes_the_earlier_bearer(
 
 
 async def test_token_and_key_of_the_other_environment_are_invalid(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """PREPROD's keys and tokens open nothing in PROD, on a copied record too."""
     key = await new_key(integrator_services)
@@ -190,7 +188,7 @@ async def test_token_and_key_of_the_other_environment_are_invalid(
 
 
 async def test_key_from_a_browser_or_an_address_is_flagged(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """The key is marked each time, the audit told when it is news."""
     key = await new_key(integrator_services)
@@ -212,7 +210,7 @@ async def test_key_from_a_browser_or_an_address_is_flagged(
 
 
 async def test_same_init_changes_nothing_and_new_content_replaces(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Hosts repeat init; the last one before the code holds."""
     session = await new_session(integrator_services)
@@ -231,7 +229,7 @@ async def test_same_init_changes_nothing_and_new_content_replaces(
 
 
 async def test_new_content_after_the_code_is_in_use(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Once the signer is proven, only the same init is taken."""
     session = await new_session(integrator_services)
@@ -251,7 +249,7 @@ async def test_new_content_after_the_code_is_in_use(
 
 
 async def test_code_of_another_than_the_matched_person_is_refused(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A code proves whom the session was matched with, nobody else."""
     session = await new_session(integrator_services)
@@ -265,7 +263,7 @@ async def test_code_of_another_than_the_matched_person_is_refused(
 
 
 async def test_document_is_replaced_until_there_is_a_request(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A document may change until it is being signed; one request holds."""
     session = await new_session(integrator_services)
@@ -294,7 +292,7 @@ async def test_document_is_replaced_until_there_is_a_request(
 
 
 async def test_completion_is_told_the_same_ever_after(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Of two that tell of one signature, both tell what the first did."""
     session = await signed_session(
@@ -309,7 +307,7 @@ async def test_completion_is_told_the_same_ever_after(
 
 
 async def test_completion_without_a_request_is_refused(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Nothing is told of a signature that cannot be."""
     session = await new_session(integrator_services)
@@ -320,7 +318,7 @@ async def test_completion_without_a_request_is_refused(
 
 
 async def test_steps_of_an_expired_session_are_refused(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """What comes after the time is told that the session has expired."""
     session = await new_session(integrator_services)
@@ -336,7 +334,7 @@ async def test_steps_of_an_expired_session_are_refused(
 
 
 async def test_of_many_tabs_one_request_is_bound(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Tabs that race bind one request between them."""
     session = await new_session(integrator_services)

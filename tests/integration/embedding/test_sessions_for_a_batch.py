@@ -20,15 +20,15 @@ from appliance.domain.requests.new_request import NewRequest
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore
-from tests.support.faces.frame_services import (
+from tests.support.factories.integrators import sweeping
+from tests.support.installation.frame import (
     ADDRESS,
     CODE,
     FrameServices,
     Someone,
-    open_frame_services,
     refused,
 )
-from tests.support.factories.integrators import sweeping
+from tests.support.installation.installation import Installation
 
 PDF = b"%PDF one"
 
@@ -36,7 +36,7 @@ PDF = b"%PDF one"
 @pytest.fixture
 async def frame_services(tmp_path: Path, each_url: str) -> AsyncIterator[FrameServices]:
     """The frame's services on a fresh database."""
-    async with open_frame_services(tmp_path, each_url) as made:
+    async with Installation(tmp_path, each_url).frame_services() as made:
         yield made
 
 

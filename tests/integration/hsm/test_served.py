@@ -12,7 +12,7 @@ from appliance.core.installation_store import RESTORED, InstallationStore
 from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.generation import NONE, Generation
 from appliance.domain.keys import DigestAlgorithm, SignatureScheme
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.record import CoreFixture
 from worker.hsm import generation_check as served
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import GenerationCheck

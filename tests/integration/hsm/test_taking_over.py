@@ -21,9 +21,9 @@ from appliance.domain.vocab import EventKind
 from appliance.keys.take_over import record_take_over
 from hsm_config.pkcs11 import objects
 from hsm_config.provisioning import generation
-from tests.support.factories.core import CoreFixture
 from tests.support.hsm.hsm_installation import HsmInstallation
 from tests.support.hsm.pkcs11_shim import Pkcs11Shim
+from tests.support.installation.record import CoreFixture
 from tests.support.processes.forked_process import Running
 
 HOSTS = 3

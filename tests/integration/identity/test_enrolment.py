@@ -17,14 +17,9 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.people.person_store import PersonStore
 from appliance.web import i18n
-from tests.support.faces.api_services import (
-    BASE_URL,
-    CUIL,
-    EMAIL,
-    ApiServices,
-    open_api_services,
-)
 from tests.support.faces.enrolment_page import opening_of, seed_of
+from tests.support.installation.api import BASE_URL, CUIL, EMAIL, ApiServices
+from tests.support.installation.installation import Installation
 
 LOGIN, SIGNING = "una clave de ingreso", "una clave de firma"
 _HERE = Path(__file__).resolve().parents[3] / "appliance" / "api"
@@ -34,7 +29,7 @@ _SAID = re.compile(r"\bt\(\s*[\"']([^\"']+)[\"']\s*\)")
 @pytest.fixture
 async def api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """The core of a face."""
-    async with open_api_services(tmp_path, web={"body_timeout_s": 2}) as made:
+    async with Installation(tmp_path, web={"body_timeout_s": 2}).api() as made:
         yield made
 
 

@@ -13,18 +13,10 @@ from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.identity.console_login import SignIn
 from appliance.identity.enrolment import Choice
 from appliance.identity.failed_logins import FailedTries
-from tests.support.faces.api_services import (
-    CUIL,
-    EMAIL,
-    LOGIN_PASSWORD,
-    ApiServices,
-    open_api_services,
-)
 from tests.support.factories.fakes import error_code
-from tests.support.factories.integrator_services import (
-    IntegratorServices,
-    open_integrator_services,
-)
+from tests.support.installation.api import CUIL, EMAIL, LOGIN_PASSWORD, ApiServices
+from tests.support.installation.installation import Installation
+from tests.support.installation.services import Services
 
 pytestmark = pytest.mark.usefixtures("cheap_hashes")
 
@@ -38,16 +30,14 @@ CONSOLE_PASSWORD = "una clave de consola"
 @pytest.fixture
 async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage and services, on each database."""
-    async with open_api_services(tmp_path, database={"url": each_url}) as made:
+    async with Installation(tmp_path, database={"url": each_url}).api() as made:
         yield made
 
 
 @pytest.fixture
-async def integrator_services(
-    tmp_path: Path, each_url: str
-) -> AsyncIterator[IntegratorServices]:
+async def integrator_services(tmp_path: Path, each_url: str) -> AsyncIterator[Services]:
     """Administrators, on each database."""
-    async with open_integrator_services(tmp_path, each_url) as made:
+    async with Installation(tmp_path, each_url).services() as made:
         yield made
 
 
@@ -190,9 +180,7 @@ async def test_addresses_go_on_being_counted(api_services: ApiServices) -> None:
     assert wrong.count == 7
 
 
-async def console_attack(
-    integrator_services: IntegratorServices, name: str = "marta"
-) -> None:
+async def console_attack(integrator_services: Services, name: str = "marta") -> None:
     """Try wrong passwords at the console from many addresses."""
     for number in range(31):
         typed = SignIn(name, "otra clave larga", "123456")
@@ -200,7 +188,7 @@ async def console_attack(
             await integrator_services.console.sign_in(typed, f"203.0.113.{number}")
 
 
-async def new_user(integrator_services: IntegratorServices) -> pyotp.TOTP:
+async def new_user(integrator_services: Services) -> pyotp.TOTP:
     """An administrator; gives what their telephone has."""
     made = await integrator_services.console.create_user(
         "operator", "marta", CONSOLE_PASSWORD
@@ -210,9 +198,7 @@ async def new_user(integrator_services: IntegratorServices) -> pyotp.TOTP:
     return totp
 
 
-async def enter(
-    integrator_services: IntegratorServices, totp: pyotp.TOTP
-) -> ErrorCode | None:
+async def enter(integrator_services: Services, totp: pyotp.TOTP) -> ErrorCode | None:
     """Sign in; the error that it ends with."""
     integrator_services.clock.forward(30)
     code = totp.at(integrator_services.clock.now())
@@ -221,7 +207,7 @@ async def enter(
 
 
 async def test_new_administrator_begins_without_others_tries(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A name that was guessed at before it was given is free."""
     await console_attack(integrator_services)
@@ -231,7 +217,7 @@ async def test_new_administrator_begins_without_others_tries(
 
 
 async def test_administrator_is_let_in_again(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A stranger prevents the first sign-in until an operator lifts it."""
     totp = await new_user(integrator_services)

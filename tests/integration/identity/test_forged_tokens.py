@@ -20,7 +20,7 @@ from appliance.core.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import PersonState
 from appliance.people.login_store import JwtKeyStore
-from tests.support.faces.api_services import BASE_URL, ApiServices
+from tests.support.installation.api import BASE_URL, ApiServices
 
 
 def b64(raw: bytes | str | dict[str, Any]) -> str:

@@ -18,13 +18,8 @@ from appliance.domain.login import AttemptKind
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.login import STEP_S
 from appliance.web.server.client_address import counted
-from tests.support.faces.api_services import (
-    CUIL,
-    EMAIL,
-    LOGIN_PASSWORD,
-    ApiServices,
-    open_api_services,
-)
+from tests.support.installation.api import CUIL, EMAIL, LOGIN_PASSWORD, ApiServices
+from tests.support.installation.installation import Installation
 
 pytestmark = pytest.mark.usefixtures("cheap_hashes")
 
@@ -37,7 +32,7 @@ _FREE_S = 2.0
 @pytest.fixture
 async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage and services with wide limits."""
-    async with open_api_services(tmp_path, database={"url": each_url}) as made:
+    async with Installation(tmp_path, database={"url": each_url}).api() as made:
         yield made
 
 
@@ -45,9 +40,9 @@ async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServic
 async def strict(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage and services with the limits of decisions."""
     limits = {"login_per_minute_address": 10, "login_per_minute_account": 5}
-    async with open_api_services(
+    async with Installation(
         tmp_path, auth=limits, database={"url": each_url}
-    ) as made:
+    ).api() as made:
         yield made
 
 

@@ -9,12 +9,8 @@ from sqlalchemy import select
 
 from appliance.core.database.tables import audit_event, known_address, mail_message
 from appliance.domain.vocab import EventKind
-from tests.support.faces.api_services import (
-    CUIL,
-    LOGIN_PASSWORD,
-    ApiServices,
-    open_api_services,
-)
+from tests.support.installation.api import CUIL, LOGIN_PASSWORD, ApiServices
+from tests.support.installation.installation import Installation
 
 HOME, OFFICE, AWAY = "192.0.2.1", "198.51.100.7", "2001:db8:1:2::/64"
 DAY_S = 86_400
@@ -23,7 +19,7 @@ DAY_S = 86_400
 @pytest.fixture
 async def services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """On each database."""
-    async with open_api_services(tmp_path, database={"url": each_url}) as made:
+    async with Installation(tmp_path, database={"url": each_url}).api() as made:
         yield made
 
 

@@ -8,7 +8,7 @@ from appliance.domain.ids import IntegratorId, PersonId, new_id
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
-from tests.support.factories.core import CoreFixture, cheap_secret
+from tests.support.installation.record import CoreFixture, cheap_secret
 
 pytestmark = pytest.mark.storage
 

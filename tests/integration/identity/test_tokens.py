@@ -11,7 +11,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.requests.request import Signer
 from appliance.identity.access_tokens import AccessTokens
-from tests.support.faces.api_services import BASE_URL, ApiServices
+from tests.support.installation.api import BASE_URL, ApiServices
 
 FACTORS = ("pwd", "otp")
 

@@ -18,8 +18,8 @@ from appliance.domain.integrators.api_keys import ApiKeyScope, new_api_key
 from appliance.domain.integrators.integrators import FlagReason, NewKey
 from appliance.domain.integrators.key_networks import LOCAL
 from appliance.domain.vocab import Environment, EventKind
-from tests.support.factories.integrator_services import IntegratorServices
 from tests.support.factories.integrators import OPERATOR, open_acme, refused
+from tests.support.installation.services import Services
 
 pytestmark = pytest.mark.storage
 
@@ -29,13 +29,13 @@ NETWORKS = ("192.0.2.0/24", "2001:db8::/32")
 
 
 @pytest.fixture
-async def services(tmp_path: Path, each_url: str) -> AsyncIterator[IntegratorServices]:
+async def services(tmp_path: Path, each_url: str) -> AsyncIterator[Services]:
     """Services on a fresh database, with the integrator `acme`."""
     async with open_acme(tmp_path, each_url) as made:
         yield made
 
 
-async def make(services: IntegratorServices) -> NewKey:
+async def make(services: Services) -> NewKey:
     """A key that reads requests from `NETWORKS`, and does nothing else."""
     return await services.integrators.create_key(
         OPERATOR, "acme", "backend", scopes=[READ], networks=NETWORKS
@@ -45,7 +45,7 @@ async def make(services: IntegratorServices) -> NewKey:
 # -- made and rotated --------------------------------------------------------------
 
 
-async def test_key_has_what_it_was_given(services: IntegratorServices) -> None:
+async def test_key_has_what_it_was_given(services: Services) -> None:
     """Each scope once, in the order of all; networks in one form; all in the audit."""
     made = await services.integrators.create_key(
         OPERATOR,
@@ -67,7 +67,7 @@ async def test_key_has_what_it_was_given(services: IntegratorServices) -> None:
 
 
 async def test_key_opens_sessions_from_anywhere_unless_told(
-    services: IntegratorServices,
+    services: Services,
 ) -> None:
     """As keys always have, and nothing else."""
     made = await services.integrators.create_key(OPERATOR, "acme", "backend")
@@ -80,7 +80,7 @@ async def test_key_opens_sessions_from_anywhere_unless_told(
 
 
 async def test_key_that_may_do_nothing_is_not_made(
-    services: IntegratorServices,
+    services: Services,
 ) -> None:
     """Nor one whose networks are none; of neither is anything recorded."""
     with pytest.raises(FieldInvalidError) as nothing:
@@ -96,7 +96,7 @@ async def test_key_that_may_do_nothing_is_not_made(
     assert await services.audited(EventKind.API_KEY_CREATED) == []
 
 
-async def test_successor_may_do_what_the_key_may(services: IntegratorServices) -> None:
+async def test_successor_may_do_what_the_key_may(services: Services) -> None:
     """Rotation keeps scopes and networks, and the audit shows so."""
     old = await make(services)
 
@@ -116,7 +116,7 @@ async def test_successor_may_do_what_the_key_may(services: IntegratorServices) -
 
 
 @pytest.mark.parametrize("address", [HERE, "192.0.2.255", "2001:db8:1::9"])
-async def test_good_key_is_taken(services: IntegratorServices, address: str) -> None:
+async def test_good_key_is_taken(services: Services, address: str) -> None:
     """For its scope, from any of its networks."""
     made = await make(services)
 
@@ -127,11 +127,11 @@ async def test_good_key_is_taken(services: IntegratorServices, address: str) -> 
 
 @pytest.mark.parametrize("address", [ELSEWHERE, "2001:db9::1", LOCAL])
 async def test_call_from_elsewhere_is_refused_and_logged(
-    services: IntegratorServices, address: str
+    services: Services, address: str
 ) -> None:
     """The answer names the address alone, the log the key too, the audit nothing."""
     made = await make(services)
-    before = await services.audited_names()
+    before = await services.record.audited()
 
     with capture_logs() as logged, pytest.raises(ApplianceError) as caught:
         await services.api_keys.demand(made.secret, READ, address)
@@ -142,12 +142,12 @@ async def test_call_from_elsewhere_is_refused_and_logged(
     assert (line["id"], line["integrator"]) == (made.key.id, "acme")
     assert line["address"] == address
     assert made.secret not in repr(logged)
-    assert await services.audited_names() == before
+    assert await services.record.audited() == before
     (kept,) = await services.integrators.keys("acme")
     assert (kept.last_used, kept.flagged) == (None, None)
 
 
-async def test_other_scope_is_refused_by_its_name(services: IntegratorServices) -> None:
+async def test_other_scope_is_refused_by_its_name(services: Services) -> None:
     """The session endpoint demands one as all others do."""
     made = await make(services)
 
@@ -164,7 +164,7 @@ async def test_other_scope_is_refused_by_its_name(services: IntegratorServices) 
     assert kept.last_used is None
 
 
-async def test_bad_key_is_refused_by_what_it_is(services: IntegratorServices) -> None:
+async def test_bad_key_is_refused_by_what_it_is(services: Services) -> None:
     """None, of another environment, unknown, of another integrator, and revoked."""
     made = await make(services)
     live = new_api_key(Environment.PROD).text
@@ -182,7 +182,7 @@ async def test_bad_key_is_refused_by_what_it_is(services: IntegratorServices) ->
 
 
 async def test_key_from_a_browser_is_flagged_wherever_it_came_from(
-    services: IntegratorServices,
+    services: Services,
 ) -> None:
     """It is in strangers' hands, whatever it may do."""
     made = await make(services)
@@ -197,7 +197,7 @@ async def test_key_from_a_browser_is_flagged_wherever_it_came_from(
 
 
 async def test_only_who_is_in_its_networks_learns_of_a_key(
-    services: IntegratorServices,
+    services: Services,
 ) -> None:
     """A thief of a key hears of no scope, and of no disabled integrator."""
     made = await make(services)
@@ -213,7 +213,7 @@ async def test_only_who_is_in_its_networks_learns_of_a_key(
 # -- last used -----------------------------------------------------------------------
 
 
-async def test_use_is_written_once_a_minute(services: IntegratorServices) -> None:
+async def test_use_is_written_once_a_minute(services: Services) -> None:
     """Whatever for; between, a call writes nothing."""
     made = await services.integrators.create_key(
         OPERATOR, "acme", "x", scopes=[READ, OPEN]
@@ -243,14 +243,14 @@ async def test_use_is_written_once_a_minute(services: IntegratorServices) -> Non
 # -- of an earlier or a later version ------------------------------------------------
 
 
-async def _set(services: IntegratorServices, key_id: str, **values: object) -> None:
+async def _set(services: Services, key_id: str, **values: object) -> None:
     """Have a key's row as another version left it."""
     async with services.store._engines.writer.begin() as connection:
         row = update(tables.api_key).where(tables.api_key.c.id == key_id)
         await connection.execute(row.values(**values))
 
 
-async def test_key_of_before_there_were_scopes(services: IntegratorServices) -> None:
+async def test_key_of_before_there_were_scopes(services: Services) -> None:
     """It opens sessions, from anywhere, and does nothing else; nor its successor."""
     old = await services.integrators.create_key(OPERATOR, "acme", "x")
     await _set(services, old.key.id, scopes=None, networks=None)
@@ -266,7 +266,7 @@ async def test_key_of_before_there_were_scopes(services: IntegratorServices) -> 
 
 
 async def test_scope_of_a_later_version_lets_nobody_do_anything(
-    services: IntegratorServices,
+    services: Services,
 ) -> None:
     """It is passed over, and is no fault."""
     made = await services.integrators.create_key(OPERATOR, "acme", "x")

@@ -10,7 +10,6 @@ from appliance.core.database import tables
 from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.integrator_services import IntegratorServices
 from tests.support.factories.integrators import (
     OPERATOR,
     new_key,
@@ -22,19 +21,18 @@ from tests.support.factories.integrators import (
     signed_session,
     sweeping,
 )
+from tests.support.installation.services import Services
 
 
 @pytest.fixture
-async def integrator_services(
-    tmp_path: Path, each_url: str
-) -> AsyncIterator[IntegratorServices]:
+async def integrator_services(tmp_path: Path, each_url: str) -> AsyncIterator[Services]:
     """Services on a fresh database, with the integrator `acme`."""
     async with open_acme(tmp_path, each_url) as made:
         yield made
 
 
 async def test_key_is_shown_once_and_kept_as_a_hash(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """The key stands nowhere in the record, only its hint."""
     made = await integrator_services.integrators.create_key(OPERATOR, "acme", "backend")
@@ -50,7 +48,7 @@ async def test_key_is_shown_once_and_kept_as_a_hash(
 
 
 async def test_several_keys_work_side_by_side(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """An integrator has as many keys as it needs."""
     first, second = (
@@ -66,7 +64,7 @@ async def test_several_keys_work_side_by_side(
 
 
 async def test_expired_key_is_refused_at_its_time(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A key works until the moment it expires."""
     expires = integrator_services.clock.now() + timedelta(hours=1)
@@ -83,7 +81,7 @@ async def test_expired_key_is_refused_at_its_time(
 
 
 async def test_key_that_would_be_expired_is_not_made(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """An expiry in the past is refused."""
     with pytest.raises(FieldInvalidError):
@@ -93,7 +91,7 @@ async def test_key_that_would_be_expired_is_not_made(
 
 
 async def test_rotated_key_works_until_the_overlap_ends(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Old and new key work side by side, then the new one alone."""
     old = await integrator_services.integrators.create_key(OPERATOR, "acme", "backend")
@@ -115,7 +113,7 @@ async def test_rotated_key_works_until_the_overlap_ends(
 
 
 async def test_successor_of_an_expiring_key_lives_as_long(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Rotation keeps label and length of life."""
     expires = integrator_services.clock.now() + timedelta(days=30)
@@ -131,7 +129,7 @@ async def test_successor_of_an_expiring_key_lives_as_long(
 
 
 async def test_key_that_is_over_is_not_rotated(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Neither a revoked key nor one that is unknown has a successor."""
     made = await integrator_services.integrators.create_key(OPERATOR, "acme", "x")
@@ -143,7 +141,7 @@ async def test_key_that_is_over_is_not_rotated(
 
 
 async def test_revoking_ends_unfinished_sessions_and_their_requests(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """What a revoked key opened is over at once; a picked request is not."""
     made = await integrator_services.integrators.create_key(OPERATOR, "acme", "x")
@@ -176,7 +174,7 @@ async def test_revoking_ends_unfinished_sessions_and_their_requests(
 
 
 async def test_revoking_leaves_what_is_completed(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A session that has signed can still tell so."""
     made = await integrator_services.integrators.create_key(OPERATOR, "acme", "x")

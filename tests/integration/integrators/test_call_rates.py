@@ -16,8 +16,8 @@ from appliance.integrators.call_rates import (
     RatePolicy,
 )
 from appliance.settings import RedisSettings, Settings
-from tests.support.factories.core import core_settings
 from tests.support.factories.fakes import MovingClock
+from tests.support.installation.settings import settings_in
 from tests.support.services.redis import RedisServer
 
 TEN = RatePolicy("ten", 10, 60)
@@ -26,7 +26,7 @@ TEN = RatePolicy("ten", 10, 60)
 @pytest.fixture
 def settings(short_dir: Path, redis_server: RedisServer) -> Settings:
     """Settings of an installation with that Redis."""
-    made = core_settings(short_dir)
+    made = settings_in(short_dir)
     return made.model_copy(update={"redis": RedisSettings(socket=redis_server.socket)})
 
 

@@ -12,20 +12,16 @@ from appliance.core.unit_of_work import Database
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
-from tests.support.factories.core import core_settings
 from tests.support.factories.fakes import MovingClock
-from tests.support.factories.integrator_services import (
-    IntegratorServices,
-)
 from tests.support.factories.integrators import OPERATOR, open_acme, refused
+from tests.support.installation.services import Services
+from tests.support.installation.settings import settings_in
 
 ORIGIN = "https://app.example"
 
 
 @pytest.fixture
-async def integrator_services(
-    tmp_path: Path, each_url: str
-) -> AsyncIterator[IntegratorServices]:
+async def integrator_services(tmp_path: Path, each_url: str) -> AsyncIterator[Services]:
     """Services on a fresh database, with the integrator `acme`."""
     async with open_acme(tmp_path, each_url) as made:
         yield made
@@ -35,7 +31,7 @@ async def integrator_services(
 
 
 async def test_migrations_make_the_tables_and_keep_rows(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Migrations end in exactly the tables of the code, on both databases."""
     engines = open_engines(integrator_services.settings)
@@ -46,7 +42,7 @@ async def test_migrations_make_the_tables_and_keep_rows(
 
 async def test_row_without_them_gets_the_defaults(tmp_path: Path) -> None:
     """An integrator whose row says nothing else is delivered as decided."""
-    settings = core_settings(tmp_path, trial=True)
+    settings = settings_in(tmp_path, trial=True)
     await migrate(settings)
     engines = open_engines(settings)
     async with engines.writer.begin() as connection:
@@ -71,7 +67,7 @@ async def test_row_without_them_gets_the_defaults(tmp_path: Path) -> None:
 
 
 async def test_integrator_is_listed_and_changed_with_before_and_after(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A change says in the audit what was and what is."""
     changed = await integrator_services.integrators.change(
@@ -94,7 +90,7 @@ async def test_integrator_is_listed_and_changed_with_before_and_after(
 
 
 async def test_integrator_code_is_unique_and_checked(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """A code is taken once, and only of the decided form."""
     create = integrator_services.integrators.create
@@ -105,7 +101,7 @@ async def test_integrator_code_is_unique_and_checked(
 
 
 async def test_unknown_integrator_is_named_so(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Every use case says that there is no such integrator."""
     integrators = integrator_services.integrators
@@ -124,7 +120,7 @@ async def test_unknown_integrator_is_named_so(
 
 
 async def test_domain_is_kept_as_browsers_send_it(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """An origin is stored in its one form, once."""
     added = await integrator_services.integrators.add_domain(
@@ -140,7 +136,7 @@ async def test_domain_is_kept_as_browsers_send_it(
 
 
 async def test_two_integrators_may_have_one_origin(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """An origin is no integrator's own; one's being seen is not the other's."""
     await integrator_services.integrators.create(OPERATOR, "other", "Other")
@@ -154,7 +150,7 @@ async def test_two_integrators_may_have_one_origin(
     assert (mine.seen, theirs.seen) == (integrator_services.clock.now(), None)
 
 
-async def test_domain_is_removed_once(integrator_services: IntegratorServices) -> None:
+async def test_domain_is_removed_once(integrator_services: Services) -> None:
     """What was taken back is gone, and the audit says what is left."""
     added = await integrator_services.integrators.add_domain(OPERATOR, "acme", ORIGIN)
     await integrator_services.integrators.add_domain(
@@ -175,7 +171,7 @@ async def test_domain_is_removed_once(integrator_services: IntegratorServices) -
 
 
 async def test_prefix_is_the_integrators_or_the_installations(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Two in one installation differ; empty goes back to the setting."""
     await integrator_services.integrators.create(OPERATOR, "otro", "Otro S.A.")
@@ -202,7 +198,7 @@ async def test_prefix_is_the_integrators_or_the_installations(
 
 
 async def test_blocked_origin_is_counted_until_it_is_allowed(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Tries are counted with the first and the last; allowing ends that."""
     first = integrator_services.clock.now()
@@ -223,7 +219,7 @@ async def test_blocked_origin_is_counted_until_it_is_allowed(
 
 
 async def test_blocked_origins_keep_the_latest_hundred(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
 ) -> None:
     """Nobody fills the record with origins, and what is no origin is not kept."""
     for number in range(103):

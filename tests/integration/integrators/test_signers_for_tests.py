@@ -33,8 +33,9 @@ from appliance.integration.signers_for_tests import (
 from appliance.integrators.integrators import Integrators
 from appliance.people.person_store import PersonStore
 from tests.support.documents import pdfs
-from tests.support.faces.api_services import ApiServices, open_api_services
-from tests.support.factories.core import new_credential
+from tests.support.installation.api import ApiServices
+from tests.support.installation.installation import Installation
+from tests.support.installation.record import new_credential
 from worker.signing.document_signer import DocumentSigner
 
 ORDER = SignerForTestsOrder()
@@ -44,7 +45,7 @@ ADDRESS = "192.0.2.1"
 @pytest.fixture
 async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage and services, on each database."""
-    async with open_api_services(tmp_path, database={"url": each_url}) as made:
+    async with Installation(tmp_path, database={"url": each_url}).api() as made:
         yield made
 
 

@@ -26,8 +26,12 @@ from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import PasswordCheck, SigningPasswords
 from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
-from tests.support.factories.core import PASSWORD, CoreFixture, cheap_password_secret
 from tests.support.factories.signing_host import INSTALLATION
+from tests.support.installation.record import (
+    PASSWORD,
+    CoreFixture,
+    cheap_password_secret,
+)
 
 C = ErrorCode
 

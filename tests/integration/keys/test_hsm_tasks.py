@@ -26,8 +26,8 @@ from appliance.keys.hsm_tasks import (
 )
 from appliance.keys.worker_store import WorkerStore
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.core import HOST, CoreFixture, new_credential
 from tests.support.factories.fakes import AlwaysServed
+from tests.support.installation.record import HOST, CoreFixture, new_credential
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession

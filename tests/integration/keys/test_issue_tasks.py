@@ -27,10 +27,10 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import signing_key
 from hsm_config.provisioning.ca_certificates import read_ca
-from tests.support.factories.core import PASSWORD, CoreFixture
 from tests.support.factories.locked_key import LockedKeyServices, locked_key_services
 from tests.support.factories.signing_host import INSTALLATION
 from tests.support.hsm.hsm_installation import HsmInstallation, verify
+from tests.support.installation.record import PASSWORD, CoreFixture
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.leased_worker import Work, hold

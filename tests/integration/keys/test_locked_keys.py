@@ -35,13 +35,6 @@ from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.core import (
-    CERTIFICATE,
-    PASSWORD,
-    CoreFixture,
-    keyed,
-    prepared,
-)
 from tests.support.factories.fakes import error_code
 from tests.support.factories.locked_key import (
     FIRST,
@@ -52,6 +45,13 @@ from tests.support.factories.locked_key import (
     locked_key_services,
 )
 from tests.support.factories.signing_host import INSTALLATION
+from tests.support.installation.record import (
+    CERTIFICATE,
+    PASSWORD,
+    CoreFixture,
+    keyed,
+    prepared,
+)
 
 C = ErrorCode
 NEW, WRONG = b"otra clave de firma", b"una clave equivocada"

@@ -16,8 +16,8 @@ from appliance.domain.vocab import EventKind, RequestState
 from appliance.integration.reminders import BackendReminders
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.mails import ADDRESS, MailDesk, mail_desk
+from tests.support.installation.record import CoreFixture
 from tests.support.services.mail_server import TestMailServer, mail_server
 
 REQUEST, REMINDER, SIGNED = MailKind.REQUEST, MailKind.REMINDER, MailKind.SIGNED

@@ -14,7 +14,7 @@ from appliance.operations.reaching import look_at_redis, look_for_database
 from appliance.operations.setup.questions import look
 from appliance.operations.worker_looks import look_at_workers
 from appliance.settings import Settings
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.record import CoreFixture
 from tests.support.processes.command_folder import make_command_folder
 from tests.support.processes.scratch import free_port
 

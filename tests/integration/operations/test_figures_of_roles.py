@@ -36,12 +36,11 @@ from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import RevocationSettings, TimestampSettings
 from tests.integration.signing.test_signing_worker import PlayedSigner, scene_of
 from tests.support.documents import pdfs
-from tests.support.faces.api_caller import SIGN, Caller
-from tests.support.faces.api_services import ApiServices
 from tests.support.faces.metric_values import alert_of_token, counted, figure, told_by
-from tests.support.factories.core import CoreFixture
 from tests.support.hsm.hsm_installation import KEY, HsmInstallation, until
 from tests.support.hsm.pkcs11_shim import Pkcs11Shim
+from tests.support.installation.api import SIGN, ApiServices, Caller
+from tests.support.installation.record import CoreFixture
 from tests.support.pki.outside_ca import OutsideCa, der, ec_key, spki_of
 from tests.support.pki.timestamps import imprint
 from tests.support.processes.other_version import other_version

@@ -40,7 +40,6 @@ from appliance.pki.publication_store import PublicationStore
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.support.faces.metric_values import alert_of_ground, figure
 from tests.support.factories.claims import claim
-from tests.support.factories.core import CoreFixture, core_settings, open_core
 from tests.support.factories.fakes import MovingClock
 from tests.support.factories.level_scenario import (
     L,
@@ -50,6 +49,8 @@ from tests.support.factories.level_scenario import (
     profile,
 )
 from tests.support.faults.small_disk import fill, small_disk
+from tests.support.installation.record import CoreFixture, open_record
+from tests.support.installation.settings import settings_in
 from tests.support.pki.outside_ca import (
     Form,
     OutsideCa,
@@ -312,7 +313,7 @@ class Ahead:
 
 async def test_clock_goes_wrong(tmp_path: Path, migrated_url: str) -> None:
     """RubricaClockOff: in either direction, against a real PostgreSQL's."""
-    settings, clock = core_settings(tmp_path, migrated_url), Ahead()
+    settings, clock = settings_in(tmp_path, migrated_url), Ahead()
     engines = open_engines(settings)
     core = CoreFixture(
         settings, cast("MovingClock", clock), Database(engines, clock, "")
@@ -337,7 +338,7 @@ async def test_database_goes_away_and_comes_back(
     """RubricaDatabaseAway: and nothing that it said is told meanwhile."""
     name = database_name(migrated_url)
     away = (f"ALTER DATABASE {name} ALLOW_CONNECTIONS false", CUT.format(name))
-    async with open_core(core_settings(tmp_path, migrated_url)) as core:
+    async with open_record(settings_in(tmp_path, migrated_url)) as core:
         ups, known, alerts = [], [], []
         for statements in (
             (),

@@ -24,7 +24,7 @@ from appliance.operations.answers import Answers
 from appliance.operations.setup import servers
 from appliance.operations.setup.questions import look
 from appliance.settings import Settings, SettingsError
-from tests.support.factories.core import core_settings
+from tests.support.installation.settings import settings_in
 from tests.support.processes.rubrica import run_rubrica
 from tests.support.processes.scratch import free_port
 from tests.support.services.postgres import PostgresServer, program
@@ -85,7 +85,7 @@ def settings_of(
         "root_certificate_file": str(authority.certificate),
         **more,
     }
-    return core_settings(tmp_path, database=table)
+    return settings_in(tmp_path, database=table)
 
 
 def written_sql(tmp_path: Path) -> Path:
@@ -297,7 +297,7 @@ def test_drop_ins_are_written_where_they_are_others(
     address = "192.0.2.21"
     other = written()
     assert all("IPAddressAllow=192.0.2.21\n" in text for text in other.values())
-    settings = core_settings(tmp_path, database={"url": "postgresql:///r?host=/run/p"})
+    settings = settings_in(tmp_path, database={"url": "postgresql:///r?host=/run/p"})
     assert written() == {}
     assert len(reloads) == 3
 
@@ -338,7 +338,7 @@ def test_units_of_this_machines_servers_need_nothing(tmp_path: Path) -> None:
     """A socket, and Redis without a password."""
     table = {"url": "postgresql:///rubrica?host=/run/postgresql"}
     redis = {"url": "redis://127.0.0.1:6379/0"}
-    settings = core_settings(tmp_path, database=table, redis=redis)
+    settings = settings_in(tmp_path, database=table, redis=redis)
 
     assert not servers.has_host(settings)
     assert all(servers.unit_lines(settings, unit) == [] for unit in servers.UNITS)

@@ -20,7 +20,7 @@ import pytest
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.runtime.redis_process import start_redis
 from appliance.settings import RedisSettings, SettingsError
-from tests.support.factories.core import core_settings
+from tests.support.installation.settings import settings_in
 
 PROGRAM = """
 import os, signal, sys, time
@@ -30,10 +30,10 @@ from appliance.runtime.logging import configure_logging
 from appliance.runtime.processes import bind
 from appliance.settings import SettingsError
 from appliance.runtime.supervisor import Child, Supervisor, fork_role
-from tests.support.factories.core import core_settings
+from tests.support.installation.settings import settings_in
 
 folder, graceful_s = Path(sys.argv[1]), float(sys.argv[2])
-settings = core_settings(folder)
+settings = settings_in(folder)
 listeners = [bind(f"unix:{folder}/{name}.sock", 5) for name in "ab"]
 
 def note(name, what):
@@ -306,7 +306,7 @@ def test_role_keeps_its_own_listener_alone(start: Start) -> None:
 
 def test_redis_that_is_not_installed_is_named(short_dir: Path) -> None:
     """The key of the settings and the program, in one line."""
-    settings = core_settings(short_dir).model_copy(
+    settings = settings_in(short_dir).model_copy(
         update={"redis": RedisSettings(command="no-such-program")}
     )
 

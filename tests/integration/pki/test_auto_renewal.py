@@ -27,9 +27,9 @@ from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import FormerCertificateStore
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
+from tests.support.installation.record import CoreFixture
 from tests.support.pki.outside_ca import OutsideCa, bundle, der
 
 DAY = timedelta(days=1)

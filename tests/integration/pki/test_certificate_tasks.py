@@ -31,8 +31,8 @@ from appliance.pki.publication_store import PublicationStore
 from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
-from tests.support.factories.core import CoreFixture, cheap_secret
 from tests.support.hsm.hsm_installation import HsmInstallation, earlier_trial
+from tests.support.installation.record import CoreFixture, cheap_secret
 from worker.pki.certificate_authority import Authority, CertificateSubject
 from worker.pki.certificate_profiles import POLICIES
 from worker.pki.certificate_tasks import CertificateTasks

@@ -22,13 +22,13 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import open_outer, open_seal
 from appliance.pki.csr import CsrWork, SigningRequests
-from tests.support.factories.core import PASSWORD, CoreFixture
 from tests.support.factories.locked_key import (
     INNER,
     LockedKeyServices,
     locked_key_services,
 )
 from tests.support.factories.signing_host import INSTALLATION
+from tests.support.installation.record import PASSWORD, CoreFixture
 
 SLOT = "signing/h/1"
 WRONG = b"una clave equivocada"

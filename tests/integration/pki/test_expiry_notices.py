@@ -10,9 +10,9 @@ from appliance.core.unit_of_work import Transaction
 from appliance.domain.trust_store import ExpiringKind
 from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.certificates import Certificates
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import hold
+from tests.support.installation.record import CoreFixture
 from worker.pki.expiry_notices import Ends
 
 

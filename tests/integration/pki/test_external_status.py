@@ -38,8 +38,8 @@ from appliance.pki.validation.external_status_store import (
     status_subject,
 )
 from appliance.settings import RevocationSettings, SigningSettings
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.signing_host import SigningHost, signing_front
+from tests.support.installation.record import CoreFixture
 from tests.support.pki.outside_ca import OutsideCa, der, ec_key, spki_of
 from tests.support.services.fake_ca import FakeCa, Says
 from worker.circuit_breaker import CircuitBreaker

@@ -34,8 +34,9 @@ from appliance.pki.ca_certificates import read_authority
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation_store import RevocationStore
-from tests.support.faces.api_services import ApiServices, open_api_services
-from tests.support.factories.core import new_credential
+from tests.support.installation.api import ApiServices
+from tests.support.installation.installation import Installation
+from tests.support.installation.record import new_credential
 from tests.support.processes.event_loops import run_apart
 
 _POINT = PublicFormat.UncompressedPoint
@@ -143,9 +144,9 @@ async def pki_addresses(tmp_path: Path) -> AsyncIterator[PkiAddresses]:
     for name, certificate in (("root", ROOT), ("ca", CA)):
         pem = certificate.public_bytes(Encoding.PEM)
         (folder / f"{name}.pem").write_bytes(pem)
-    async with open_api_services(
+    async with Installation(
         tmp_path, pki={"requests_per_minute_address": 500}
-    ) as api_services:
+    ).api() as api_services:
         issuer = read_authority(api_services.settings).ca_id
         yield PkiAddresses(api_services, create_api(api_services).test_client(), issuer)
 
@@ -340,7 +341,7 @@ async def test_address_that_asks_too_much_is_told_to_wait(
 
 async def test_nothing_is_there_before_the_ca_is(tmp_path: Path) -> None:
     """404, and OCSP knows of no certificate."""
-    async with open_api_services(tmp_path) as api_services:
+    async with Installation(tmp_path).api() as api_services:
         client = create_api(api_services).test_client()
         headers = {"Content-Type": OCSP_TYPE}
 
@@ -377,7 +378,7 @@ def test_no_question_breaks_the_desk(tmp_path: Path) -> None:
 
     async def fuzz() -> None:
         limit = {"requests_per_minute_address": 1_000_000}
-        async with open_api_services(tmp_path, pki=limit) as api_services:
+        async with Installation(tmp_path, pki=limit).api() as api_services:
             services = PkiAddresses(
                 api_services, create_api(api_services).test_client(), ""
             )

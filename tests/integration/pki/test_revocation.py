@@ -34,7 +34,7 @@ from appliance.pki.publication_store import PublicationStore
 from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from appliance.settings import PkiSettings
-from tests.support.factories.core import CERTIFICATE, CoreFixture, prepared
+from tests.support.installation.record import CERTIFICATE, CoreFixture, prepared
 
 ISSUER = "a" * 40
 DAY = timedelta(days=1)

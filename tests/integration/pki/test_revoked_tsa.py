@@ -27,8 +27,8 @@ from appliance.pki.validation.external_status_store import ExternalStatusStore
 from tests.integration.engine.test_long_term_engine import b_lt, b_t, now, stamped
 from tests.support.documents.pdf_samples import make_pdf
 from tests.support.documents.software_signer import SoftwareSigner
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import MovingClock
+from tests.support.installation.record import CoreFixture
 from tests.support.pki.long_term_pki import LongTermPki, SoftwareTsa
 from tests.support.services.sandbox_server import running_sandbox
 from worker.pades.appearance.fonts import StampFonts, load_fonts

@@ -18,8 +18,9 @@ from appliance.domain.vocab import (
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.trust_store import RevocationPinStore
-from tests.support.faces.api_services import CUIL, ApiServices, open_api_services
 from tests.support.factories.held_credential import hold
+from tests.support.installation.api import CUIL, ApiServices
+from tests.support.installation.installation import Installation
 
 COMPROMISE = RevocationReason.KEY_COMPROMISE
 OTHER_CUIL = "20055361682"
@@ -29,14 +30,14 @@ FORM = {"cuil": CUIL, "motivo": "clave_comprometida", "confirmo": "si"}
 @pytest.fixture
 async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage and services, on each database."""
-    async with open_api_services(tmp_path, database={"url": each_url}) as made:
+    async with Installation(tmp_path, database={"url": each_url}).api() as made:
         yield made
 
 
 @pytest.fixture
 async def sqlite_api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """Storage and services, for what is not about the database."""
-    async with open_api_services(tmp_path) as made:
+    async with Installation(tmp_path).api() as made:
         yield made
 
 
@@ -211,7 +212,7 @@ async def test_tries_are_counted_by_address_alone(tmp_path: Path) -> None:
         "wrong_per_hour_account": 10,
         "wrong_per_day_account": 20,
     }
-    async with open_api_services(tmp_path, auth=limits) as api_services:
+    async with Installation(tmp_path, auth=limits).api() as api_services:
         _, pin = await somebody(api_services)
 
         async def attempt(cuil: str, pin: str, address: str) -> ErrorCode | int:
@@ -315,9 +316,9 @@ async def test_page_tells_known_and_unknown_alike(
 
 async def test_page_too_many_tries(tmp_path: Path) -> None:
     """429 with the time to wait, in words."""
-    async with open_api_services(
+    async with Installation(
         tmp_path, auth={"login_per_minute_address": 1}
-    ) as api_services:
+    ).api() as api_services:
         client = page(api_services)
         form = {**FORM, "pin": "ABCD-EFGH-JKMN"}
         await client.post("/revocar", form=form)

@@ -31,7 +31,7 @@ from appliance.pki.validation.external_status_store import (
 )
 from tests.support.documents import pdfs
 from tests.support.documents.software_signer import signed, software_signer
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.record import CoreFixture
 from worker.sandbox.verify.verify import verify
 
 DAY = dt.timedelta(days=1)

@@ -19,7 +19,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation_store import RevocationStore
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.record import CoreFixture
 
 pytestmark = pytest.mark.storage
 

@@ -15,8 +15,8 @@ from appliance.domain.trust_store import AnchorPurpose, Expiring, ExpiringKind
 from appliance.domain.vocab import CredentialState, EventKind
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import ExpiryStore
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON
+from tests.support.installation.record import CoreFixture
 from tests.support.pki.outside_ca import OutsideCa, bundle, der
 
 CA = OutsideCa(NOON)

@@ -47,8 +47,8 @@ from hsm_config.provisioning import tsa_keys
 from hsm_config.provisioning.ca_certificates import key_identifier, read_ca, read_root
 from hsm_config.provisioning.ca_hierarchy import CA_VALIDITY
 from hsm_config.provisioning.init import provision
-from tests.support.factories.core import CoreFixture
 from tests.support.hsm.hsm_installation import HsmInstallation, earlier_trial
+from tests.support.installation.record import CoreFixture
 from tests.support.pki.timestamps import Trusted, check_authority, imprint, info, signed
 from worker.hsm.connection import HsmConnection
 from worker.pki.certificate_authority import TSA_VALIDITY, Authority

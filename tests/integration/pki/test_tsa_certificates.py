@@ -16,8 +16,8 @@ from appliance.domain.vocab import (
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import MovingClock
+from tests.support.installation.record import CoreFixture
 from tests.support.pki.long_term_pki import LongTermPki
 from tests.support.pki.outside_ca import ec_key
 

@@ -33,8 +33,8 @@ from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.settings import SettingsError, TimestampSettings
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON, MovingClock
+from tests.support.installation.record import CoreFixture
 from tests.support.pki.outside_ca import (
     OutsideCa,
     PrivateKey,

@@ -15,7 +15,8 @@ from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.integration.orders import ProcessChange
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.requests.request_store import RequestStore
-from tests.support.faces.api_services import ApiServices, open_api_services
+from tests.support.installation.api import ApiServices
+from tests.support.installation.installation import Installation
 
 pytestmark = pytest.mark.storage
 ONE = RequestId(1)
@@ -24,7 +25,7 @@ ONE = RequestId(1)
 @pytest.fixture
 async def api_services(tmp_path: Path, each_url: str) -> AsyncIterator[ApiServices]:
     """Storage with a request of the integrator `demo`."""
-    async with open_api_services(tmp_path, database={"url": each_url}) as made:
+    async with Installation(tmp_path, database={"url": each_url}).api() as made:
         person, _ = await made.add_person()
         await made.add_requests(person, ONE)
         yield made

@@ -17,8 +17,9 @@ from appliance.domain.requests.process import NamedBy, ProcessNote
 from appliance.integration import batch_ordering
 from appliance.integration.orders import BatchDocument, BatchOrder, NamedSigner
 from appliance.integrators.integrators import Integrators
-from tests.support.faces.api_services import ApiServices, open_api_services
 from tests.support.factories.fake_sandbox import BAD_PDF, FakeInspector
+from tests.support.installation.api import ApiServices
+from tests.support.installation.installation import Installation
 
 CUIL = "20267565393"
 MANY = 100
@@ -87,9 +88,7 @@ class Desk:
 async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
     """On each database."""
     sandbox = Watched(pages=1)
-    async with open_api_services(
-        tmp_path, database={"url": each_url}, inspector=sandbox
-    ) as made:
+    async with Installation(tmp_path, each_url).api(sandbox) as made:
         await made.add_person()
         integrators = Integrators(
             made.store, made.lookup, made.clock, made.settings.environment

@@ -33,8 +33,9 @@ from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 from appliance.integration.orders import BatchDocument, BatchOrder, NamedSigner
 from appliance.integrators.integrators import Integrators
-from tests.support.faces.api_services import ApiServices, open_api_services
 from tests.support.factories.fakes import request_view
+from tests.support.installation.api import ApiServices
+from tests.support.installation.installation import Installation
 
 pytestmark = pytest.mark.storage
 MANY = 1_000
@@ -116,7 +117,7 @@ class Desk:
 @pytest.fixture
 async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
     """On each database."""
-    async with open_api_services(tmp_path, database={"url": each_url}) as made:
+    async with Installation(tmp_path, database={"url": each_url}).api() as made:
         person, _ = await made.add_person()
         integrators = Integrators(
             made.store, made.lookup, made.clock, made.settings.environment

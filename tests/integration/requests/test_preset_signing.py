@@ -23,8 +23,8 @@ from appliance.domain.vocab import RequestState
 from appliance.settings import SigningSettings
 from appliance.signing.batch_store import BatchStore
 from appliance.signing.sign_batch import BatchSigning
-from tests.support.factories.core import PASSWORD
 from tests.support.factories.signing_front import WRONG, SigningFront
+from tests.support.installation.record import PASSWORD
 
 pytestmark = pytest.mark.storage
 

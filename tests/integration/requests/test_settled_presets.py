@@ -23,9 +23,9 @@ from appliance.requests.presets import Presets
 from appliance.signing.requests import Requests
 from tests.support.documents.field_pdfs import Field, with_fields
 from tests.support.documents.pdf_samples import make_pdf
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fake_sandbox import PlayedSandbox
 from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.installation.record import CoreFixture
 from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 
 C = ErrorCode

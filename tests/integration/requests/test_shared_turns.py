@@ -24,9 +24,9 @@ from appliance.domain.vocab import RequestState, Restriction
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.signing_front import WRONG, SigningFront
 from tests.support.factories.signing_scene import OwnSandbox, Scene
+from tests.support.installation.record import CoreFixture
 
 pytestmark = pytest.mark.storage
 

@@ -30,8 +30,8 @@ from tests.support.documents.page_images import digest, pictures
 from tests.support.documents.pdf_samples import make_plan, sign
 from tests.support.documents.software_signer import SoftwareSigner, signed
 from tests.support.documents.validators import assert_valid
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys
+from tests.support.installation.record import CoreFixture
 from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 from tests.tools.damage import DAMAGED, ENCRYPTED, damaged_and_encrypted
 from worker.pades.appearance.fonts import StampFonts

@@ -33,8 +33,8 @@ from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.worker_identities import PinnedIdentities
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.settings import SettingsError
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.signing_host import INSTALLATION, SigningHost
+from tests.support.installation.record import CoreFixture
 from worker.signing.activation_keys import (
     ActivationFolder,
     ActivationKeys,

@@ -25,7 +25,8 @@ from appliance.requests.request_store import RequestStore
 from appliance.signing.claims import Publication
 from appliance.signing.expiry import ExpiryJob
 from tests.support.factories.batch_front import BatchFront, batch_front_of
-from tests.support.factories.core import (
+from tests.support.factories.fakes import error_code
+from tests.support.installation.record import (
     A4,
     CERTIFICATE,
     CoreFixture,
@@ -33,7 +34,6 @@ from tests.support.factories.core import (
     prepared,
     signed_view,
 )
-from tests.support.factories.fakes import error_code
 
 C, R = ErrorCode, RequestState
 SECOND_PAGE = SignParameters(page=2)

@@ -37,9 +37,9 @@ from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from appliance.settings import DocumentSettings
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import NOON, FixedDocumentKeys
 from tests.support.factories.held_credential import hold
+from tests.support.installation.record import CoreFixture
 
 pytestmark = pytest.mark.storage
 

@@ -16,7 +16,7 @@ from appliance.signing.activations.activation_queue import ActivationQueue, Want
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import CertificateChangedError
 from tests.support.factories.claims import TERMS, claim, claimed, ended
-from tests.support.factories.core import DIGEST, MADE, CoreFixture, prepared
+from tests.support.installation.record import DIGEST, MADE, CoreFixture, prepared
 
 pytestmark = pytest.mark.storage
 

@@ -10,7 +10,7 @@ from appliance.core.database.tables import activation_item
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.signing.activations.activation_store import ActivationStore
 from tests.support.factories.claims import claimed
-from tests.support.factories.core import DIGEST, MADE, CoreFixture
+from tests.support.installation.record import DIGEST, MADE, CoreFixture
 
 A = ActivationState
 

@@ -21,7 +21,7 @@ from appliance.domain.vocab import (
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.signing.claims import ClaimedActivation, Publication
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.core import (
+from tests.support.installation.record import (
     CERTIFICATE,
     CoreFixture,
     keyed,

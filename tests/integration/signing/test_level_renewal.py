@@ -17,7 +17,6 @@ from tests.support.documents.long_term_validators import openssl_accepts
 from tests.support.documents.pdf_samples import make_pdf, make_plan
 from tests.support.documents.software_signer import make_signer
 from tests.support.documents.validators import pyhanko_verdicts
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.level_scenario import (
     DAY,
     YEAR,
@@ -27,6 +26,7 @@ from tests.support.factories.level_scenario import (
     make_scene,
     profile,
 )
+from tests.support.installation.record import CoreFixture
 from worker.pades import prepare
 from worker.pades.appearance.fonts import StampFonts
 

@@ -20,9 +20,9 @@ from appliance.signing.level_maintenance import (
     upkeep_overdue,
 )
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from tests.support.faces.console import Console
 from tests.support.faces.console_forms import ANA, open_acme_console
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.console import Console
+from tests.support.installation.record import CoreFixture
 from worker.signing.level_maintenance import OverdueUpkeep
 
 L = SignatureLevel

@@ -26,12 +26,6 @@ from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
-from tests.support.factories.core import (
-    PASSWORD,
-    CoreFixture,
-    core_settings,
-    signed_view,
-)
 from tests.support.factories.signing_front import (
     RED,
     WRONG,
@@ -39,6 +33,8 @@ from tests.support.factories.signing_front import (
     open_front,
 )
 from tests.support.factories.signing_host import INSTALLATION, SigningHost
+from tests.support.installation.record import PASSWORD, CoreFixture, signed_view
+from tests.support.installation.settings import settings_in
 
 C, R = ErrorCode, RequestState
 
@@ -221,8 +217,8 @@ async def test_caller_who_leaves_while_it_waits_changes_nothing(
 async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
     """The database is away: 503, and nobody is notified."""
     url = f"postgresql://rubrica@/none?host={tmp_path}&port=5432"
-    store = Database(open_engines(core_settings(tmp_path, url)), SystemClock(), "test")
-    core = CoreFixture(core_settings(tmp_path), clock=None, store=store)  # type: ignore[arg-type]  # never asked
+    store = Database(open_engines(settings_in(tmp_path, url)), SystemClock(), "test")
+    core = CoreFixture(settings_in(tmp_path), clock=None, store=store)  # type: ignore[arg-type]  # never asked
     limits = SigningSettings()
     attempts = PasswordAttempts(
         store,

@@ -24,7 +24,6 @@ from appliance.requests.request_store import RequestStore
 from appliance.settings import DocumentSettings
 from appliance.signing.expiry import ExpiryJob
 from appliance.signing.signing_order import PROCESS_ENDED
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import PDF
 from tests.support.factories.signing_scene import (
     TWICE_SIGNED,
@@ -33,6 +32,7 @@ from tests.support.factories.signing_scene import (
     inspections_of,
     one_document,
 )
+from tests.support.installation.record import CoreFixture
 
 pytestmark = pytest.mark.storage
 

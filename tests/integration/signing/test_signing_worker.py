@@ -29,8 +29,8 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.keys.health import signing_workers
 from appliance.settings import SigningSettings
 from appliance.signing.claims import ClaimedActivation, Claims, Publication
-from tests.support.factories.core import CoreFixture, keyed, prepared, signed_view
 from tests.support.factories.fakes import AlwaysServed, FixedDocumentKeys
+from tests.support.installation.record import CoreFixture, keyed, prepared, signed_view
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession

@@ -21,7 +21,7 @@ from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.request import LEGAL_MOVES, LISTED
 from appliance.domain.vocab import RequestState
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.core import A4, CoreFixture, signed_view
+from tests.support.installation.record import A4, CoreFixture, signed_view
 
 pytestmark = pytest.mark.storage
 

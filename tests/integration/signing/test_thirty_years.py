@@ -47,9 +47,9 @@ from tests.support.documents.long_term_validators import (
 from tests.support.documents.pdf_samples import make_pdf, make_plan
 from tests.support.documents.software_signer import SoftwareSigner
 from tests.support.documents.validators import pdfsig
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys, MovingClock
 from tests.support.hsm.hsm_installation import HsmInstallation
+from tests.support.installation.record import CoreFixture
 from worker.hsm.session import HsmSession
 from worker.pades import assemble, check, prepare
 from worker.pades.appearance.fonts import load_fonts

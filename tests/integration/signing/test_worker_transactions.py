@@ -11,7 +11,7 @@ from appliance.domain.vocab import ActivationState, IntentState, ItemState, Requ
 from appliance.requests.request_store import RequestStore
 from appliance.signing.claims import Publication
 from tests.support.factories.claims import ended
-from tests.support.factories.core import (
+from tests.support.installation.record import (
     CERTIFICATE,
     DIGEST,
     CoreFixture,

@@ -11,7 +11,8 @@ import pytest
 from appliance.core.database.engines import FileTurn
 from appliance.core.database.migrate import migrate
 from appliance.domain.errors import ApplianceError, ErrorCode
-from tests.support.factories.core import core_settings, open_core
+from tests.support.installation.record import open_record
+from tests.support.installation.settings import settings_in
 from tests.support.processes.record_writers import written_by
 
 LONG_S: Final = 30
@@ -21,7 +22,7 @@ MOST: Final = 2.0
 
 async def test_processes_write_in_turn(tmp_path: Path) -> None:
     """Of some that write without a pause, each writes about as often as any other."""
-    settings = core_settings(tmp_path)
+    settings = settings_in(tmp_path)
     await migrate(settings)
 
     ratios: list[float] = []
@@ -129,12 +130,12 @@ async def test_turn_of_a_killed_process_is_free(tmp_path: Path) -> None:
 
 async def test_turn_that_cannot_be_had_is_a_store_that_is_away(tmp_path: Path) -> None:
     """A file that cannot be opened is told as a database that is away."""
-    settings = core_settings(tmp_path)
+    settings = settings_in(tmp_path)
     await migrate(settings)
     (tmp_path / "rubrica.db-turn").unlink()
     (tmp_path / "rubrica.db-turn").mkdir()
 
-    async with open_core(settings) as core:
+    async with open_record(settings) as core:
         with pytest.raises(ApplianceError) as caught:
             async with core.store.write():
                 pass

@@ -20,8 +20,8 @@ from appliance.mail.mail_store import MailStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.expiry import ExpiryJob
 from appliance.webhooks.message_queue import Full, MessageQueue
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.signing_front import SigningFront
+from tests.support.installation.record import CoreFixture
 
 SMALL: Final = ("integrator", "activation_key", "worker_status", "table_compatibility")
 """Tables that a record of any size has few rows of."""

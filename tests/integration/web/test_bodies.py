@@ -14,7 +14,8 @@ from appliance.web.app import create_app
 from appliance.web.auth import public
 from appliance.web.body import Budget, Held, read_object
 from appliance.web.server.exchange import ArrivingBody
-from tests.support.faces.api_services import ApiServices, make_settings
+from tests.support.installation.api import API, ApiServices
+from tests.support.installation.installation import Installation
 
 JSON = {"Content-Type": "application/json"}
 BIG = 48 * 1024 * 1024
@@ -44,7 +45,7 @@ async def test_unread_body_stays_with_its_sender(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever its type says: one piece at most is held while nobody reads."""
-    app = create_app("bodies", settings=make_settings(tmp_path))
+    app = create_app("bodies", settings=Installation(tmp_path).settings(API))
     most = 0
     append = ArrivingBody.append
 
@@ -77,7 +78,7 @@ async def test_unread_body_stays_with_its_sender(
 
 async def test_public_json_is_small(tmp_path: Path) -> None:
     """16 KiB from whoever has not said who they are."""
-    settings = make_settings(tmp_path, web={"body_limit_bytes": 1_048_576})
+    settings = Installation(tmp_path, web={"body_limit_bytes": 1_048_576}).settings(API)
     app = create_app("bodies", settings=settings)
 
     @app.post("/public")
@@ -129,7 +130,7 @@ async def test_beyond_the_process_bytes(app: Quart, client: Client) -> None:
 
 async def test_who_asks_holds_it(tmp_path: Path) -> None:
     """An unknown caller holds a body as its address, and all such ones together."""
-    app = create_app("bodies", settings=make_settings(tmp_path))
+    app = create_app("bodies", settings=Installation(tmp_path).settings(API))
     seen: dict[str, int] = {}
 
     @app.post("/public")

@@ -16,7 +16,8 @@ from appliance.web.auth import public
 from appliance.web.body import read_bytes
 from appliance.web.server.connections import Connection
 from appliance.web.server.server import _Server
-from tests.support.faces.api_services import make_settings
+from tests.support.installation.api import API
+from tests.support.installation.installation import Installation
 
 PLACES = 20
 MIB = 1 << 20
@@ -94,7 +95,7 @@ def views(app: Quart, face: HttpProfile) -> None:
 async def face(tmp_path: Path) -> AsyncIterator[HttpProfile]:
     """A face of twenty places."""
     web = {"connections": PLACES, "connections_address": PLACES, "graceful_s": 1}
-    settings = make_settings(tmp_path, web=web)
+    settings = Installation(tmp_path, web=web).settings(API)
     app = create_app("places", settings=settings)
     made, stop = HttpProfile(), asyncio.Event()
     views(app, made)

@@ -15,7 +15,8 @@ from quart.typing import TestClientProtocol as HttpClient
 from appliance.api.app import create_api
 from appliance.developer_docs.pages import PAGES
 from appliance.domain.errors import ErrorCode
-from tests.support.faces.api_services import ApiServices, open_api_services
+from tests.support.installation.api import ApiServices
+from tests.support.installation.installation import Installation
 
 BROWSER: Final = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 ADDRESSES: Final = [
@@ -55,7 +56,7 @@ class Read(HTMLParser):
 @pytest.fixture
 async def api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """The core of a face whose session API has an address of its own."""
-    async with open_api_services(tmp_path, web={"web_url": WEB_URL}) as made:
+    async with Installation(tmp_path, web={"web_url": WEB_URL}).api() as made:
         yield made
 
 

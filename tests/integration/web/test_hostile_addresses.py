@@ -18,9 +18,10 @@ from appliance.settings import RevocationSettings
 from appliance.settings.pki import ExternalTsaSettings
 from appliance.settings.web import WebSettings
 from tests.support.browsers.demo_site import running_demo_site
-from tests.support.faces.api_services import ApiServices
-from tests.support.faces.console import NAME, PASSWORD, Console, open_console
-from tests.support.faces.frame_role import Frame
+from tests.support.installation.api import ApiServices
+from tests.support.installation.console import NAME, PASSWORD, Console
+from tests.support.installation.frame import Frame
+from tests.support.installation.installation import Installation
 from worker.network.guarded_http import GuardedHttp, host_of
 
 pytestmark = pytest.mark.full
@@ -59,7 +60,7 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 @pytest.fixture
 async def console(tmp_path: Path) -> AsyncIterator[Console]:
     """A console on a fresh database."""
-    async with open_console(tmp_path) as made:
+    async with Installation(tmp_path).console() as made:
         yield made
 
 

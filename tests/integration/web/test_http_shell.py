@@ -14,13 +14,9 @@ from structlog.testing import capture_logs
 
 from appliance.api.app import create_api
 from appliance.web import auth, request_log
-from tests.support.faces.api_services import (
-    CUIL,
-    ORIGIN,
-    ApiServices,
-    open_api_services,
-)
 from tests.support.factories.fakes import request_view
+from tests.support.installation.api import CUIL, ORIGIN, ApiServices
+from tests.support.installation.installation import Installation
 
 PUBLIC = {
     "auth.login",
@@ -488,9 +484,9 @@ async def test_no_cors_outside_its_paths(client: Client) -> None:
 
 async def test_plain_http_tells_no_hsts(tmp_path: Path) -> None:
     """A trial over http must not pin https."""
-    async with open_api_services(
+    async with Installation(
         tmp_path, web={"base_url": "http://127.0.0.1:8080"}
-    ) as api_services:
+    ).api() as api_services:
         response = await create_api(api_services).test_client().get("/healthz")
 
     assert "Strict-Transport-Security" not in response.headers

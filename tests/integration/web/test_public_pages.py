@@ -8,7 +8,8 @@ from quart.typing import TestClientProtocol as HttpClient
 
 from appliance.api.app import create_api
 from appliance.domain.vocab import VouchedBy
-from tests.support.faces.api_services import CUIL, EMAIL, ApiServices, open_api_services
+from tests.support.installation.api import CUIL, EMAIL, ApiServices
+from tests.support.installation.installation import Installation
 
 BROWSER = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
@@ -23,7 +24,7 @@ DOCS = "https://docs.example/rubrica"
 @pytest.fixture
 async def api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """The core of a face whose documentation is somewhere."""
-    async with open_api_services(tmp_path, web={"documentation_url": DOCS}) as made:
+    async with Installation(tmp_path, web={"documentation_url": DOCS}).api() as made:
         yield made
 
 
@@ -112,9 +113,9 @@ async def test_unknown_code_can_be_corrected(client: HttpClient) -> None:
 
 async def test_address_that_looks_too_often_waits(tmp_path: Path) -> None:
     """Whatever the codes; a browser is told on a page."""
-    async with open_api_services(
+    async with Installation(
         tmp_path, stamp={"looks_per_minute_address": 3}
-    ) as api_services:
+    ).api() as api_services:
         client = create_api(api_services).test_client()
         answers = [
             await client.get(f"/verificar/{CODE[:-1]}{last}", headers=BROWSER)

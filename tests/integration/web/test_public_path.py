@@ -9,14 +9,9 @@ import pytest
 
 from appliance.domain.vocab import RequestState, VouchedBy
 from appliance.web.server.public_path import paths_of, without
-from tests.support.faces.api_caller import SIGN, Caller
-from tests.support.faces.api_services import (
-    EMAIL,
-    ApiServices,
-    make_settings,
-    open_api_services,
-)
 from tests.support.factories.fakes import request_view
+from tests.support.installation.api import API, EMAIL, SIGN, ApiServices, Caller
+from tests.support.installation.installation import Installation
 
 BASE = "https://firma.example/firma-api"
 CUIL = "20055361682"
@@ -26,7 +21,7 @@ CUIL = "20055361682"
 async def under_path(tmp_path: Path) -> AsyncIterator[ApiServices]:
     """The core of a face whose public address has a path."""
     web = {"base_url": BASE, "web_url": "https://firma.example/sesiones"}
-    async with open_api_services(tmp_path, web=web) as opened:
+    async with Installation(tmp_path, web=web).api() as opened:
         yield opened
 
 
@@ -127,13 +122,13 @@ async def test_people_and_tokens_carry_it(
 def test_address_is_plain(tmp_path: Path, url: str) -> None:
     """No final slash, no dots, nothing to escape."""
     with pytest.raises(ValueError, match="base_url"):
-        make_settings(tmp_path, web={"base_url": url})
+        Installation(tmp_path, web={"base_url": url}).settings(API)
 
 
 def test_frame_is_another_origin_than_a_path(tmp_path: Path) -> None:
     """A path does not make another origin."""
     with pytest.raises(ValueError, match="iframe_url: must be an origin of its own"):
-        make_settings(
+        Installation(
             tmp_path,
             web={"base_url": BASE, "iframe_url": "https://firma.example"},
-        )
+        ).settings(API)

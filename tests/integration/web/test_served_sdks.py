@@ -10,8 +10,7 @@ from quart.typing import TestClientProtocol as Client
 
 from appliance.api.app import create_api
 from appliance.web import sdk
-from tests.support.faces.api_caller import code
-from tests.support.faces.api_services import ApiServices
+from tests.support.installation.api import ApiServices, code
 
 KINDS = {
     ".js": "text/javascript; charset=utf-8",

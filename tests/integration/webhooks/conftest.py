@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.webhooks import Webhooks
+from tests.support.installation.record import CoreFixture
 from tests.support.webhooks.receiver import WebhookReceiver, receiving
 
 

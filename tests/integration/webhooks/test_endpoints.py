@@ -11,12 +11,12 @@ from appliance.domain.vocab import MessageState, WebhookDisabled, WebhookEvent
 from appliance.settings import WebhookSettings
 from appliance.webhooks.endpoint_address import AddressRules, check_address
 from appliance.webhooks.endpoints import ENDPOINTS_AT_MOST, OVERLAP, EndpointChange
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.webhook_administration import (
     OPERATOR,
     URL,
     WebhookAdministration,
 )
+from tests.support.installation.record import CoreFixture
 
 
 @pytest.fixture

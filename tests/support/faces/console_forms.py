@@ -19,7 +19,8 @@ from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind, MessageState
 from appliance.identity.enrolment import Choice
 from appliance.people.person_store import PersonStore
-from tests.support.faces.console import NAME, PASSWORD, Answer, Console, open_console
+from tests.support.installation.console import NAME, PASSWORD, Answer, Console
+from tests.support.installation.installation import Installation
 from tests.support.pki.outside_ca import OutsideCa
 
 HERE = "/admin/integrators/acme"
@@ -33,8 +34,8 @@ KEY = re.compile(r"rbk_test_[0-9a-z]{12}_[0-9A-Za-z]{49}")
 async def open_acme_console(
     folder: Path, url: str = "sqlite", **changes: Any
 ) -> AsyncIterator[Console]:
-    """Console with the integrator `acme`, signed in; arguments as `open_console`."""
-    async with open_console(folder, url, **changes) as made:
+    """Console with the integrator `acme`, signed in; `changes` as of `Installation`."""
+    async with Installation(folder, url).console(**changes) as made:
         await made.sign_in()
         await made.post("/admin/integrators", code="acme", name="ACME S.A.")
         yield made

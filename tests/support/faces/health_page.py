@@ -11,7 +11,7 @@ from pathlib import Path
 
 from admin_ui import figures
 from appliance.core.metrics_file import FORMAT
-from tests.support.faces.console import Console
+from tests.support.installation.console import Console
 
 Sample = tuple[str, dict[str, str], float]
 HOST = "h"

@@ -18,7 +18,8 @@ from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
 from appliance.signing.claims import Publication
 from appliance.signing.sign_batch import BatchSigning
-from tests.support.factories.core import (
+from tests.support.factories.signing_host import SigningHost, signing_front
+from tests.support.installation.record import (
     CERTIFICATE,
     PASSWORD,
     CoreFixture,
@@ -27,7 +28,6 @@ from tests.support.factories.core import (
     prepared,
     signed_view,
 )
-from tests.support.factories.signing_host import SigningHost, signing_front
 
 Result = TypeVar("Result")
 Given = TypeVarTuple("Given")

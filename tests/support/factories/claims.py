@@ -5,7 +5,7 @@ from datetime import timedelta
 from appliance.domain.activation import Claim, IntentRow, LeasePolicy
 from appliance.domain.vocab import IntentState
 from appliance.signing.activations.activation_queue import ActivationQueue
-from tests.support.factories.core import HOST, CoreFixture
+from tests.support.installation.record import HOST, CoreFixture
 
 TERMS = LeasePolicy(
     host=HOST,

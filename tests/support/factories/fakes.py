@@ -34,6 +34,11 @@ from appliance.domain.requests.request import (
 )
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
+from appliance.keys.health import SharedHealth
+from appliance.keys.hsm_tasks import HsmTasks
+from appliance.signing.requests import Requests
+from appliance.signing.sign import Signing
+from appliance.signing.sign_batch import BatchSigning
 
 NOON = datetime(2026, 5, 25, 12, 0, 0, tzinfo=UTC)
 
@@ -127,7 +132,7 @@ class FixedDocumentKeys:
         return hashlib.sha256(integrator.encode()).digest()
 
 
-class FakeRequests:
+class FakeRequests(Requests):
     """Requests of people, held in memory."""
 
     def __init__(self) -> None:
@@ -241,7 +246,7 @@ def signed_view(request: RequestId) -> SignedDocumentView:
     )
 
 
-class FakeSigning:
+class FakeSigning(Signing):
     """Signs at once, or does what it is told."""
 
     def __init__(self) -> None:
@@ -267,7 +272,7 @@ class FakeSigning:
         return SignOutcome(command.request, made)
 
 
-class FakeBatchSigning:
+class FakeBatchSigning(BatchSigning):
     """Signs what it is given, but what it was told to refuse or to leave open."""
 
     def __init__(self) -> None:
@@ -303,7 +308,7 @@ class FakeBatchSigning:
         return BatchItem(request, None if is_open else signed_view(request))
 
 
-class FakeTasks:
+class FakeTasks(HsmTasks):
     """HSM tasks that are done at once, or end as they are told."""
 
     def __init__(self) -> None:
@@ -317,7 +322,7 @@ class FakeTasks:
         return {}
 
 
-class FakeHealth:
+class FakeHealth(SharedHealth):
     """Says what it is told to say."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.vocab import CertificateKind
 from appliance.keys.credential_store import CredentialStore
 from appliance.pki.certificate_store import CertificateStore
-from tests.support.factories.core import new_credential
+from tests.support.installation.record import new_credential
 from tests.support.pki.outside_ca import OutsideCa, der, ec_key, named, spki_of
 
 

@@ -17,30 +17,28 @@ from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.integrator_services import (
-    IntegratorServices,
-    open_integrator_services,
-)
+from tests.support.installation.installation import Installation
+from tests.support.installation.services import Services
 
 OPERATOR = "operator"
 
 
 @asynccontextmanager
-async def open_acme(folder: Path, url: str) -> AsyncIterator[IntegratorServices]:
+async def open_acme(folder: Path, url: str) -> AsyncIterator[Services]:
     """Services on a fresh database, with the integrator `acme`."""
-    async with open_integrator_services(folder, url) as made:
+    async with Installation(folder, url).services() as made:
         await made.integrators.create(OPERATOR, "acme", "ACME S.A.")
         yield made
 
 
-async def new_key(integrator_services: IntegratorServices, code: str = "acme") -> str:
+async def new_key(integrator_services: Services, code: str = "acme") -> str:
     """A fresh API key."""
     return (
         await integrator_services.integrators.create_key(OPERATOR, code, "backend")
     ).secret
 
 
-async def new_session(integrator_services: IntegratorServices) -> EmbedSession:
+async def new_session(integrator_services: Services) -> EmbedSession:
     """A session whose token is exchanged."""
     opened = await integrator_services.sessions.open(
         "acme", await new_key(integrator_services)
@@ -49,7 +47,7 @@ async def new_session(integrator_services: IntegratorServices) -> EmbedSession:
 
 
 async def new_person(
-    integrator_services: IntegratorServices, cuil: str = "20055361682"
+    integrator_services: Services, cuil: str = "20055361682"
 ) -> PersonId:
     """Somebody invited."""
     made = await integrator_services.invitations.invite(
@@ -59,7 +57,7 @@ async def new_person(
 
 
 async def new_document(
-    integrator_services: IntegratorServices, session: EmbedSession
+    integrator_services: Services, session: EmbedSession
 ) -> DocumentId:
     """A document of the session's integrator."""
     stored = StoredDocument(
@@ -77,7 +75,7 @@ async def new_document(
 
 
 async def new_request(
-    integrator_services: IntegratorServices,
+    integrator_services: Services,
     session: EmbedSession,
     person: PersonId,
     origin: str = "sesion",
@@ -97,7 +95,7 @@ async def new_request(
 
 
 async def signed_session(
-    integrator_services: IntegratorServices, session: EmbedSession
+    integrator_services: Services, session: EmbedSession
 ) -> EmbedSession:
     """A session that told of its signature."""
     person = await new_person(integrator_services)
@@ -117,14 +115,14 @@ async def signed_session(
 
 
 async def set_otp(
-    services: IntegratorServices, session: EmbedSession, person: PersonId
+    services: Services, session: EmbedSession, person: PersonId
 ) -> EmbedSession:
     """Have the matched person of a session have given a right code."""
     async with services.store.write() as transaction:
         return await services.progress.set_otp_in(transaction, session, person)
 
 
-def sweeping(integrator_services: IntegratorServices) -> ExpiryJob:
+def sweeping(integrator_services: Services) -> ExpiryJob:
     """The reconciler; it tells nobody of sessions."""
     return ExpiryJob(integrator_services.store, None, integrator_services.clock)  # type: ignore[arg-type]  # unused here
 

@@ -44,8 +44,8 @@ from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.support.documents.pdf_samples import make_pdf, make_plan
 from tests.support.documents.software_signer import SoftwareSigner
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import FixedDocumentKeys, MovingClock
+from tests.support.installation.record import CoreFixture
 from tests.support.pki.long_term_pki import LongTermPki, SoftwareTsa
 from worker.pades import CheckedSignature, check, prepare
 from worker.pades.appearance.fonts import StampFonts

@@ -29,9 +29,9 @@ from appliance.people.person_store import PersonStore
 from appliance.pki.issuance import Issuance
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
-from tests.support.factories.core import PASSWORD, CoreFixture, new_credential
 from tests.support.factories.fakes import error_code
 from tests.support.factories.signing_host import INSTALLATION, SigningHost, issuing
+from tests.support.installation.record import PASSWORD, CoreFixture, new_credential
 
 INNER: Final = b"a private key, wrapped by an HSM"
 LOGIN: Final = b"una clave de ingreso"

@@ -25,7 +25,7 @@ from appliance.mail.work import MailWork
 from appliance.people.signer_for_tests_store import SignerForTestsStore
 from appliance.requests.endings import Endings
 from appliance.settings import MailSettings, Settings
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.record import CoreFixture
 from tests.support.services.mail_server import TestMailServer
 from worker.leased_worker import hold
 from worker.mail.sender import MailSender

@@ -29,7 +29,8 @@ from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 from appliance.signing.claims import Publication
 from appliance.signing.sign import Signing
-from tests.support.factories.core import (
+from tests.support.factories.signing_host import SigningHost, signing_front
+from tests.support.installation.record import (
     CERTIFICATE,
     PASSWORD,
     CoreFixture,
@@ -38,7 +39,6 @@ from tests.support.factories.core import (
     prepared,
     signed_view,
 )
-from tests.support.factories.signing_host import SigningHost, signing_front
 
 WRONG = b"otra palabra"
 RED = SignParameters(font_color="RED")

@@ -32,7 +32,7 @@ from appliance.pki.issuance import Issuance
 from appliance.pki.revocation import Revocations
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.record import CoreFixture
 
 INSTALLATION: Final = "rubrica"
 
@@ -41,7 +41,7 @@ class SigningHost:
     """One host's activation keys, signed by an identity that a file pins.
 
     Args:
-        folder: where the file of pinned identities goes.
+        folder: of the data, where the file of pinned identities goes.
         name: of the host.
     """
 
@@ -49,7 +49,8 @@ class SigningHost:
         self.name = name
         self.identity = ec.generate_private_key(ec.SECP256R1())
         self.private = X25519PrivateKey.generate()
-        self.pins = folder / "worker-identity.pem"
+        self.pins = folder / "pki" / "worker-identity.pem"
+        self.pins.parent.mkdir(exist_ok=True)
         self.pins.write_bytes(
             self.identity.public_key().public_bytes(
                 Encoding.PEM, PublicFormat.SubjectPublicKeyInfo

@@ -20,7 +20,9 @@ from appliance.requests.inspection import Inspections
 from appliance.signing.claims import Publication
 from appliance.signing.requests import Requests
 from appliance.signing.signing_order import SigningOrder
-from tests.support.factories.core import (
+from tests.support.factories.fake_sandbox import PlayedSandbox
+from tests.support.factories.fakes import PDF, FixedDocumentKeys
+from tests.support.installation.record import (
     A4,
     CERTIFICATE,
     CoreFixture,
@@ -28,8 +30,6 @@ from tests.support.factories.core import (
     prepared,
     signed_view,
 )
-from tests.support.factories.fake_sandbox import PlayedSandbox
-from tests.support.factories.fakes import PDF, FixedDocumentKeys
 
 TWICE_SIGNED = Inspection(2000, (A4,), (), signatures=1, docmdp=None)
 """What is seen of any file."""

@@ -24,8 +24,8 @@ from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoint_secrets import FORMER, PRESENT, opened_secret
 from appliance.webhooks.endpoints import NewWebhookSecret, WebhookEndpoints
 from appliance.webhooks.fan_out_store import FanOutStore
-from tests.support.factories.core import CoreFixture
 from tests.support.factories.fakes import MovingClock
+from tests.support.installation.record import CoreFixture
 
 URL = "https://app.example/rubrica"
 OPERATOR = "operator"

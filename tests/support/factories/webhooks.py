@@ -30,7 +30,7 @@ from appliance.settings import WebhookSettings
 from appliance.webhooks.delivery import WebhookDelivery
 from appliance.webhooks.endpoint_secrets import FORMER, sealed_secret
 from appliance.webhooks.fan_out import WebhookFanOut
-from tests.support.factories.core import CoreFixture
+from tests.support.installation.record import CoreFixture
 from worker.network.guarded_http import GuardedHttp
 from worker.network.webhooks import WebhookSender, tls_context
 

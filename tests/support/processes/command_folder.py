@@ -1,15 +1,14 @@
 """A folder with settings and secrets, and `rubrica` run on it as operators do.
 
-make_place(folder)
+make_command_folder(folder)
 said = CommandFolder(folder).run("secrets", "status")
 """
 
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from appliance.core.secrets.key_files import KeyFile
+from tests.support.installation.settings import settings_in, write_secrets
 from tests.support.processes.forked_process import Running
 from tests.support.processes.rubrica import start_rubrica
 
@@ -54,16 +53,12 @@ def start_command(settings: Path, *words: str) -> Running:
     return start_rubrica("--settings", str(settings), *words)
 
 
-def make_command_folder(folder: Path, url: str = "sqlite") -> tuple[KeyFile, KeyFile]:
-    """Write settings and secrets; the data key's file and the lookup key's.
+def make_command_folder(folder: Path, url: str = "sqlite") -> None:
+    """Write settings and secrets.
 
     Args:
         folder: where they go.
         url: of the database.
     """
-    for name in ("pepper", "data-key", "document-key", "lookup-key"):
-        path = folder / name
-        path.write_text(secrets.token_hex(32))
-        path.chmod(0o600)
+    write_secrets(settings_in(folder))
     (folder / "settings.toml").write_text(_SETTINGS.format(url=url))
-    return KeyFile(folder / "data-key"), KeyFile(folder / "lookup-key")

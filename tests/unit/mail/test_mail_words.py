@@ -20,7 +20,7 @@ from appliance.mail.contents import MailContent
 from appliance.mail.message import mail_message
 from appliance.mail.smtp import shown_answer
 from appliance.settings import MailSettings, Settings
-from tests.support.factories.core import core_settings
+from tests.support.installation.settings import settings_in
 from tests.tools.messages import ROOT, translated
 
 AT = datetime(2026, 11, 27, 14, 0, tzinfo=UTC)
@@ -63,7 +63,7 @@ Nunca pedimos contraseñas ni códigos por correo.
 def settings(tmp_path: Path) -> Settings:
     """An installation with mail on."""
     mail = MailSettings(host="mail.example", from_address="firma@rubrica.example")
-    return core_settings(tmp_path).model_copy(
+    return settings_in(tmp_path).model_copy(
         update={"mail": mail, "installation": "Firma Demo"}
     )
 

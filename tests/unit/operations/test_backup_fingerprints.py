@@ -14,7 +14,7 @@ from appliance.operations.backup.fingerprints import (
     fingerprints_of,
 )
 from appliance.settings import Settings
-from tests.support.factories.core import core_settings
+from tests.support.installation.settings import settings_in
 
 OLD, NEW, OTHER = ("1" * 64, "2" * 64, "3" * 64)
 
@@ -31,7 +31,7 @@ def settings(folder: Path) -> Settings:
     """Of that installation."""
     file = str(folder / "secret")
     names = ("pepper_file", "data_key_file", "document_key_file", "lookup_key_file")
-    return core_settings(folder, secrets=dict.fromkeys(names, file))
+    return settings_in(folder, secrets=dict.fromkeys(names, file))
 
 
 def test_nothing_of_a_key_is_in_it(tmp_path: Path) -> None:

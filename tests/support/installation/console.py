@@ -1,6 +1,6 @@
 """The console over real services on a fresh database, without browsers.
 
-    async with open_console(folder) as console:
+    async with open_console(settings) as console:
         await console.sign_in()
         answer = await console.get("/admin/")
         answer = await console.post("/admin/integrators", code="acme", name="ACME")
@@ -12,9 +12,8 @@ record, and PDFs are looked at by a fake.
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
-from pathlib import Path
 from typing import Any, Final
 
 import pyotp
@@ -25,26 +24,23 @@ from werkzeug.datastructures import FileStorage
 
 from admin_ui.app import create_console
 from admin_ui.session import COOKIE
-from appliance.appearance.content import Stamping
-from appliance.appearance.samples import StampSamples
 from appliance.bootstrap import AdminServiceRegistry, open_admin
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.console_login import ConsoleLogin
-from appliance.integrators.logos import Logos
-from appliance.keys.health import Health
 from appliance.people.person_store import PersonStore
-from appliance.requests.intake import Intake, IntakeOrder
+from appliance.requests.intake import IntakeOrder
+from appliance.settings import Settings
 from tests.support.faces.template_inputs import checked_inputs
 from tests.support.factories.cached_hashes import CachedHashes
-from tests.support.factories.core import core_settings
 from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.factories.fakes import NOON, MovingClock
 from tests.support.factories.held_credential import hold
-from tests.support.factories.integrator_services import (
-    IntegratorServices,
-    open_integrator_services,
+from tests.support.installation.services import (
+    Services,
+    open_services,
+    playing,
 )
 from tests.support.pki.outside_ca import OutsideCa
 
@@ -53,6 +49,12 @@ NAME: Final = "marta"
 PASSWORD: Final = "una clave muy larga"
 PDF: Final = b"%PDF-1.7\n%fake\n%%EOF\n"
 ACTOR: Final = "console:test"
+CONSOLE: Final[dict[str, Any]] = {
+    "trial": True,
+    "web": {"admin_url": ADMIN_URL},
+    "auth": {"login_per_minute_address": 1000, "login_per_minute_account": 100},
+}
+"""Usual settings."""
 _CSRF: Final = re.compile(r'name="csrf" value="([0-9a-f]+)"')
 
 
@@ -104,7 +106,7 @@ class Console:
 
     app: Quart
     front: AdminServiceRegistry
-    services: IntegratorServices
+    services: Services
     totp: pyotp.TOTP
     clock: MovingClock
     cookies: dict[str, str] = field(default_factory=dict)
@@ -188,9 +190,7 @@ class Console:
 
     async def rows_of(self, actor: str) -> int:
         """How many audit rows somebody left."""
-        async with self.services.store.read() as transaction:
-            writers = await transaction.audit.writers()
-            rows = [r for w in writers for r in await transaction.audit.of_writer(w)]
+        rows = await self.services.record.audit()
         return sum(row.event.actor == actor for row in rows)
 
     # -- what is there ------------------------------------------------------
@@ -203,8 +203,10 @@ class Console:
         enrolled: bool = True,
     ) -> PersonId:
         """Somebody invited, or enrolled with a certificate."""
+        trial = self.services.settings.trial
+        vouched_by = VouchedBy.DEMO if trial else VouchedBy.OFFICER
         made = await self.services.invitations.invite(
-            ACTOR, cuil, name, f"{cuil}@demo.example", VouchedBy.DEMO
+            ACTOR, cuil, name, f"{cuil}@demo.example", vouched_by
         )
         self.clock.forward(1)
         if enrolled:
@@ -228,92 +230,45 @@ class Console:
         return await self.front.intake.create_request(order, PDF)
 
 
-def _users(integrator_services: IntegratorServices) -> ConsoleLogin:
-    """The desk's console, which need not hash everybody's password anew."""
+def _users(services: Services) -> ConsoleLogin:
+    """Administrators, which need not hash everybody's password anew."""
     hashes = CachedHashes(HashSlots())
     return ConsoleLogin(
-        integrator_services.store,
-        integrator_services.lookup,
-        integrator_services.sealer,
-        integrator_services.clock,
+        services.store,
+        services.lookup,
+        services.sealer,
+        services.clock,
         hashes,
-        integrator_services.settings,
+        services.settings,
     )
 
 
 @asynccontextmanager
-async def open_console(
-    folder: Path, url: str = "sqlite", **changes: Any
-) -> AsyncIterator[Console]:
-    """Build a console with one administrator, whose clock the test moves.
-
-    Args:
-        folder: data and secrets of the installation.
-        url: database URL; the default is SQLite in `folder`.
-        changes: top-level settings to replace, such as `mail`; not validated together.
+async def open_console(settings: Settings) -> AsyncIterator[Console]:
+    """Open the console with one administrator, whose clock the test moves.
 
     Raises:
         AssertionError: on exit, if a page read a value that its route did not pass.
     """
-    names = {
-        "data_key_file": b"d",
-        "document_key_file": b"k",
-        "lookup_key_file": b"l",
-        "pepper_file": b"p",
-    }
-    for name, letter in names.items():
-        (folder / name).write_text((letter * 32).hex())
-        (folder / name).chmod(0o600)
-    settings = core_settings(
-        folder,
-        url,
-        trial=True,
-        secrets={name: str(folder / name) for name in names},
-        web={"admin_url": ADMIN_URL},
-        auth={"login_per_minute_address": 1000, "login_per_minute_account": 100},
-    ).model_copy(update=changes)
-    async with open_integrator_services(folder, url) as services:
+    opens = playing(FakeInspector(pages=1))
+    async with (
+        open_services(settings) as services,
+        open_admin(settings, services.clock, opens) as front,
+    ):
         made = await _users(services).create_user("operator", NAME, PASSWORD)
         totp = pyotp.parse_uri(made.totp_uri)
         assert isinstance(totp, pyotp.TOTP)
-        async with open_admin(settings, services.clock) as opened:
-            core, inspector = opened.core, FakeInspector(pages=1)
-            front = replace(
-                opened,
-                intake=Intake(
-                    core.store,
-                    core.documents,
-                    inspector,
-                    services.clock,
-                    settings.documents,
-                ),
-                health=Health(
-                    core.store,
-                    inspector,
-                    services.clock,
-                    core.tables,
-                    core.clock_check,
-                    core.documents.check,
-                ),
-                logos=Logos(core.store, inspector, services.clock),
-                stamp_samples=StampSamples(
-                    core.store,
-                    inspector,
-                    services.clock,
-                    Stamping(settings.stamp, settings.verify_url),
-                ),
-            )
-            app = create_console(front)
-            app.jinja_env.bytecode_cache = _COMPILED
-            with checked_inputs(app):
-                yield Console(app, front, services, totp, services.clock)
+        app = create_console(front)
+        app.jinja_env.bytecode_cache = _COMPILED
+        with checked_inputs(app):
+            yield Console(app, front, services, totp, services.clock)
 
 
 def write_pki(console: Console) -> OutsideCa:
     """Put the files of an internal CA where `hsm init` would."""
     ca = OutsideCa(NOON, "Rúbrica CA interna")
     settings = console.front.settings
-    settings.root_file.parent.mkdir(parents=True)
+    settings.root_file.parent.mkdir(parents=True, exist_ok=True)
     settings.root_file.write_bytes(ca.root.public_bytes(Encoding.PEM))
     settings.ca_file.write_bytes(ca.issuing.public_bytes(Encoding.PEM))
     return ca

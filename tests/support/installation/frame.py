@@ -1,67 +1,75 @@
-"""The frame's use cases over real storage; only the sandbox is played.
+"""The embed role and its use cases over real storage; only the sandbox is played.
 
-async with open_frame_services(folder, url) as services:
+async with open_frame_services(settings) as services:
     opened = await services.open(services.claim(person))
+
+async with open_frame(settings, assets) as frame:
+    answer = await frame.page(await frame.services.token())
 """
 
 import hashlib
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyotp
 import pytest
+from quart import Quart, Response
+from quart import typing as quart_typing
 
-from appliance.appearance.content import Stamping
-from appliance.core.background import Shielded
-from appliance.core.rate_limit import Throttle
-from appliance.core.secrets.password_hashing import HashSlots
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.download_links import DownloadLinks
-from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.embedding import Claim, InitOrder, OpenedFrame, make_claim
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import NewPerson, Person, SigningSecret
 from appliance.domain.ids import PersonId, RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.ports import BlobMaintenance
 from appliance.domain.requests.request import SignedDocumentView
-from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import PersonState, RequestState, VouchedBy
 from appliance.embedding.batch import EmbedSessionBatches
 from appliance.embedding.ceremony import Ceremony
-from appliance.embedding.identification import EmbedSessionIdentity
-from appliance.embedding.request import EmbedSessionRequests
-from appliance.embedding.session_views import EmbedSessionViews
 from appliance.embedding.signing import EmbedSessionSigning
 from appliance.identity.login import email_index
 from appliance.integrators.session_store import SessionStore
 from appliance.keys.credential_store import CredentialStore
-from appliance.keys.password_attempts import PasswordAttempts
-from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
-from appliance.requests.intake import Intake
 from appliance.requests.request_store import RequestStore
-from appliance.signing.requests import Requests
-from appliance.signing.sign import Signing
+from appliance.settings import Settings
+from embed.app import create_embed
+from embed.assets import Assets
 from tests.support.documents.software_signer import software_signer
-from tests.support.factories.core import begin_request, new_credential
+from tests.support.faces.template_inputs import checked_inputs
 from tests.support.factories.fake_sandbox import FakeInspector
-from tests.support.factories.fakes import (
-    FakeCompletionNotifier,
-    FakeWorkNotifier,
-    FixedDocumentKeys,
-)
-from tests.support.factories.integrator_services import (
-    IntegratorServices,
-    open_integrator_services,
-)
-from tests.support.factories.signing_host import INSTALLATION
+from tests.support.installation.record import begin_request, new_credential
+from tests.support.installation.services import Services, open_services
+from tests.support.installation.settings import merged
 
 ADDRESS = "192.0.2.7"
+ORIGINS = ("https://app.example", "https://otra.example:8443")
+SECURITY = {
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Robots-Tag": "noindex, nofollow",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
 CERTIFICATE = software_signer().root
 CODE = "acme"
+USE_CASES: Final[dict[str, Any]] = {
+    "trial": True,
+    "web": {"base_url": "https://firma.example"},
+}
+"""Usual settings of the use cases."""
+FRAME: Final = merged(
+    USE_CASES,
+    {
+        "web": {"iframe_url": "https://marco.example"},
+        "documents": {"limit_bytes": 4096},
+    },
+)
+"""Usual settings of the role."""
 
 
 @dataclass
@@ -78,12 +86,29 @@ class Someone:
 class FrameServices:
     """The frame's services, and what tests steer them by."""
 
-    services: IntegratorServices
-    framing: Ceremony
-    signing: EmbedSessionSigning
-    batches: EmbedSessionBatches
+    services: Services
     key: str
-    documents: LocalBlobStore
+    """An API key of `acme`."""
+
+    @property
+    def framing(self) -> Ceremony:
+        """The frame's steps until it signs."""
+        return self.services.framing
+
+    @property
+    def signing(self) -> EmbedSessionSigning:
+        """Its last steps, of one document."""
+        return self.services.frame_signing
+
+    @property
+    def batches(self) -> EmbedSessionBatches:
+        """Its last steps, of several."""
+        return self.services.frame_batches
+
+    @property
+    def documents(self) -> BlobMaintenance:
+        """Where documents lie."""
+        return self.services.core.documents
 
     async def token(self, code: str = CODE) -> str:
         """A session token."""
@@ -210,79 +235,86 @@ class FrameServices:
             )
 
 
+@dataclass
+class Frame:
+    """The role and its services."""
+
+    services: FrameServices
+    app: Quart
+    client: quart_typing.TestClientProtocol
+
+    async def page(self, token: str, **headers: str) -> Response:
+        """The frame's page for a token."""
+        return await self.client.get(f"/embed/?sessionToken={token}", headers=headers)
+
+    async def call(
+        self, path: str, bearer: str = "", body: Any = None, **more: Any
+    ) -> Response:
+        """Call the API."""
+        headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+        headers |= more.pop("headers", {})
+        if body is not None:
+            more["json"] = body
+        method = "POST" if body is not None or "data" in more else "GET"
+        return await self.client.open(
+            f"/embed/api/{path}", method=method, headers=headers, **more
+        )
+
+    async def opened(self) -> tuple[str, dict[str, Any]]:
+        """A bearer, and what the page was told with it."""
+        token = await self.services.token()
+        page = await self.services.services.sessions.page(token, None)
+        body = {"page": page.session_public_id, "init": init_of(token)}
+        told = await (await self.call("init", body=body)).get_json()
+        return told["bearer"], told["session"]
+
+
+def init_of(token: str, **changes: Any) -> dict[str, Any]:
+    """An init payload."""
+    payload = {
+        "nonce": "n",
+        "idemKey": "k",
+        "sessionToken": token,
+        "userData": {"cuil": "20-26756539-3", "email": "a@b.example", "phone": ""},
+    }
+    return {**payload, **changes}
+
+
 @asynccontextmanager
-async def open_frame_services(
-    folder: Path, url: str = "sqlite", **top: Any
-) -> AsyncIterator[FrameServices]:
-    """Build the frame's services over a fresh database."""
-    async with open_integrator_services(folder, url, **top) as services:
-        settings, store, clock = services.settings, services.store, services.clock
-        documents, inspector = (
-            LocalBlobStore(folder / "documents", FixedDocumentKeys()),
-            FakeInspector(pages=3),
-        )
-        views = EmbedSessionViews(
-            store, clock, settings.verify_url, trial=settings.trial
-        )
-        throttle = Throttle(store, services.lookup, clock, settings.auth)
-        stamping = Stamping(settings.stamp, settings.verify_url)
-        requests = Requests(store, documents, inspector, clock, stamping)
-        passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
-        signing = Signing(
-            store,
-            PasswordAttempts(store, passwords, clock, settings.signing, INSTALLATION),
-            services.host.hosts(store, clock),
-            stamping,
-            FakeWorkNotifier(),
-            FakeCompletionNotifier(),
-            clock,
-            settings.signing,
-            Shielded(),
-        )
-        alone = EmbedSessionSigning(
-            store,
-            clock,
-            views,
-            signing,
-            requests,
-            DownloadLinks(store, services.lookup, clock, 900),
-            "https://firma.example",
-            stamping,
-            inspector,
-        )
+async def open_frame_services(settings: Settings) -> AsyncIterator[FrameServices]:
+    """Open the frame's services over a fresh database, with the integrator `acme`."""
+    async with open_services(settings, FakeInspector(pages=3)) as services:
         await services.integrators.create("operator", CODE, "ACME S.A.")
         made = await services.integrators.create_key("operator", CODE, "backend")
-        yield FrameServices(
-            services,
-            Ceremony(
-                store=store,
-                documents=documents,
-                inspector=inspector,
-                clock=clock,
-                sessions=services.sessions,
-                progress=services.progress,
-                identity=EmbedSessionIdentity(
-                    store,
-                    services.lookup,
-                    services.sealer,
-                    clock,
-                    throttle,
-                    services.progress,
-                    settings.auth.codes_per_session,
-                ),
-                frame_requests=EmbedSessionRequests(
-                    store, services.lookup, clock, services.progress
-                ),
-                intake=Intake(store, documents, inspector, clock, settings.documents),
-                requests=requests,
-                views=views,
-                settings=settings.documents,
-            ),
-            alone,
-            EmbedSessionBatches(store, alone, signing, requests, services.progress),
-            made.secret,
-            documents,
-        )
+        yield FrameServices(services, made.secret)
+
+
+@asynccontextmanager
+async def open_frame(settings: Settings, assets: Assets) -> AsyncIterator[Frame]:
+    """Open the role over fresh storage, with two registered origins.
+
+    Raises:
+        AssertionError: on exit, if a page read a value that its route did not pass.
+    """
+    async with open_frame_services(settings) as frame_services:
+        services = frame_services.services
+        for origin in ORIGINS:
+            await services.integrators.add_domain("operator", CODE, origin)
+        app = create_embed(services, assets)
+        with checked_inputs(app):
+            yield Frame(frame_services, app, app.test_client())
+
+
+async def text(answer: Response) -> str:
+    """The body of an answer."""
+    body: str = await answer.get_data(as_text=True)
+    return body
+
+
+async def problem(answer: Response) -> tuple[int, str]:
+    """Status and code of a refusal."""
+    told = await answer.get_json()
+    return answer.status_code, told["code"]
 
 
 async def refused(work: Awaitable[object], code: ErrorCode) -> ApplianceError:

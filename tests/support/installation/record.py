@@ -7,8 +7,11 @@
 `core` runs a test on SQLite and on PostgreSQL, each time on a fresh database.
 """
 
+import asyncio
+import functools
 import hashlib
 import itertools
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -75,7 +78,7 @@ from tests.support.factories.fakes import (
     FakeWorkNotifier,
     MovingClock,
 )
-from tests.support.factories.migrated_folder import lay_tables
+from tests.support.installation.settings import settings_in
 from tests.support.processes.event_loops import run_apart
 from tests.support.services.postgres import PostgresServer
 from tests.support.services.reused_database import ReusedDatabase
@@ -98,22 +101,6 @@ def prepared(document: ActivationDocument, digest: str = DIGEST) -> ActivationDo
 def keyed(document: ActivationDocument) -> ActivationDocument:
     """A document that the key was used for."""
     return replace(document, digest=DIGEST, signature=MADE)
-
-
-def core_settings(folder: Path, url: str = "sqlite", **tables: Any) -> Settings:
-    """Settings of an installation in a folder, whose secrets nobody made."""
-    token = {"label": "x", "pin_file": str(folder / "pin")}
-    names = ("pepper_file", "data_key_file", "lookup_key_file")
-    return Settings.model_validate(
-        {
-            "data_dir": str(folder),
-            "run_dir": str(folder),
-            "hsm": {"firma": token, "pki": token},
-            "secrets": {name: str(folder / name) for name in names},
-            "database": {"url": url},
-            **tables,
-        }
-    )
 
 
 def cheap_secret(password: bytes = PASSWORD) -> SigningSecret:
@@ -425,9 +412,37 @@ def signed_view(view: RequestView) -> SignedDocumentView:
     )
 
 
+@functools.cache
+def _migrated() -> dict[str, bytes]:
+    """The files of a migrated data folder, made once in a process."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        run_apart(migrate(settings_in(folder)))
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+async def lay_tables(settings: Settings) -> None:
+    """Give a fresh data folder the file of SQLite, copied rather than migrated.
+
+    The migrations themselves have tests of their own (`test_store_migrations`).
+
+    Args:
+        settings: of an installation; one that has its file keeps it, and another
+            database than SQLite comes migrated (`migrated_url`).
+    """
+    if settings.database.url != "sqlite":
+        return
+    files = await asyncio.to_thread(_migrated)
+    if any((settings.data_dir / name).exists() for name in files):
+        return
+    for name, content in files.items():
+        (settings.data_dir / name).write_bytes(content)
+
+
 @asynccontextmanager
-async def open_core(settings: Settings) -> AsyncIterator[CoreFixture]:
-    """The record over a database that is migrated already."""
+async def open_record(settings: Settings) -> AsyncIterator[CoreFixture]:
+    """The record of an installation, which needs no more than a folder."""
+    await lay_tables(settings)
     clock = MovingClock()
     parts = CoreFixture(
         settings, clock, Database(open_engines(settings), clock, "test")
@@ -453,9 +468,7 @@ def migrated_database(
 ) -> Iterator[str]:
     """Name of a PostgreSQL database that is migrated; to be copied."""
     name = postgres_server.create_database()
-    settings = core_settings(
-        tmp_path_factory.mktemp("unused"), postgres_server.url(name)
-    )
+    settings = settings_in(tmp_path_factory.mktemp("unused"), postgres_server.url(name))
     run_apart(migrate(settings))
     yield name
     postgres_server.drop_database(name)
@@ -518,16 +531,14 @@ def each_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 async def sqlite_core(tmp_path: Path) -> AsyncIterator[CoreFixture]:
     """A fresh record on SQLite, for tests that are not about the database."""
-    settings = core_settings(tmp_path)
-    await lay_tables(settings)
-    async with open_core(settings) as parts:
+    async with open_record(settings_in(tmp_path)) as parts:
         yield parts
 
 
 @pytest.fixture
 async def postgres_core(tmp_path: Path, reused_url: str) -> AsyncIterator[CoreFixture]:
     """A fresh record on PostgreSQL."""
-    async with open_core(core_settings(tmp_path, reused_url)) as parts:
+    async with open_record(settings_in(tmp_path, reused_url)) as parts:
         yield parts
 
 
