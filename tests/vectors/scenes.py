@@ -37,7 +37,6 @@ from appliance.domain.vocab import (
     TaskKind,
     VouchedBy,
 )
-from appliance.integrators.integrators import Integrators
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_tasks import HsmTasks, issue_binding, submit_issue
 from appliance.keys.password_attempts import PasswordAttempts
@@ -270,12 +269,7 @@ _FAILURES: Final[tuple[ApplianceError, ...]] = (
 async def sessions(folder: Path) -> Answers:
     """The session endpoint, and the faces' small answers."""
     async with Installation(folder).api() as api_services:
-        owner = Integrators(
-            api_services.store,
-            api_services.lookup,
-            api_services.clock,
-            api_services.settings.environment,
-        )
+        owner = api_services.integrators
         await owner.create("operator", "acme", "ACME")
         key = (await owner.create_key("operator", "acme", "k")).secret
         call = _Calls(create_api(api_services).test_client(use_cookies=False))

@@ -12,7 +12,6 @@ from appliance.core.database import tables
 from appliance.domain.ids import new_id
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import MessageState, WebhookEvent
-from appliance.integrators.integrators import Integrators
 from tests.support.installation.api import ApiServices, code
 
 PATH = "/api/integration/webhooks"
@@ -88,9 +87,7 @@ async def backend_of(
     services: ApiServices, name: str, scopes: Sequence[ApiKeyScope] = ALL
 ) -> Backend:
     """The backend of a new integrator."""
-    integrators = Integrators(
-        services.store, services.lookup, services.clock, services.settings.environment
-    )
+    integrators = services.integrators
     await integrators.create("operator", name, name)
     made = await integrators.create_key("operator", name, "k", scopes=scopes)
     client = create_api(services).test_client(use_cookies=False)

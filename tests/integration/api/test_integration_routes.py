@@ -67,12 +67,7 @@ class Backend:
 @pytest.fixture
 async def backend(api_services: ApiServices) -> Backend:
     """The backend of an integrator."""
-    integrators = Integrators(
-        api_services.store,
-        api_services.lookup,
-        api_services.clock,
-        api_services.settings.environment,
-    )
+    integrators = api_services.integrators
     await integrators.create("operator", "acme", "ACME S.A.")
     return Backend(api_services, integrators)
 

@@ -10,7 +10,7 @@ import pyotp
 import pytest
 
 from appliance.domain.vocab import Environment, EventKind
-from tests.support.faces.console_forms import audited, open_acme_console
+from tests.integration.console.forms import audited, open_acme_console
 from tests.support.installation.console import NAME, PASSWORD, Answer, Console
 
 EVA = "/admin/administrators/eva"

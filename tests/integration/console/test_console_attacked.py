@@ -8,7 +8,7 @@ import pytest
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind
 from appliance.identity import console_login_attempts
-from tests.support.faces.console_forms import ANA_DIGITS, audited, open_acme_console
+from tests.integration.console.forms import ANA_DIGITS, audited, open_acme_console
 from tests.support.faults.password_guessing import guess, guess_at_person
 from tests.support.installation.console import PASSWORD, Console
 

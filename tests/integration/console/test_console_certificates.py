@@ -29,7 +29,7 @@ from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
-from tests.support.faces.console_forms import (
+from tests.integration.console.forms import (
     audited,
     new_pin,
     sha256,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.trust_store import AnchorPurpose
-from tests.support.faces.console_forms import (
+from tests.integration.console.forms import (
     ANA,
     ANA_DIGITS,
     HERE,

@@ -26,7 +26,7 @@ from appliance.operations.metrics.facts import POOLS
 from appliance.operations.metrics.reading import LATEST_S, MOST_SAMPLES
 from appliance.pki.certificate_store import CertificateStore
 from hsm_config.provisioning.ca_certificates import key_identifier
-from tests.support.faces.health_page import (
+from tests.integration.console.health_page import (
     HOST,
     Sample,
     hand_over,

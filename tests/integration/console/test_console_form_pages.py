@@ -11,7 +11,7 @@ import pytest
 
 from appliance.domain.vocab import Environment
 from appliance.settings.mail import MailSettings
-from tests.support.faces.console_forms import (
+from tests.integration.console.forms import (
     ANA_DIGITS,
     given_up,
     key_id,

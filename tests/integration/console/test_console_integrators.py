@@ -12,7 +12,7 @@ from appliance.core.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import EventKind
-from tests.support.faces.console_forms import (
+from tests.integration.console.forms import (
     HERE,
     KEY,
     audited,

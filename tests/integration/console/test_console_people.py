@@ -14,7 +14,7 @@ from appliance.identity.access_tokens import AccessTokens
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
 from appliance.settings.mail import MailSettings
-from tests.support.faces.console_forms import (
+from tests.integration.console.forms import (
     ANA,
     ANA_DIGITS,
     audited,

@@ -12,7 +12,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.requests.request_store import RequestStore
-from tests.support.faces.console_forms import ANA, LUIS, audited, open_acme_console
+from tests.integration.console.forms import ANA, LUIS, audited, open_acme_console
 from tests.support.factories.fake_sandbox import BAD_PDF, DAMAGED_PDF
 from tests.support.installation.console import NAME, PDF, Console
 

@@ -28,7 +28,13 @@ from appliance.operations.metrics.reading import (
     Process,
     read_all,
 )
-from tests.support.faces.health_page import HOST, hand_over, plain, sample, section
+from tests.integration.console.health_page import (
+    HOST,
+    hand_over,
+    plain,
+    sample,
+    section,
+)
 from tests.support.installation.console import Console
 from tests.support.installation.installation import Installation
 from tests.support.processes.command_folder import CommandFolder, make_command_folder

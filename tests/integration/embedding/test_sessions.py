@@ -14,7 +14,7 @@ from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession, FlagReason, PageKind
 from appliance.domain.vocab import Environment, EventKind
 from appliance.embedding.session import Sessions
-from tests.support.factories.integrators import (
+from tests.integration.integrators.acme import (
     OPERATOR,
     new_document,
     new_key,

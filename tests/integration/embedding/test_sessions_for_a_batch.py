@@ -20,7 +20,7 @@ from appliance.domain.requests.new_request import NewRequest
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.integrators import sweeping
+from tests.integration.integrators.acme import sweeping
 from tests.support.installation.frame import (
     ADDRESS,
     CODE,

@@ -72,9 +72,7 @@ async def enrolled(api_services: ApiServices) -> PersonId:
 
 def failed_tries_of(api_services: ApiServices) -> FailedTries:
     """The use cases over these parts."""
-    return FailedTries(
-        api_services.store, api_services.lookup, api_services.sealer, api_services.clock
-    )
+    return api_services.failed_tries
 
 
 async def test_who_enrolled_gets_in_from_there(api_services: ApiServices) -> None:
@@ -223,12 +221,7 @@ async def test_administrator_is_let_in_again(
     totp = await new_user(integrator_services)
     await console_attack(integrator_services)
     assert await enter(integrator_services, totp) is ErrorCode.RATE_LIMITED
-    tries = FailedTries(
-        integrator_services.store,
-        integrator_services.lookup,
-        integrator_services.sealer,
-        integrator_services.clock,
-    )
+    tries = integrator_services.failed_tries
     (seen,) = await tries.attacked()
     assert (seen.person, seen.user) == (None, "marta")
 

@@ -18,7 +18,7 @@ from appliance.domain.integrators.api_keys import ApiKeyScope, new_api_key
 from appliance.domain.integrators.integrators import FlagReason, NewKey
 from appliance.domain.integrators.key_networks import LOCAL
 from appliance.domain.vocab import Environment, EventKind
-from tests.support.factories.integrators import OPERATOR, open_acme, refused
+from tests.integration.integrators.acme import OPERATOR, open_acme, refused
 from tests.support.installation.services import Services
 
 pytestmark = pytest.mark.storage

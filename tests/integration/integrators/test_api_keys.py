@@ -10,7 +10,7 @@ from appliance.core.database import tables
 from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.integrators import (
+from tests.integration.integrators.acme import (
     OPERATOR,
     new_key,
     new_person,

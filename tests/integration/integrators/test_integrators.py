@@ -12,8 +12,8 @@ from appliance.core.unit_of_work import Database
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
+from tests.integration.integrators.acme import OPERATOR, open_acme, refused
 from tests.support.factories.fakes import MovingClock
-from tests.support.factories.integrators import OPERATOR, open_acme, refused
 from tests.support.installation.services import Services
 from tests.support.installation.settings import settings_in
 

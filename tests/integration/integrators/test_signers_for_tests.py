@@ -30,7 +30,6 @@ from appliance.integration.signers_for_tests import (
     SignerForTestsOrder,
     SignersForTests,
 )
-from appliance.integrators.integrators import Integrators
 from appliance.people.person_store import PersonStore
 from tests.support.documents import pdfs
 from tests.support.installation.api import ApiServices
@@ -53,9 +52,7 @@ async def asking(
     services: ApiServices, code: str, *, may_vouch: bool = False
 ) -> IntegratorCaller:
     """A new integrator, as its backend asks."""
-    integrators = Integrators(
-        services.store, services.lookup, services.clock, services.settings.environment
-    )
+    integrators = services.integrators
     await integrators.create("operator", code, code)
     if may_vouch:
         await integrators.change("operator", code, may_vouch=True)

@@ -27,7 +27,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import signing_key
 from hsm_config.provisioning.ca_certificates import read_ca
-from tests.support.factories.locked_key import LockedKeyServices, locked_key_services
+from tests.integration.keys.locked_key import LockedKeyServices, locked_key_services
 from tests.support.factories.signing_host import INSTALLATION
 from tests.support.hsm.hsm_installation import HsmInstallation, verify
 from tests.support.installation.record import PASSWORD, CoreFixture

@@ -35,8 +35,7 @@ from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.fakes import error_code
-from tests.support.factories.locked_key import (
+from tests.integration.keys.locked_key import (
     FIRST,
     INNER,
     LOGIN,
@@ -44,6 +43,7 @@ from tests.support.factories.locked_key import (
     LockedKeyServices,
     locked_key_services,
 )
+from tests.support.factories.fakes import error_code
 from tests.support.factories.signing_host import INSTALLATION
 from tests.support.installation.record import (
     CERTIFICATE,

@@ -12,7 +12,7 @@ from appliance.domain.mail.mails import MailKind, MailState
 from appliance.mail.mail_store import MailStore
 from appliance.mail.message import mail_message
 from appliance.mail.work import TRIES, MailUpkeep
-from tests.support.factories.mails import ADDRESS, MailDesk, drain, mail_desk
+from tests.integration.mail.mail_desk import ADDRESS, MailDesk, drain, mail_desk
 from tests.support.installation.record import CoreFixture
 from tests.support.services.mail_server import (
     PASSWORD,

@@ -21,7 +21,7 @@ from appliance.integrators.integrator_store import IntegratorStore
 from appliance.mail.fan_out import MailFanOut
 from appliance.mail.work import MailUpkeep
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.mails import MailDesk, NoDocuments, mail_desk
+from tests.integration.mail.mail_desk import MailDesk, NoDocuments, mail_desk
 from tests.support.installation.record import CoreFixture
 from tests.support.services.mail_server import TestMailServer, mail_server
 

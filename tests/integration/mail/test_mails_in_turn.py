@@ -21,7 +21,7 @@ from appliance.mail.work import MailUpkeep
 from appliance.requests.history_store import HistoryStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.mails import MailDesk, mail_desk
+from tests.integration.mail.mail_desk import MailDesk, mail_desk
 from tests.support.installation.record import CoreFixture
 from tests.support.services.mail_server import TestMailServer, mail_server
 

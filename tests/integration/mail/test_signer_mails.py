@@ -16,7 +16,7 @@ from appliance.domain.vocab import EventKind, RequestState
 from appliance.integration.reminders import BackendReminders
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.mails import ADDRESS, MailDesk, mail_desk
+from tests.integration.mail.mail_desk import ADDRESS, MailDesk, mail_desk
 from tests.support.installation.record import CoreFixture
 from tests.support.services.mail_server import TestMailServer, mail_server
 

@@ -34,9 +34,14 @@ from appliance.operations.metrics.reading import read_all
 from appliance.operations.metrics.verdicts import UNKNOWN
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import RevocationSettings, TimestampSettings
+from tests.integration.operations.metric_values import (
+    alert_of_token,
+    counted,
+    figure,
+    told_by,
+)
 from tests.integration.signing.test_signing_worker import PlayedSigner, scene_of
 from tests.support.documents import pdfs
-from tests.support.faces.metric_values import alert_of_token, counted, figure, told_by
 from tests.support.hsm.hsm_installation import KEY, HsmInstallation, until
 from tests.support.hsm.pkcs11_shim import Pkcs11Shim
 from tests.support.installation.api import SIGN, ApiServices, Caller

@@ -38,16 +38,16 @@ from appliance.operations.metrics.facts import DISK_BYTES
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from hsm_config.provisioning.ca_certificates import key_identifier
-from tests.support.faces.metric_values import alert_of_ground, figure
-from tests.support.factories.claims import claim
-from tests.support.factories.fakes import MovingClock
-from tests.support.factories.level_scenario import (
+from tests.integration.operations.metric_values import alert_of_ground, figure
+from tests.integration.signing.claims import claim
+from tests.integration.signing.level_scene import (
     L,
     P,
     a_moment_ago,
     make_scene,
     profile,
 )
+from tests.support.factories.fakes import MovingClock
 from tests.support.faults.small_disk import fill, small_disk
 from tests.support.installation.record import CoreFixture, open_record
 from tests.support.installation.settings import settings_in

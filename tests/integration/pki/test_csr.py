@@ -22,7 +22,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import open_outer, open_seal
 from appliance.pki.csr import CsrWork, SigningRequests
-from tests.support.factories.locked_key import (
+from tests.integration.keys.locked_key import (
     INNER,
     LockedKeyServices,
     locked_key_services,

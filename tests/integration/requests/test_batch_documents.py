@@ -16,7 +16,6 @@ from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.process import NamedBy, ProcessNote
 from appliance.integration import batch_ordering
 from appliance.integration.orders import BatchDocument, BatchOrder, NamedSigner
-from appliance.integrators.integrators import Integrators
 from tests.support.factories.fake_sandbox import BAD_PDF, FakeInspector
 from tests.support.installation.api import ApiServices
 from tests.support.installation.installation import Installation
@@ -90,9 +89,7 @@ async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
     sandbox = Watched(pages=1)
     async with Installation(tmp_path, each_url).api(sandbox) as made:
         await made.add_person()
-        integrators = Integrators(
-            made.store, made.lookup, made.clock, made.settings.environment
-        )
+        integrators = made.integrators
         await integrators.create("operator", "acme", "ACME S.A.")
         scope = ApiKeyScope.REQUESTS_WRITE
         key = await integrators.create_key("operator", "acme", "k", scopes=(scope,))

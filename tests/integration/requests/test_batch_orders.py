@@ -32,7 +32,6 @@ from appliance.domain.requests.process import NamedBy, ProcessFilter, ProcessNot
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 from appliance.integration.orders import BatchDocument, BatchOrder, NamedSigner
-from appliance.integrators.integrators import Integrators
 from tests.support.factories.fakes import request_view
 from tests.support.installation.api import ApiServices
 from tests.support.installation.installation import Installation
@@ -119,9 +118,7 @@ async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
     """On each database."""
     async with Installation(tmp_path, database={"url": each_url}).api() as made:
         person, _ = await made.add_person()
-        integrators = Integrators(
-            made.store, made.lookup, made.clock, made.settings.environment
-        )
+        integrators = made.integrators
         await integrators.create("operator", "acme", "ACME S.A.")
         scope = ApiKeyScope.REQUESTS_WRITE
         key = await integrators.create_key("operator", "acme", "k", scopes=(scope,))

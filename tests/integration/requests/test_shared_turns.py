@@ -24,8 +24,8 @@ from appliance.domain.vocab import RequestState, Restriction
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.expiry import ExpiryJob
+from tests.integration.signing.shared_document import OwnSandbox, Scene
 from tests.support.factories.signing_front import WRONG, SigningFront
-from tests.support.factories.signing_scene import OwnSandbox, Scene
 from tests.support.installation.record import CoreFixture
 
 pytestmark = pytest.mark.storage

@@ -7,7 +7,7 @@ from typing import Final
 from appliance.core.backlog_store import Backlog, BacklogStore
 from appliance.signing.activations.activation_queue import ActivationQueue
 from appliance.signing.activations.activation_store import ActivationStore
-from tests.support.factories.claims import TERMS, claimed
+from tests.integration.signing.claims import TERMS, claimed
 from tests.support.installation.record import DIGEST, MADE, CoreFixture
 
 ABROAD: Final = replace(TERMS, host="chores", outside=True)

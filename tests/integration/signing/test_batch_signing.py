@@ -24,7 +24,7 @@ from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.claims import Publication
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.batch_front import BatchFront, batch_front_of
+from tests.integration.signing.batch_front import BatchFront, batch_front_of
 from tests.support.factories.fakes import error_code
 from tests.support.installation.record import (
     A4,

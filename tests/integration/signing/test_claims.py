@@ -15,7 +15,7 @@ from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.signing.activations.activation_queue import ActivationQueue, Wanted
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import CertificateChangedError
-from tests.support.factories.claims import TERMS, claim, claimed, ended
+from tests.integration.signing.claims import TERMS, claim, claimed, ended
 from tests.support.installation.record import DIGEST, MADE, CoreFixture, prepared
 
 pytestmark = pytest.mark.storage

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from appliance.core.database.tables import activation_item
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.signing.activations.activation_store import ActivationStore
-from tests.support.factories.claims import claimed
+from tests.integration.signing.claims import claimed
 from tests.support.installation.record import DIGEST, MADE, CoreFixture
 
 A = ActivationState

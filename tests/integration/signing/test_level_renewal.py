@@ -13,11 +13,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.requests.levels import ValidationData
 from appliance.pki.validation.validation_material import ValidationSource
-from tests.support.documents.long_term_validators import openssl_accepts
-from tests.support.documents.pdf_samples import make_pdf, make_plan
-from tests.support.documents.software_signer import make_signer
-from tests.support.documents.validators import pyhanko_verdicts
-from tests.support.factories.level_scenario import (
+from tests.integration.signing.level_scene import (
     DAY,
     YEAR,
     L,
@@ -26,6 +22,10 @@ from tests.support.factories.level_scenario import (
     make_scene,
     profile,
 )
+from tests.support.documents.long_term_validators import openssl_accepts
+from tests.support.documents.pdf_samples import make_pdf, make_plan
+from tests.support.documents.software_signer import make_signer
+from tests.support.documents.validators import pyhanko_verdicts
 from tests.support.installation.record import CoreFixture
 from worker.pades import prepare
 from worker.pades.appearance.fonts import StampFonts

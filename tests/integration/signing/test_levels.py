@@ -27,10 +27,7 @@ from appliance.pki.validation.validation_material import ValidationSource
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_counts
 from hsm_config.provisioning.ca_certificates import key_identifier
-from tests.support.documents.long_term_validators import lt_failures, openssl_accepts
-from tests.support.documents.software_signer import make_signer
-from tests.support.factories.fakes import MovingClock
-from tests.support.factories.level_scenario import (
+from tests.integration.signing.level_scene import (
     DAY,
     L,
     P,
@@ -38,6 +35,9 @@ from tests.support.factories.level_scenario import (
     make_scene,
     profile,
 )
+from tests.support.documents.long_term_validators import lt_failures, openssl_accepts
+from tests.support.documents.software_signer import make_signer
+from tests.support.factories.fakes import MovingClock
 from tests.support.installation.record import CoreFixture
 from tests.support.pki.long_term_pki import LongTermPki
 from worker.pades.appearance.fonts import StampFonts

@@ -20,7 +20,7 @@ from appliance.signing.level_maintenance import (
     upkeep_overdue,
 )
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from tests.support.faces.console_forms import ANA, open_acme_console
+from tests.integration.console.forms import ANA, open_acme_console
 from tests.support.installation.console import Console
 from tests.support.installation.record import CoreFixture
 from worker.signing.level_maintenance import OverdueUpkeep

@@ -24,14 +24,14 @@ from appliance.requests.request_store import RequestStore
 from appliance.settings import DocumentSettings
 from appliance.signing.expiry import ExpiryJob
 from appliance.signing.signing_order import PROCESS_ENDED
-from tests.support.factories.fakes import PDF
-from tests.support.factories.signing_scene import (
+from tests.integration.signing.shared_document import (
     TWICE_SIGNED,
     OwnSandbox,
     Scene,
     inspections_of,
     one_document,
 )
+from tests.support.factories.fakes import PDF
 from tests.support.installation.record import CoreFixture
 
 pytestmark = pytest.mark.storage

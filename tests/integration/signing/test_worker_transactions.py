@@ -10,7 +10,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, RequestState
 from appliance.requests.request_store import RequestStore
 from appliance.signing.claims import Publication
-from tests.support.factories.claims import ended
+from tests.integration.signing.claims import ended
 from tests.support.installation.record import (
     CERTIFICATE,
     DIGEST,

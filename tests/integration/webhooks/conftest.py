@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.factories.webhooks import Webhooks
+from tests.integration.webhooks.webhooks import Webhooks
 from tests.support.installation.record import CoreFixture
 from tests.support.webhooks.receiver import WebhookReceiver, receiving
 

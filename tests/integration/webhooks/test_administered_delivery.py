@@ -8,11 +8,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from appliance.domain.integrators.webhook_log import DeliveryFilter
 from appliance.domain.vocab import EventKind, MessageState, WebhookDisabled
 from appliance.webhooks.endpoints import OVERLAP, EndpointChange
-from tests.support.factories.webhook_administration import (
-    OPERATOR,
-    WebhookAdministration,
-)
-from tests.support.factories.webhooks import Webhooks
+from tests.integration.webhooks.administration import OPERATOR, WebhookAdministration
+from tests.integration.webhooks.webhooks import Webhooks
 from tests.support.webhooks.receiver import Received, WebhookReceiver
 
 GIVEN_UP = DeliveryFilter(state=MessageState.GIVEN_UP)

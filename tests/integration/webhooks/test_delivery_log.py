@@ -10,10 +10,7 @@ from appliance.domain.integrators.webhook_log import DeliveryFilter, Replayed
 from appliance.domain.vocab import MessageState, WebhookEvent
 from appliance.webhooks import delivery_log
 from appliance.webhooks.endpoints import EndpointChange
-from tests.support.factories.webhook_administration import (
-    OPERATOR,
-    WebhookAdministration,
-)
+from tests.integration.webhooks.administration import OPERATOR, WebhookAdministration
 from tests.support.installation.record import CoreFixture
 
 GIVEN_UP = DeliveryFilter(state=MessageState.GIVEN_UP)

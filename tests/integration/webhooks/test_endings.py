@@ -19,7 +19,7 @@ from appliance.integrators.event_outbox import EventOutbox, EventTaker
 from appliance.requests.endings import Endings
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.webhooks.fan_out import WebhookFanOut
-from tests.support.factories.webhooks import Webhooks
+from tests.integration.webhooks.webhooks import Webhooks
 
 pytestmark = pytest.mark.storage
 URL = "https://backend.example/"

@@ -11,7 +11,7 @@ from appliance.domain.vocab import MessageState, WebhookDisabled, WebhookEvent
 from appliance.settings import WebhookSettings
 from appliance.webhooks.endpoint_address import AddressRules, check_address
 from appliance.webhooks.endpoints import ENDPOINTS_AT_MOST, OVERLAP, EndpointChange
-from tests.support.factories.webhook_administration import (
+from tests.integration.webhooks.administration import (
     OPERATOR,
     URL,
     WebhookAdministration,

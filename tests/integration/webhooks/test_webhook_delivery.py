@@ -17,7 +17,7 @@ from appliance.domain.vocab import EventKind
 from appliance.webhooks.delivery import Outcome
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoints import endpoint_of
-from tests.support.factories.webhooks import Webhooks
+from tests.integration.webhooks.webhooks import Webhooks
 from tests.support.webhooks.receiver import WebhookReceiver, receiving
 from worker.leased_worker import FencedOffError
 

@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from appliance.domain.vocab import EventKind
 from appliance.settings import SettingsError, WebhookSettings
-from tests.support.factories.webhooks import Webhooks
+from tests.integration.webhooks.webhooks import Webhooks
 from tests.support.installation.record import CoreFixture
 from tests.support.services.server_certificates import make_authority
 from tests.support.webhooks.receiver import WebhookReceiver, receiving

@@ -15,7 +15,7 @@ from appliance.integrators.key_expiry import KeyExpiry
 from appliance.people.vouch_store import Vouch, VouchStore
 from appliance.requests.history_store import HistoryStore
 from appliance.signing.expiry import ExpiryJob
-from tests.support.factories.webhooks import Webhooks
+from tests.integration.webhooks.webhooks import Webhooks
 
 pytestmark = pytest.mark.storage
 URL = "https://backend.example/"

@@ -15,6 +15,7 @@ from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.documents.document_bytes import sha256_of
+from appliance.domain.activation import Claim
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.identity import SigningSecret
@@ -24,7 +25,7 @@ from appliance.domain.secrets import KeyRing
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.signing_password import SigningPasswords
-from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
+from appliance.keys.worker_store import WorkerStore
 from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 from appliance.signing.claims import Publication
@@ -103,14 +104,8 @@ class SigningFront:
 
     async def work_off(self) -> None:
         """A worker claims what there is and signs it."""
-        worker = self.core.claiming()
-        while (work := await worker.claim_next()) is not None:
-            for item in work.claim.documents:
-                await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
-                await worker.record_signatures(work.claim, [keyed(item)])
-                view = await self.core.view(item.request)
-                await worker.publish(work.claim, [Publication(item, signed_view(view))])
-            await worker.announce(work.claim)
+        while await sign_next(self.core) is not None:
+            pass
 
     async def hand_back(self, code: ErrorCode) -> None:
         """A worker claims what there is and gives it back."""
@@ -172,23 +167,57 @@ async def beat(
         await WorkerStore(transaction).beat(WorkerStatus(slot, "p", core.now, hsm, ""))
 
 
-@asynccontextmanager
-async def open_front(
-    core: CoreFixture, **settings: float
-) -> AsyncIterator[SigningFront]:
-    """With a person who can sign, and a worker alive."""
-    hashing = HashSlots(1)
+async def sign_next(core: CoreFixture, refuse: int | None = None) -> Claim | None:
+    """A worker claims the oldest activation and signs it; None where there is none.
+
+    Args:
+        core: the record.
+        refuse: the item that the worker gives back instead, if any.
+    """
+    worker = core.claiming()
+    work = await worker.claim_next()
+    if work is None:
+        return None
+    for item in work.claim.documents:
+        if item.seq == refuse:
+            await worker.returned(work.claim, [item], ErrorCode.HSM_UNAVAILABLE)
+            continue
+        await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+        await worker.record_signatures(work.claim, [keyed(item)])
+        view = await core.view(item.request)
+        await worker.publish(work.claim, [Publication(item, signed_view(view))])
+    await worker.announce(work.claim)
+    return work.claim
+
+
+async def front_of(
+    core: CoreFixture, hashing: HashSlots, **settings: float
+) -> SigningFront:
+    """With a person who can sign, and a worker alive.
+
+    Args:
+        core: the record.
+        hashing: where passwords are checked.
+        settings: of signing.
+    """
     passwords = SigningPasswords(KeyRing.of(b"p" * 32), hashing)
     secret = await cheap_password_secret(passwords)
     signer = await core.add_signer(secret)
     limits = SigningSettings.model_validate({"wait_s": 10, **settings})
     shielded = Shielded()
     host = SigningHost(core.settings.data_dir)
-    async with core.store.write() as transaction:
-        await ActivationKeyStore(transaction).publish(host.key(core.now))
+    await host.beat(core.store, core.now)
     signing = signing_front(core, host, passwords, limits, shielded)
-    await beat(core)
+    return SigningFront(core, signing, hashing, signer, secret, host, shielded)
+
+
+@asynccontextmanager
+async def open_front(
+    core: CoreFixture, **settings: float
+) -> AsyncIterator[SigningFront]:
+    """The same, and what it began is waited for at the end."""
+    front = await front_of(core, HashSlots(1), **settings)
     try:
-        yield SigningFront(core, signing, hashing, signer, secret, host, shielded)
+        yield front
     finally:
-        await shielded.close()
+        await front.shielded.close()

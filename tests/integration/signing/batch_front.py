@@ -2,31 +2,23 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar, TypeVarTuple
 
 from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.activation import Claim
-from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.batch import BatchOutcome, SignBatch
 from appliance.domain.requests.request import Signer
-from appliance.domain.secrets import KeyRing
 from appliance.domain.signing_command import GivenParameters, SignParameters
-from appliance.keys.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
-from appliance.signing.claims import Publication
 from appliance.signing.sign_batch import BatchSigning
-from tests.support.factories.signing_host import SigningHost, signing_front
+from tests.support.factories.signing_front import SigningFront, front_of, sign_next
+from tests.support.factories.signing_host import SigningHost
 from tests.support.installation.record import (
-    CERTIFICATE,
     PASSWORD,
     CoreFixture,
-    cheap_password_secret,
-    keyed,
-    prepared,
-    signed_view,
 )
 
 Result = TypeVar("Result")
@@ -52,16 +44,32 @@ class CountedSlots(HashSlots):
 class BatchFront:
     """A face's part of signing many, and a worker to be told what to do."""
 
-    core: CoreFixture
+    front: SigningFront
     signing: BatchSigning
     slots: CountedSlots
-    signer: Signer
-    host: SigningHost
-    shielded: Shielded
-    _calls: list[asyncio.Task[BatchOutcome]] = field(default_factory=list)
+
+    @property
+    def core(self) -> CoreFixture:
+        """The record."""
+        return self.front.core
+
+    @property
+    def signer(self) -> Signer:
+        """Who signs."""
+        return self.front.signer
+
+    @property
+    def host(self) -> SigningHost:
+        """What it seals to."""
+        return self.front.host
+
+    @property
+    def shielded(self) -> Shielded:
+        """What goes on when a caller leaves."""
+        return self.front.shielded
 
     async def requests(self, count: int, **changes: Any) -> list[RequestId]:
-        """As many requests of this desk's person."""
+        """As many requests of the front's person."""
         person = self.signer.person
         return [await self.core.add_request(person, **changes) for _ in range(count)]
 
@@ -96,31 +104,16 @@ class BatchFront:
 
     async def work_off(self, refuse: int | None = None) -> Claim:
         """A worker claims the oldest activation and signs it."""
-        worker = self.core.claiming()
-        work = await worker.claim_next()
-        assert work is not None
-        for item in work.claim.documents:
-            if item.seq == refuse:
-                await worker.returned(work.claim, [item], ErrorCode.HSM_UNAVAILABLE)
-                continue
-            await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
-            await worker.record_signatures(work.claim, [keyed(item)])
-            view = await self.core.view(item.request)
-            await worker.publish(work.claim, [Publication(item, signed_view(view))])
-        await worker.announce(work.claim)
-        return work.claim
+        claim = await sign_next(self.core, refuse)
+        assert claim is not None
+        return claim
 
 
 async def batch_front_of(core: CoreFixture, **settings: float) -> BatchFront:
     """With a person who can sign and a worker alive."""
     slots = CountedSlots()
-    passwords = SigningPasswords(KeyRing.of(b"p" * 32), slots)
-    signer = await core.add_signer(await cheap_password_secret(passwords))
+    front = await front_of(core, slots, **settings)
     slots.computed = 0
     limits = SigningSettings.model_validate({"wait_s": 10, **settings})
-    host = SigningHost(core.settings.data_dir)
-    await host.beat(core.store, core.now)
-    shielded = Shielded()
-    asking = signing_front(core, host, passwords, limits, shielded)
-    signing = BatchSigning(core.store, asking, core.clock, limits)
-    return BatchFront(core, signing, slots, signer, host, shielded)
+    signing = BatchSigning(core.store, front.signing, core.clock, limits)
+    return BatchFront(front, signing, slots)

@@ -10,7 +10,6 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.domain.errors import ErrorCode
@@ -30,7 +29,12 @@ from appliance.pki.issuance import Issuance
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
 from tests.support.factories.fakes import error_code
-from tests.support.factories.signing_host import INSTALLATION, SigningHost, issuing
+from tests.support.factories.signing_host import (
+    INSTALLATION,
+    SigningHost,
+    issuing,
+    signing_front,
+)
 from tests.support.installation.record import PASSWORD, CoreFixture, new_credential
 
 INNER: Final = b"a private key, wrapped by an HSM"
@@ -131,17 +135,7 @@ async def locked_key_services(
     limits = SigningSettings(wrong_passwords=3)
     attempts = PasswordAttempts(core.store, passwords, core.clock, limits, INSTALLATION)
     hosts, shielded = host.hosts(core.store, core.clock), Shielded()
-    signing = Signing(
-        core.store,
-        attempts,
-        hosts,
-        Stamping(core.settings.stamp, core.settings.verify_url),
-        core.work_notifier,
-        core.completion_notifier,
-        core.clock,
-        limits,
-        shielded,
-    )
+    signing = signing_front(core, host, passwords, limits, shielded)
     change = PasswordChange(
         core.store, attempts, passwords, logins, INSTALLATION, shielded
     )
