@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import ORIGIN
+from tests.support.installation.installation import Installation
 from tests.support.processes.scratch import short_folder
 
 _LAST = "test_the_whole_run"
@@ -35,14 +36,17 @@ def limited_appliance() -> Iterator[Appliance]:
     """A second appliance: open to other origins' pages, stamps; limits are low."""
     with (
         short_folder() as folder,
-        Appliance.made(
+        Installation(
             folder,
-            web=f'cors_origins = ["{ORIGIN}"]\nbody_timeout_s = 0.5',
-            signing="wait_s = 0.5\nworkers = 1",
-            more="[documents]\nlimit_bytes = 65536\nreserve_bytes = 1048576\n"
-            "intake_room_bytes = 0\n\n"
-            "[timestamps]\npublic = true",
-        ) as running,
+            web={"cors_origins": [ORIGIN], "body_timeout_s": 0.5},
+            signing={"wait_s": 0.5, "workers": 1},
+            documents={
+                "limit_bytes": 65_536,
+                "reserve_bytes": 1_048_576,
+                "intake_room_bytes": 0,
+            },
+            timestamps={"public": True},
+        ).whole() as running,
     ):
         yield running
 

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.manual import run_block
 from tests.support.documents import pdfs
+from tests.support.installation.installation import Installation
 from tests.support.pki.outside_ca import OutsideCa, bundle
 from tests.support.processes.operator_shell import OperatorShell
 from tests.support.processes.scratch import short_folder
@@ -26,7 +27,7 @@ def own() -> Iterator[Appliance]:
     """An appliance with all that the reference tells of."""
     with (
         short_folder() as folder,
-        Appliance.made(folder, more="[timestamps]\npublic = true") as made,
+        Installation(folder, timestamps={"public": True}).whole() as made,
     ):
         yield made
 

@@ -27,7 +27,8 @@ from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import until
 from tests.support.faults.retrying_callers import BROKEN, Crowd
-from tests.support.services.s3 import SECRET_KEY, lines
+from tests.support.installation.settings import toml
+from tests.support.services.s3 import SECRET_KEY
 
 CUT_S = 30
 
@@ -174,7 +175,7 @@ def test_folder_becomes_a_bucket(tmp_path: Path) -> None:
         documents = bucket_appliance.place.settings.model_dump(
             exclude_unset=True, mode="json"
         )
-        appliance.configure(more=f"[documents]\n{lines(documents)}")
+        appliance.configure(more=toml({"documents": documents}))
         assert appliance.rubrica("migrate").stdout == "current\n"
         appliance.start()
 

@@ -29,9 +29,9 @@ from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.factories.document_storage import BucketStorage
 from tests.support.faults.fault_injection import until
+from tests.support.installation.settings import toml
 from tests.support.processes.plain_http import NO_TLS
 from tests.support.processes.scratch import short_folder
-from tests.support.services.s3 import lines
 
 PREFIX: Final = "rubrica"
 """Of `running_bucket_appliance`."""
@@ -73,7 +73,7 @@ def another(first: BucketAppliance, prefix: str) -> Iterator[Appliance]:
 
 def documents(first: BucketAppliance, prefix: str) -> str:
     """Settings for a prefix of that bucket."""
-    return f"[documents]\n{lines(first.server.tables(bucket(first, prefix)))}"
+    return toml({"documents": first.server.tables(bucket(first, prefix))})
 
 
 def bucket(first: BucketAppliance, prefix: str) -> str:

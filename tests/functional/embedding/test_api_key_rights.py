@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.http_calls import problem
+from tests.support.installation.installation import Installation
 from tests.support.processes.scratch import short_folder
 
 NEW = "/api/integration/session/new"
@@ -19,7 +20,7 @@ def proxied() -> Iterator[Appliance]:
     """An appliance that takes this machine's word on who calls."""
     with (
         short_folder() as folder,
-        Appliance.made(folder, web='trusted_proxies = ["127.0.0.1"]') as made,
+        Installation(folder, web={"trusted_proxies": ["127.0.0.1"]}).whole() as made,
     ):
         yield made
 

@@ -10,6 +10,7 @@ from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.http_calls import signed_pdf
 from tests.support.documents import pdfs
 from tests.support.hosts.next_version import LATER, NEXT, NOW, next_versions
+from tests.support.installation.installation import Installation
 from tests.support.processes.event_loops import run_apart
 from tests.support.processes.rubrica import run_rubrica
 from tests.support.processes.scratch import short_folder
@@ -24,7 +25,7 @@ def own(request: pytest.FixtureRequest) -> Iterator[Appliance]:
     url = "sqlite"
     if request.param == "postgresql":
         url = request.getfixturevalue("postgres_url")
-    with short_folder() as folder, Appliance.made(folder, database=url) as running:
+    with short_folder() as folder, Installation(folder, url).whole() as running:
         yield running
 
 

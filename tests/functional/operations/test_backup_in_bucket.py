@@ -22,8 +22,9 @@ from tests.support.appliance.backups import (
 from tests.support.documents.validators import pdfsig
 from tests.support.factories.document_storage import BucketStorage
 from tests.support.faults.fault_injection import until
+from tests.support.installation.settings import toml
 from tests.support.processes.scratch import short_folder
-from tests.support.services.s3 import SECRET_KEY, S3Server, lines
+from tests.support.services.s3 import SECRET_KEY, S3Server
 from tests.support.services.tcp_links import Link
 
 TIMEOUT = "request_timeout_s = 2"
@@ -102,9 +103,16 @@ def buckets(
         other = tables | {"access_key_file": str(keys / "other-key")}
         config = tmp_path / "backup.toml"
         config.write_text(
-            f'to = "{urls[0]}"\nsecrets_to = "{urls[1]}"\nkeep = 1\n'
-            f'recipients = ["{site.recipient}"]\n'
-            f"[bucket]\n{lines(tables)}[secrets_bucket]\n{lines(other)}"
+            toml(
+                {
+                    "to": urls[0],
+                    "secrets_to": urls[1],
+                    "keep": 1,
+                    "recipients": [site.recipient],
+                    "bucket": tables,
+                    "secrets_bucket": other,
+                }
+            )
         )
         yield Buckets(site, server, link, config, urls)
 

@@ -19,6 +19,7 @@ from tests.support.appliance.http_calls import signed_pdf
 from tests.support.appliance.manual import run_block, run_lines
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pyhanko_valid
+from tests.support.installation.installation import Installation
 from tests.support.pki.outside_ca import OutsideCa, bundle, der
 from tests.support.processes.operator_shell import OperatorShell
 from tests.support.processes.scratch import short_folder
@@ -31,7 +32,7 @@ def own() -> Iterator[Appliance]:
     """An appliance that these lines may change."""
     with (
         short_folder() as folder,
-        Appliance.made(folder, more="[timestamps]\npublic = true") as made,
+        Installation(folder, timestamps={"public": True}).whole() as made,
     ):
         yield made
 

@@ -29,7 +29,8 @@ from appliance.operations.setup.questions import look as look_at_answer
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
 from tests.support.faults.small_disk import small_disk
-from tests.support.services.s3 import S3Server, lines
+from tests.support.installation.settings import toml
+from tests.support.services.s3 import S3Server
 
 MARK = "0190a6ad-0000-7000-8000-000000000001"
 BUCKET = """\
@@ -169,7 +170,7 @@ def test_doctor_tells_what_is_amiss(
     monkeypatch.setattr(record, "last_backup", lambda *_: LAST)
     table = {**config.bucket, "retry_s": 0}
     file.write_text(
-        f'to = "{config.to}"\nrecipients = ["age1…"]\n[bucket]\n{lines(table)}'
+        toml({"to": str(config.to), "recipients": ["age1…"], "bucket": table})
     )
     seen = s3_server.open(str(config.to).removeprefix("s3://"))
     whose = installation_id(MARK)
@@ -298,13 +299,12 @@ def test_timer_runs_whatever_is_amiss_with_a_place(
     """The next run finds the file, and would leave the timer as it is."""
     place, file = tmp_path / "place", tmp_path / "backup.toml"
     away = f'to = "{place}"\nsecrets_to = "s3://a-b"\nrecipients = ["age1…"]\n'
-    away += "[secrets_bucket]\n" + lines(
-        {
-            "endpoint": f"https://{'a' * 80}",
-            "access_key_file": "/none",
-            "secret_key_file": "/none",
-        }
-    )
+    elsewhere = {
+        "endpoint": f"https://{'a' * 80}",
+        "access_key_file": "/none",
+        "secret_key_file": "/none",
+    }
+    away += toml({"secrets_bucket": elsewhere})
     file.write_text(away)
     settings = settings_with(tmp_path)
 
@@ -390,7 +390,7 @@ def test_setup_takes_a_file_once(config: BackupConfig, tmp_path: Path) -> None:
     assert "cannot be read" in missing
     assert "recipients: is missing" in nobody
     assert "bucket.access_key_file: is missing" in keyless
-    given.write_text(given.read_text() + f"[bucket]\n{lines(dict(config.bucket))}")
+    given.write_text(given.read_text() + toml({"bucket": dict(config.bucket)}))
     assert look_at_answer(answers, "backup_file") == []
 
     assert backups.bring_file(answers, into)

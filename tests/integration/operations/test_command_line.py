@@ -72,9 +72,10 @@ def settings(tmp_path: Path) -> Path:
 def place(tmp_path: Path) -> Path:
     """A settings file that is good, and all the files that it names."""
     make_command_folder(tmp_path)
-    pin = tmp_path / "pin"
-    pin.write_text("1234")
-    pin.chmod(0o600)
+    for label in ("firma", "pki"):
+        pin = tmp_path / f"{label}.pin"
+        pin.write_text("1234")
+        pin.chmod(0o600)
     fonts = tmp_path / "fonts"
     fonts.mkdir()
     path = tmp_path / "settings.toml"

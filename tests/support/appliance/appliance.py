@@ -19,6 +19,7 @@ import signal
 import subprocess
 import threading
 import time
+import tomllib
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -50,6 +51,7 @@ from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings, load_settings
 from appliance.signing.activations.activation_store import ActivationStore
 from tests.support.appliance.kept_front import KeptFront, Result, Work, with_front
+from tests.support.installation.settings import merged, tables_in, toml
 from tests.support.processes.forked_process import Running
 from tests.support.processes.plain_http import NO_TLS, answers
 from tests.support.processes.rubrica import command_line, run_rubrica, start_rubrica
@@ -68,47 +70,8 @@ MADE: Final = ("hsm", "pki", "secrets")
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
 _RATES: Final = "commands_per_minute = 1000000\nlists_per_minute = 1000000"
-_SETTINGS = """\
-trial = true
-installation = "{installation}"
-data_dir = "."
-run_dir = "{run_dir}"
-fonts_dir = "/usr/share/fonts/truetype/liberation2"
-[web]
-base_url = "{base_url}"
-listen_api = "127.0.0.1:{port}"
-iframe_url = "{iframe_url}"
-listen_embed = "127.0.0.1:{embed_port}"
-admin_url = "{admin_url}"
-listen_admin = "127.0.0.1:{admin_port}"
-{web}
-[metrics]
-listen = "127.0.0.1:{metrics_port}"
-[database]
-url = "{database}"
-[hsm]
-softhsm_conf = "hsm/softhsm2.conf"
-{hsm}
-[hsm.firma]
-label = "firma"
-pin_file = "secrets/firma.pin"
-[hsm.pki]
-label = "pki"
-pin_file = "secrets/pki.pin"
-[secrets]
-pepper_file = "secrets/pepper"
-data_key_file = "secrets/data-key"
-document_key_file = "secrets/document-key"
-lookup_key_file = "secrets/lookup-key"
-{secrets}
-[auth]
-login_per_minute_address = {tries}
-{auth}
-[signing]
-{rates}
-{signing}
-{more}
-"""
+_TABLES: Final = ("web", "auth", "signing", "hsm", "secrets")
+"""That a test may have more lines in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +176,34 @@ class Appliance:
         """
         before = {name: self._texts[name] for name in sections}
         self._texts |= sections
-        self.settings_file.write_text(_SETTINGS.format(**self._texts))
+        self.settings_file.write_text(toml(self._tables()))
         return before
+
+    def _tables(self) -> dict[str, Any]:
+        """What the settings file says."""
+        texts = self._texts
+        tables: dict[str, Any] = {
+            "trial": True,
+            "installation": texts["installation"],
+            "run_dir": texts["run_dir"],
+            "fonts_dir": "/usr/share/fonts/truetype/liberation2",
+            "web": {
+                "base_url": texts["base_url"],
+                "listen_api": f"127.0.0.1:{texts['port']}",
+                "iframe_url": texts["iframe_url"],
+                "listen_embed": f"127.0.0.1:{texts['embed_port']}",
+                "admin_url": texts["admin_url"],
+                "listen_admin": f"127.0.0.1:{texts['admin_port']}",
+            },
+            "metrics": {"listen": f"127.0.0.1:{texts['metrics_port']}"},
+            "hsm": {"softhsm_conf": "hsm/softhsm2.conf"},
+            "auth": {"login_per_minute_address": int(texts["tries"])},
+            "signing": tomllib.loads(texts["rates"]),
+        }
+        tables = merged(tables_in(".", "secrets", texts["database"]), tables)
+        for name in _TABLES:
+            tables = merged(tables, tomllib.loads(f"[{name}]\n{texts[name]}"))
+        return merged(tables, tomllib.loads(texts["more"]))
 
     @property
     def settings(self) -> Settings:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from tests.support.appliance.appliance import Appliance
 from tests.support.factories.document_storage import BucketStorage
+from tests.support.installation.settings import toml
 from tests.support.processes.scratch import short_folder
-from tests.support.services.s3 import S3Server, lines
+from tests.support.services.s3 import S3Server
 from tests.support.services.tcp_links import Link
 
 
@@ -56,7 +57,7 @@ def running_bucket_appliance(
         Link(server.port) as link,
     ):
         bucket = f"{server.new_bucket()}/rubrica"
-        documents = f"[documents]\n{lines(server.tables(bucket, link.port))}"
+        documents = toml({"documents": server.tables(bucket, link.port)})
         appliance = Appliance(
             folder, signing=signing, more=documents if in_bucket else ""
         )

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from appliance.core.database.engines import open_engines
 from appliance.core.unit_of_work import Database
@@ -31,12 +31,12 @@ from tests.support.hosts.database_host import USER, DatabaseHost
 from tests.support.hosts.host_server import HostServer
 from tests.support.hosts.network import Host, Network
 from tests.support.hosts.store_host import StoreHost
+from tests.support.installation.settings import merged, tables_in, toml
 from tests.support.processes.event_loops import run_apart
 from tests.support.processes.forked_process import Running, Started
 from tests.support.processes.plain_http import answers
 from tests.support.processes.rubrica import start_rubrica
 from tests.support.processes.scratch import short_folder
-from tests.support.services.s3 import lines
 
 PUBLIC: Final = "http://firma.example"
 API_PORT: Final = 8080
@@ -49,33 +49,6 @@ WORKER: Final = (
 )
 _START_S: Final = 300.0
 _END_S: Final = 40
-_SETTINGS: Final = """\
-trial = true
-data_dir = "."
-run_dir = "run"
-[web]
-base_url = "{public}"
-listen_api = "{address}:{api_port}"
-[database]
-url = "postgresql://{user}@{hosts}/{user}"
-password_file = "secrets/database"
-[redis]
-url = "redis://{redis}:{redis_port}/0"
-[documents]
-{documents}[profile]
-level = "B-T"
-[signing]
-commands_per_minute = 1000000
-[hsm]
-softhsm_conf = "hsm/softhsm2.conf"
-firma = {{ label = "firma", pin_file = "secrets/firma.pin" }}
-pki = {{ label = "pki", pin_file = "secrets/pki.pin" }}
-[secrets]
-pepper_file = "secrets/pepper"
-data_key_file = "secrets/data-key"
-document_key_file = "secrets/document-key"
-lookup_key_file = "secrets/lookup-key"
-"""
 
 
 @dataclass
@@ -201,7 +174,7 @@ class HostCluster:
                 _folder(folder / "operator"),
                 database=first.url,
                 base_url=PUBLIC,
-                more=f"[documents]\n{lines(store.tables())}",
+                more=toml({"documents": store.tables()}),
             )
             stack.callback(operator.close)
             operator.set_up()
@@ -283,17 +256,23 @@ class HostCluster:
         (folder / "secrets/database").write_text(self.databases[0].password, "ascii")
         _folder(folder / "run")
         host = self.network.host(name)
-        text = _SETTINGS.format(
-            public=PUBLIC,
-            address=host.address,
-            api_port=API_PORT,
-            user=USER,
-            hosts=",".join(server.host.address for server in self.databases),
-            redis=self.redis.host.address,
-            redis_port=REDIS_PORT,
-            documents=lines(self.store.tables(folder / "secrets")),
-        )
-        (folder / "settings.toml").write_text(text)
+        servers = ",".join(server.host.address for server in self.databases)
+        tables: dict[str, Any] = {
+            "trial": True,
+            "run_dir": "run",
+            "web": {
+                "base_url": PUBLIC,
+                "listen_api": f"{host.address}:{API_PORT}",
+            },
+            "database": {"password_file": "secrets/database"},
+            "redis": {"url": f"redis://{self.redis.host.address}:{REDIS_PORT}/0"},
+            "documents": self.store.tables(folder / "secrets"),
+            "profile": {"level": "B-T"},
+            "signing": {"commands_per_minute": 1_000_000},
+            "hsm": {"softhsm_conf": "hsm/softhsm2.conf"},
+        }
+        usual = tables_in(".", "secrets", f"postgresql://{USER}@{servers}/{USER}")
+        (folder / "settings.toml").write_text(toml(merged(usual, tables)))
         return RoleHost(host, folder, roles)
 
 

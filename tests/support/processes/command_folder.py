@@ -6,28 +6,15 @@ said = CommandFolder(folder).run("secrets", "status")
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from tests.support.installation.settings import settings_in, write_secrets
+from tests.support.installation.settings import (
+    settings_in,
+    tables_in,
+    toml,
+    write_secrets,
+)
 from tests.support.processes.forked_process import Running
 from tests.support.processes.rubrica import start_rubrica
-
-_SETTINGS: Final = """\
-data_dir = "."
-run_dir = "."
-[database]
-url = "{url}"
-[hsm.firma]
-label = "firma"
-pin_file = "pin"
-[hsm.pki]
-label = "pki"
-pin_file = "pin"
-[secrets]
-pepper_file = "pepper"
-data_key_file = "data-key"
-lookup_key_file = "lookup-key"
-"""
 
 
 @dataclass
@@ -61,4 +48,4 @@ def make_command_folder(folder: Path, url: str = "sqlite") -> None:
         url: of the database.
     """
     write_secrets(settings_in(folder))
-    (folder / "settings.toml").write_text(_SETTINGS.format(url=url))
+    (folder / "settings.toml").write_text(toml(tables_in(".", url=url)))

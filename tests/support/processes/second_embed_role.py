@@ -4,10 +4,12 @@ with second_frame(appliance, event_prefix="firma") as url: ...
 """
 
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.support.appliance.appliance import Appliance
+from tests.support.installation.settings import toml
 from tests.support.processes.plain_http import answers
 from tests.support.processes.rubrica import start_rubrica
 from tests.support.processes.scratch import free_port
@@ -21,19 +23,18 @@ def second_frame(appliance: Appliance, **top: str) -> Iterator[str]:
 
     Args:
         appliance: whose settings are taken.
-        **top: settings of the top level that differ, as text.
+        **top: settings of the top level that differ.
 
     Yields:
         Origin of the frame.
     """
     port = free_port()
-    text = appliance.settings_file.read_text()
-    head, _, rest = text.partition("[web]")
+    tables = tomllib.loads(appliance.settings_file.read_text())
     here = appliance.iframe_url.rpartition(":")[2]
-    rest = rest.replace(f":{here}", f":{port}")
-    lines = "".join(f'{name} = "{value}"\n' for name, value in top.items())
+    for name in ("iframe_url", "listen_embed"):
+        tables["web"][name] = tables["web"][name].replace(f":{here}", f":{port}")
     file = appliance.folder / f"embed-{port}.toml"
-    file.write_text(f"{head}{lines}[web]{rest}")
+    file.write_text(toml(tables | top))
     url = f"http://localhost:{port}"
     command = ("--settings", str(file), "serve", "embed")
     log = appliance.folder / f"embed-{port}.log"

@@ -119,11 +119,3 @@ class S3Server:
     def open(self, bucket: str) -> Bucket:
         """A client of a bucket."""
         return Bucket(self.settings(bucket))
-
-
-def lines(tables: dict[str, Any]) -> str:
-    """Settings as lines of TOML."""
-    return "".join(
-        f"{key} = {value if isinstance(value, int) else repr(value)}\n"
-        for key, value in tables.items()
-    )
