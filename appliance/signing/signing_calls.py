@@ -108,7 +108,7 @@ class SigningCalls:
         self._in_work = 0
         self._together: dict[tuple[WorkOwner, RequestId], _Calls] = {}
         self._limits = limits or limits_of(usable_cores())
-        self._queue = FairQueue(self._limits, "signing_calls")
+        self._queue = FairQueue(self._limits, "signing_calls", now)
         self._coming: deque[tuple[WorkOwner, float]] = deque()
         """For whom there was room, until when it is kept."""
         self._working: set[asyncio.Task[Any]] = set()

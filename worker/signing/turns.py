@@ -13,7 +13,6 @@ Source: docs/signing.md "Turns".
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
@@ -36,6 +35,11 @@ _SOON_S: Final = 0.02
 """What an HSM or a disk that is quick takes for a group."""
 TOGETHER: Final = 8
 """Documents that a group works on between two looks for who comes before it."""
+
+
+def _now() -> float:
+    """Seconds by the clock that this loop's time-outs go by."""
+    return asyncio.get_running_loop().time()
 
 
 class Turn:
@@ -117,7 +121,7 @@ class _GroupTurn(Turn):
             async with asyncio.timeout(_PATIENCE_S):
                 await self._groups.place.acquire()
                 self._has_place = True
-        self._since = time.monotonic()
+        self._since = _now()
 
     def end(self) -> None:
         """Leave the place to the next."""
@@ -132,7 +136,7 @@ class _GroupTurn(Turn):
         if self._since is not None:
             self._count(self._since)
         await self._groups.make_way()
-        self._since = time.monotonic()
+        self._since = _now()
 
     @asynccontextmanager
     async def waiting(self, *, long: bool = False) -> AsyncIterator[None]:
@@ -147,7 +151,7 @@ class _GroupTurn(Turn):
             await self.begin()
 
     def _count(self, since: float) -> None:
-        self._since = time.monotonic()
+        self._since = _now()
         self._groups.worked_s += self._since - since
 
 

@@ -15,6 +15,7 @@ from appliance.web.server.client_address import Proxies
 from appliance.web.server.exchange import Exchange
 from tests.support.installation.console import ADMIN_URL, Answer, Console
 from tests.support.installation.installation import Installation
+from tests.support.processes.played_time import in_played_time
 
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data; boundary=x"
@@ -109,6 +110,7 @@ async def test_malformed_multipart_is_refused(
     assert answer.status == status
 
 
+@in_played_time
 async def test_large_file_is_waited_for_by_its_size() -> None:
     """As long as what came says that its line is not slower than the slowest one."""
     app = Quart("forms")

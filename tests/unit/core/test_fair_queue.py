@@ -8,6 +8,7 @@ import pytest
 from appliance.core.fair_queue import FairLimits, FairQueue, Place
 from appliance.core.work_owner import INSTALLATION, WORK_OWNER, WorkOwner, working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
+from tests.support.processes.played_time import in_played_time
 
 FLOOD = WorkOwner("acme", "session:1")
 OTHER_PARTY = WorkOwner("acme", "session:2")
@@ -42,6 +43,7 @@ async def demand_refused(queue: FairQueue, owner: WorkOwner) -> None:
     assert caught.value.extras["retryAfter"]
 
 
+@in_played_time
 async def test_a_partys_flood_is_refused_at_once_and_others_get_places() -> None:
     """Two run, three wait, the sixth is told; others find their places free."""
     queue = FairQueue(LIMITS, "test")
@@ -59,6 +61,7 @@ async def test_a_partys_flood_is_refused_at_once_and_others_get_places() -> None
     waiters[2].cancel()
 
 
+@in_played_time
 async def test_a_share_never_has_all_places() -> None:
     """Any number of an integrator's sessions leave one place to the others."""
     queue = FairQueue(LIMITS, "test")
@@ -71,6 +74,7 @@ async def test_a_share_never_has_all_places() -> None:
     waiter.cancel()
 
 
+@in_played_time
 async def test_what_may_wait_in_all_is_bounded() -> None:
     """By share, and over all shares."""
     queue = FairQueue(LIMITS, "test")
@@ -89,6 +93,7 @@ async def test_what_may_wait_in_all_is_bounded() -> None:
         waiter.cancel()
 
 
+@in_played_time
 async def test_who_has_nothing_waits_in_the_place_of_who_has_most() -> None:
     """The last of the largest share is told; what waits is no more, nor one fewer."""
     queue = FairQueue(LIMITS, "test")
@@ -113,6 +118,7 @@ async def test_who_has_nothing_waits_in_the_place_of_who_has_most() -> None:
     assert queue.state().held == LIMITS.places
 
 
+@in_played_time
 async def test_who_has_waited_is_displaced_by_nobody() -> None:
     """Where that is said: who is refused knows it soon."""
     now = 0.0
@@ -135,6 +141,7 @@ async def test_who_has_waited_is_displaced_by_nobody() -> None:
         waiter.cancel()
 
 
+@in_played_time
 async def test_a_share_may_have_its_part_of_those_who_may_wait_now() -> None:
     """However few these are: others find room too."""
     now = 0.0
@@ -157,6 +164,7 @@ async def test_a_share_may_have_its_part_of_those_who_may_wait_now() -> None:
         place.release()
 
 
+@in_played_time
 async def test_who_was_told_that_there_is_room_finds_some() -> None:
     """Whoever came before them meanwhile."""
     queue = FairQueue(replace(LIMITS, places=1, waiting=1), "test")
@@ -174,6 +182,7 @@ async def test_who_was_told_that_there_is_room_finds_some() -> None:
     (await second).release()
 
 
+@in_played_time
 async def test_who_asks_for_room_displaces_nobody() -> None:
     """Only who comes to wait does."""
     queue = FairQueue(replace(LIMITS, places=1, waiting=2), "test")
@@ -192,6 +201,7 @@ async def test_who_asks_for_room_displaces_nobody() -> None:
     queue.demand_room(OTHER_PARTY)
 
 
+@in_played_time
 async def test_nobody_who_has_little_is_displaced() -> None:
     """Of shares that have one each, who comes last is told."""
     limits = replace(LIMITS, places=2, waiting=2)
@@ -205,6 +215,7 @@ async def test_nobody_who_has_little_is_displaced() -> None:
         waiter.cancel()
 
 
+@in_played_time
 async def test_a_free_place_goes_to_who_has_least() -> None:
     """Not to who came first."""
     queue = FairQueue(FairLimits(places=2, per_share=2, per_party=2), "test")
@@ -218,6 +229,7 @@ async def test_a_free_place_goes_to_who_has_least() -> None:
     (await first).release()
 
 
+@in_played_time
 async def test_shares_take_turns() -> None:
     """With one place a long queue of one share is passed at every second turn."""
     queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1), "test")
@@ -238,6 +250,7 @@ async def test_shares_take_turns() -> None:
 
 
 @pytest.mark.parametrize(("in_order", "first"), [(True, 0), (False, 1)])
+@in_played_time
 async def test_places_are_given_in_order_where_they_are_to_be(
     first: int, *, in_order: bool
 ) -> None:
@@ -253,6 +266,7 @@ async def test_places_are_given_in_order_where_they_are_to_be(
     await asyncio.wait_for(waiters[1 - first], 5)
 
 
+@in_played_time
 async def test_nobody_waits_for_ever() -> None:
     """Whoever waited too long is told, and its place in the queue is free."""
     queue = FairQueue(
@@ -270,6 +284,7 @@ async def test_nobody_waits_for_ever() -> None:
 
 
 @pytest.mark.parametrize(("free_every_s", "may_wait"), [(0.1, 6), (0.01, 16), (5, 2)])
+@in_played_time
 async def test_no_more_wait_than_have_a_place_soon(
     free_every_s: float, may_wait: int
 ) -> None:
@@ -290,6 +305,7 @@ async def test_no_more_wait_than_have_a_place_soon(
         waiter.cancel()
 
 
+@in_played_time
 async def test_idle_time_is_not_part_of_the_pace() -> None:
     """Only while all places are held others would wait."""
     now = 0.0
@@ -310,6 +326,7 @@ async def test_idle_time_is_not_part_of_the_pace() -> None:
         waiter.cancel()
 
 
+@in_played_time
 async def test_who_come_together_end_together() -> None:
     """What passes before the first of them ends is not the time of one."""
     now = 0.0
@@ -325,6 +342,7 @@ async def test_who_come_together_end_together() -> None:
     assert await may_wait(queue, limits) == limits.places
 
 
+@in_played_time
 async def test_what_is_held_up_says_nothing_of_the_pace() -> None:
     """A place that is given back while its work goes on."""
     now = 0.0
@@ -361,6 +379,7 @@ async def may_wait(queue: FairQueue, limits: FairLimits) -> int:
     return len(waiters)
 
 
+@in_played_time
 async def test_nobody_waits_where_nobody_may() -> None:
     """A pool may turn away at once whoever finds no place."""
     queue = FairQueue(FairLimits(places=2, per_share=1, per_party=1, waiting=0), "test")
@@ -372,6 +391,7 @@ async def test_nobody_waits_where_nobody_may() -> None:
     await demand_refused(queue, WorkOwner("gamma", "session:9"))
 
 
+@in_played_time
 async def test_who_leaves_keeps_no_place() -> None:
     """Neither while waiting, nor when the place comes in the same moment."""
     queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1), "test")
@@ -395,6 +415,7 @@ async def test_who_leaves_keeps_no_place() -> None:
     assert queue._may_run(FLOOD)
 
 
+@in_played_time
 async def test_tasks_work_for_whom_their_maker_did() -> None:
     """And for nobody any more after the block."""
 

@@ -9,20 +9,23 @@ from typing import Final
 
 import pytest
 
+from appliance.core.fair_queue import FairLimits
 from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.signing.signing_calls import SigningCalls, limits_of
 from appliance.signing.single_calls_here import SingleCallsHere
+from tests.support.processes.played_time import in_played_time
 
 ONE: Final = replace(limits_of(2), places=1)
 _REQUESTS: Final = map(RequestId, itertools.count(1_000))
 
 
+@in_played_time
 async def test_who_finds_no_place_is_told_at_once() -> None:
     """With when to come again; a place that is given back is somebody else's."""
     limits = limits_of(2)
-    calls = SigningCalls(limits, held_s=60)
+    calls = _calls_of(limits)
     async with AsyncExitStack() as rest:
         async with AsyncExitStack() as held:
             for number in range(limits.places):
@@ -43,9 +46,10 @@ async def test_who_finds_no_place_is_told_at_once() -> None:
     await asyncio.gather(*waiting)
 
 
+@in_played_time
 async def test_who_would_find_no_place_is_told_before_they_ask() -> None:
     """Whether or not they have a call here, of which one more might be a part."""
-    calls = SigningCalls(replace(ONE, waiting=1), held_s=60)
+    calls = _calls_of(replace(ONE, waiting=1))
     with working_for("person:1", "person:1"):
         async with calls.place(next(_REQUESTS)) as leave:
             waiting = asyncio.create_task(_placed(calls, "person:2"))
@@ -60,10 +64,11 @@ async def test_who_would_find_no_place_is_told_before_they_ask() -> None:
         await waiting
 
 
+@in_played_time
 async def test_room_is_kept_for_who_was_told_that_there_is() -> None:
     """Until they come, or for a moment."""
     now = 0.0
-    calls = SigningCalls(replace(ONE, waiting=2), held_s=60, now=lambda: now)
+    calls = SigningCalls(replace(ONE, waiting=2), now=lambda: now)
     async with calls.place(next(_REQUESTS)):
         assert _refused_room(calls, "person:1") is None
         assert _refused_room(calls, "person:2") is None
@@ -78,10 +83,11 @@ async def test_room_is_kept_for_who_was_told_that_there_is() -> None:
     await waiting
 
 
+@in_played_time
 async def test_one_person_leaves_places() -> None:
     """Their surplus is refused, and another person has a place at once."""
     limits = limits_of(2)
-    calls = SigningCalls(limits, held_s=60)
+    calls = _calls_of(limits)
     async with AsyncExitStack() as held:
         with working_for("person:1", "person:1"):
             for _ in range(limits.per_share):
@@ -100,10 +106,11 @@ async def test_one_person_leaves_places() -> None:
     await asyncio.gather(*waiting)
 
 
+@in_played_time
 async def test_calls_for_one_request_have_one_place() -> None:
     """As many as there are: each gets what the first one makes."""
     limits = limits_of(2)
-    calls = SigningCalls(limits, held_s=60)
+    calls = _calls_of(limits)
     async with AsyncExitStack() as held:
         with working_for("person:1", "person:1"):
             for _ in range(2 * limits.places):
@@ -120,9 +127,10 @@ async def test_calls_for_one_request_have_one_place() -> None:
     await waiting
 
 
+@in_played_time
 async def test_repeat_of_what_waits_waits_too() -> None:
     """For the same place: so nobody has twice as many in work."""
-    calls = SigningCalls(ONE, held_s=60)
+    calls = _calls_of(ONE)
     async with AsyncExitStack() as held:
         with working_for("person:1", "person:1"):
             first = await held.enter_async_context(calls.place(next(_REQUESTS)))
@@ -141,10 +149,11 @@ async def test_repeat_of_what_waits_waits_too() -> None:
         await _placed(calls, "person:3")
 
 
+@in_played_time
 async def test_who_hangs_up_keeps_the_place_until_the_work_is_over() -> None:
     """What was begun goes on, so others wait; no repeat gives that place back."""
     here = SingleCallsHere()
-    calls = SigningCalls(ONE, held_s=60, here=here)
+    calls = _calls_of(ONE, here=here)
     request, over = next(_REQUESTS), asyncio.Event()
     working = await _hung_up(calls, "person:1", request, over)
     other = asyncio.create_task(_placed(calls, "person:2"))
@@ -159,11 +168,12 @@ async def test_who_hangs_up_keeps_the_place_until_the_work_is_over() -> None:
     assert not here.are_any()
 
 
+@in_played_time
 async def test_who_hangs_up_when_nothing_is_to_be_done_frees_the_place_at_once() -> (
     None
 ):
     """Such as for a request that nobody has."""
-    calls = SigningCalls(ONE, held_s=60)
+    calls = _calls_of(ONE)
     over = asyncio.Event()
     over.set()
     await _hung_up(calls, "person:1", next(_REQUESTS), over)
@@ -171,9 +181,10 @@ async def test_who_hangs_up_when_nothing_is_to_be_done_frees_the_place_at_once()
         await _placed(calls, "person:2")
 
 
+@in_played_time
 async def test_who_hangs_up_while_they_wait_has_nothing_done() -> None:
     """And their place in the queue is the next one's."""
-    calls = SigningCalls(ONE, held_s=60)
+    calls = _calls_of(ONE)
     over, never = asyncio.Event(), asyncio.Event()
     await _hung_up(calls, "person:1", next(_REQUESTS), over)
     waiting = await _hung_up(calls, "person:2", next(_REQUESTS), never)
@@ -184,9 +195,10 @@ async def test_who_hangs_up_while_they_wait_has_nothing_done() -> None:
     assert waiting == []
 
 
+@in_played_time
 async def test_work_of_who_hung_up_ends_with_the_process() -> None:
     """It is cancelled; what must not be is shielded by itself."""
-    calls = SigningCalls(ONE, held_s=60)
+    calls = _calls_of(ONE)
     working = await _hung_up(calls, "person:1", next(_REQUESTS), asyncio.Event())
     async with asyncio.timeout(5):
         await calls.close()
@@ -194,9 +206,10 @@ async def test_work_of_who_hung_up_ends_with_the_process() -> None:
     assert working == ["begun"]
 
 
+@in_played_time
 async def test_call_that_only_waits_has_no_place() -> None:
     """Unless another one of its person works in that place."""
-    calls = SigningCalls(ONE, held_s=60)
+    calls = _calls_of(ONE)
     request = next(_REQUESTS)
     with working_for("person:1", "person:1"):
         async with calls.place(request), calls.place(request) as leave:
@@ -211,9 +224,10 @@ async def test_call_that_only_waits_has_no_place() -> None:
                 await _placed(calls, "person:2")
 
 
+@in_played_time
 async def test_many_who_are_refused_come_again_one_after_the_other() -> None:
     """As places come free; of another person none later for it."""
-    calls = SigningCalls(replace(ONE, waiting=0), held_s=60)
+    calls = _calls_of(replace(ONE, waiting=0))
     async with calls.place(next(_REQUESTS)):
         told = [await _refused(calls, "person:1") for _ in range(20)]
         assert told == sorted(told)
@@ -221,19 +235,21 @@ async def test_many_who_are_refused_come_again_one_after_the_other() -> None:
         assert await _refused(calls, "person:2") == 2
 
 
+@in_played_time
 async def test_call_without_a_place_is_known() -> None:
     """A frame's: workers make way for it."""
     here = SingleCallsHere()
-    calls = SigningCalls(ONE, here=here)
+    calls = _calls_of(ONE, here=here)
     with calls.known():
         assert here.are_any()
     assert not here.are_any()
 
 
+@in_played_time
 async def test_call_that_is_held_up_keeps_nobody_out() -> None:
     """Its place is free again after a while."""
     limits = limits_of(2)
-    calls = SigningCalls(limits, held_s=0.05)
+    calls = _calls_of(limits, held_s=0.05)
     async with AsyncExitStack() as held:
         for number in range(limits.places):
             with working_for(f"person:{number}", f"person:{number}"):
@@ -242,16 +258,24 @@ async def test_call_that_is_held_up_keeps_nobody_out() -> None:
             await _placed(calls, "person:1000")
 
 
+@in_played_time
 async def test_workers_of_the_host_know_of_them(tmp_path: Path) -> None:
     """From the first that has a place until the last is over."""
     here = SingleCallsHere(tmp_path)
-    calls = SigningCalls(limits_of(2), here=here)
+    calls = _calls_of(limits_of(2), here=here)
     with working_for("person:1", "person:1"):
         async with calls.place(next(_REQUESTS)):
             async with calls.place(next(_REQUESTS)):
                 assert here.are_any()
             assert here.are_any()
         assert not here.are_any()
+
+
+def _calls_of(
+    limits: FairLimits, held_s: float = 60, here: SingleCallsHere | None = None
+) -> SigningCalls:
+    """By the played time."""
+    return SigningCalls(limits, held_s, here, asyncio.get_running_loop().time)
 
 
 async def _placed(

@@ -7,10 +7,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from appliance.domain.ids import PersonId
+from tests.support.processes.played_time import in_played_time
 from worker.signing.turns import Turn, Turns
 
 PERSON, OTHER = PersonId("p"), PersonId("o")
-LONG_S = 30.0
+LONG_S = 60.0
 
 
 def nowhere() -> bool:
@@ -55,6 +56,7 @@ async def worked(turns: Turns, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
+@in_played_time
 async def test_groups_are_signed_one_after_the_other() -> None:
     """Another one begins when the first has ended."""
     turns = Turns(4, 3, nowhere)
@@ -65,6 +67,7 @@ async def test_groups_are_signed_one_after_the_other() -> None:
     await waiting
 
 
+@in_played_time
 async def test_group_that_takes_too_long_holds_up_no_other() -> None:
     """It is waited for a second; the place is the first one's all the same."""
     turns = Turns(4, 3, nowhere)
@@ -74,6 +77,7 @@ async def test_group_that_takes_too_long_holds_up_no_other() -> None:
 
 
 @pytest.mark.parametrize("long", [True, False])
+@in_played_time
 async def test_another_group_goes_on_meanwhile(*, long: bool) -> None:
     """While one waits for an HSM or a disk; it waits for its place again then."""
     turns = Turns(4, 3, nowhere)
@@ -93,6 +97,7 @@ async def test_another_group_goes_on_meanwhile(*, long: bool) -> None:
         await asyncio.gather(task, return_exceptions=True)
 
 
+@in_played_time
 async def test_what_is_quick_leaves_no_place() -> None:
     """An HSM or a disk that answers at once is not worth it."""
     turns = Turns(4, 3, nowhere)
@@ -100,6 +105,7 @@ async def test_what_is_quick_leaves_no_place() -> None:
         assert not await comes_by_itself(has_turn(turns))
 
 
+@in_played_time
 async def test_single_document_waits_for_no_group() -> None:
     """It works beside a group, and beside another single one."""
     turns = Turns(4, 3, nowhere)
@@ -107,6 +113,7 @@ async def test_single_document_waits_for_no_group() -> None:
         assert await comes_by_itself(one.make_way())
 
 
+@in_played_time
 async def test_group_makes_way_for_longer_than_groups_have_worked() -> None:
     """Up to half a second; then it goes on, beside a single one that does not end."""
     turns = Turns(4, 3, nowhere)
@@ -114,9 +121,10 @@ async def test_group_makes_way_for_longer_than_groups_have_worked() -> None:
     async with single(turns), group(turns) as batch:
         begun = asyncio.get_running_loop().time()
         await batch.make_way()
-        assert asyncio.get_running_loop().time() - begun >= 0.5
+        assert asyncio.get_running_loop().time() - begun == pytest.approx(0.5)
 
 
+@in_played_time
 async def test_group_makes_way_for_those_of_other_processes() -> None:
     """Until they are over, or it has made way for long enough."""
     elsewhere = [True]
@@ -125,7 +133,7 @@ async def test_group_makes_way_for_those_of_other_processes() -> None:
     async with asyncio.timeout(LONG_S), group(turns) as batch:
         begun = asyncio.get_running_loop().time()
         await batch.make_way()
-        assert asyncio.get_running_loop().time() - begun >= 0.3
+        assert asyncio.get_running_loop().time() - begun == pytest.approx(0.3)
     await worked(turns, 0.2)
     async with asyncio.timeout(LONG_S), group(turns) as batch:
         waiting = asyncio.create_task(batch.make_way())
@@ -134,6 +142,7 @@ async def test_group_makes_way_for_those_of_other_processes() -> None:
         await waiting
 
 
+@in_played_time
 async def test_group_goes_on_when_single_documents_are_over() -> None:
     """The last one's end is enough."""
     turns = Turns(4, 3, nowhere)
@@ -148,6 +157,7 @@ async def test_group_goes_on_when_single_documents_are_over() -> None:
         assert waiting.done()
 
 
+@in_played_time
 async def test_what_is_looked_for_is_made_way_for() -> None:
     """A look for work may find a single document."""
     turns = Turns(4, 3, nowhere)
@@ -158,6 +168,7 @@ async def test_what_is_looked_for_is_made_way_for() -> None:
         assert await comes_by_itself(batch.make_way())
 
 
+@in_played_time
 async def test_group_that_has_not_worked_makes_no_way() -> None:
     """Nothing was taken that is to be given back."""
     turns = Turns(4, 3, nowhere)
@@ -166,6 +177,7 @@ async def test_group_that_has_not_worked_makes_no_way() -> None:
             await batch.make_way()
 
 
+@in_played_time
 async def test_one_person_has_so_many_hands() -> None:
     """The rest is for others, whatever is waited for."""
     turns = Turns(2, 1, nowhere)
@@ -183,6 +195,7 @@ async def test_one_person_has_so_many_hands() -> None:
     assert await comes_by_itself(another())
 
 
+@in_played_time
 async def test_own_groups_hold_up_no_single_document() -> None:
     """Of a person whose batch has all the hands that it may have, and all there are."""
     turns = Turns(2, 1, nowhere)
@@ -196,17 +209,23 @@ async def test_own_groups_hold_up_no_single_document() -> None:
                 pass
 
 
+@in_played_time
 async def test_waiting_for_a_turn_is_no_work() -> None:
     """Who left meanwhile has nothing that way is to be made for."""
     turns = Turns(4, 3, nowhere)
     async with group(turns):
-        assert not await comes_by_itself(has_turn(turns, OTHER))
+        waiting = asyncio.create_task(has_turn(turns, OTHER))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
     async with group(turns) as turn, single(turns):
-        began = asyncio.get_running_loop().time()
+        begun = asyncio.get_running_loop().time()
         await turn.make_way()
-        assert asyncio.get_running_loop().time() - began < 0.4
+        # Three times the one that worked, and nothing for the one that waited.
+        assert asyncio.get_running_loop().time() - begun == pytest.approx(0.3)
 
 
+@in_played_time
 async def test_group_that_fails_leaves_its_place() -> None:
     """Wherever it was."""
     turns = Turns(4, 3, nowhere)
