@@ -261,7 +261,7 @@ def test_file_says_what_a_timer_does(empty: RestorableAppliance) -> None:
     figure = re.compile(rf"^{_LAST}{{.*}} (\S+)$", re.MULTILINE)
 
     def told() -> list[str]:
-        return figure.findall(httpx.get(empty.appliance.metrics_url).text)
+        return figure.findall(httpx.get(empty.appliance.metrics_url, timeout=60).text)
 
     until(lambda: any(float(each) >= began - 1 for each in told()))
 
@@ -321,7 +321,10 @@ def test_backup_that_is_told_to_stop_leaves_nothing(
     os.mkfifo(pipe)
     before = set(WORK.glob("rubrica-backup-*"))
     command = (*empty.appliance.command, "backup", "--to", str(held))
-    running = subprocess.Popen((*command, "--recipients-file", str(pipe)))
+    # Of a run that hears no SIGHUP, as under nohup, it would hear none either.
+    running = subprocess.Popen(
+        ("env", "--default-signal=HUP", *command, "--recipients-file", str(pipe))
+    )
     try:
         # age waits for who may read it, with the dump lying there.
         until(lambda: any(held.glob(".new-*")))
@@ -331,8 +334,8 @@ def test_backup_that_is_told_to_stop_leaves_nothing(
         assert running.wait(60) == 130
     finally:
         running.kill()
+        running.wait()
         pipe.unlink()
-
     assert empty.files("record") == []
     # Another test's may be among them, which ends by itself.
     until(lambda: not any(dump.exists() for dump in dumps))

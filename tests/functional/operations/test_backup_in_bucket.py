@@ -205,4 +205,5 @@ def test_backup_that_is_told_to_stop_does_so(buckets: Buckets) -> None:
             assert running.wait(60) != 0
     finally:
         running.kill()
+        running.wait()
     assert [place.names() for place in buckets.places()] == [[], []]
