@@ -48,7 +48,7 @@ def elsewhere(path: Path) -> Iterator[None]:
 
 def checks(appliance: Appliance) -> dict[str, str]:
     """What `/readyz` says of each part."""
-    with httpx.Client(base_url=appliance.base_url) as client:
+    with httpx.Client(base_url=appliance.base_url, timeout=60) as client:
         found: dict[str, str] = client.get("/readyz").json()["checks"]
         return found
 

@@ -104,7 +104,9 @@ def signing_on_and_on(
     headers = {"Authorization": f"Bearer {appliance.bearer(person)}"}
 
     def sign() -> None:
-        with httpx.Client(base_url=appliance.base_url, headers=headers) as client:
+        with httpx.Client(
+            base_url=appliance.base_url, headers=headers, timeout=60
+        ) as client:
             while not over.is_set() and requests:
                 body = {
                     "solicitudId": requests.pop(),

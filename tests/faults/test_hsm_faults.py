@@ -212,7 +212,7 @@ def test_refused_pin_is_tried_once_a_start(on_sqlite: Trouble) -> None:
             process.kill()
         until(lambda: appliance.log.read_text().count("status=pin") >= 2)
         ready = f"{appliance.base_url}/readyz"
-        until(lambda: httpx.get(ready, verify=NO_TLS).status_code == 503)
+        until(lambda: httpx.get(ready, verify=NO_TLS, timeout=60).status_code == 503)
         assert shim.used(rule) == 2
 
     for process in appliance.children("signing"):

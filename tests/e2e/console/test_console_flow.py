@@ -74,7 +74,7 @@ async def make_key(page: Page, administrator: Administrator) -> str:
 
 async def open_session(appliance: Appliance, code: str, key: str) -> httpx.Response:
     """Do what an integrator's backend does."""
-    async with httpx.AsyncClient(base_url=appliance.base_url) as client:
+    async with httpx.AsyncClient(base_url=appliance.base_url, timeout=60) as client:
         return await client.post(
             f"/api/integration/session/new?id={code}", headers={"X-Api-Key": key}
         )

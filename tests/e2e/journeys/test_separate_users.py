@@ -229,7 +229,7 @@ def test_no_address_fails(appliance: AppliancePerUser, signer: TestPerson) -> No
     with (
         appliance.client() as anybody,
         appliance.client(signer) as bearer,
-        httpx.Client(base_url=appliance.iframe_url, verify=NO_TLS) as frame,
+        httpx.Client(base_url=appliance.iframe_url, verify=NO_TLS, timeout=60) as frame,
     ):
         faults = [
             (method, path, answer.text)
@@ -336,7 +336,7 @@ def test_commands_work_as_their_users(appliance: AppliancePerUser) -> None:
     assert [one.stderr for one in done if one.returncode != 0] == []
     assert done[-2].stdout.strip() == "current"
     assert "all whole" in done[-1].stdout
-    crl = httpx.get(f"{appliance.base_url}/pki/ca.crl", verify=NO_TLS)
+    crl = httpx.get(f"{appliance.base_url}/pki/ca.crl", verify=NO_TLS, timeout=60)
     assert crl.status_code == 200
 
 

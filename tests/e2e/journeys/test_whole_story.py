@@ -218,7 +218,7 @@ def check_signed(
     if delivery["mode"] == "binary":
         sent = base64.b64decode(delivery["fileBase64"], validate=True)
     else:
-        sent = httpx.get(delivery["url"]).content
+        sent = httpx.get(delivery["url"], timeout=60).content
     assert sent == saved
     assert completed["document"] == {
         "fileName": name,

@@ -62,7 +62,7 @@ _OPEN: Final = """([frameUrl, given, attributes]) => {
 
 def sample(appliance: Appliance) -> str:
     """The page of the README, with the addresses of an appliance."""
-    listed = httpx.get(f"{appliance.base_url}/sdk/", verify=NO_TLS).json()
+    listed = httpx.get(f"{appliance.base_url}/sdk/", verify=NO_TLS, timeout=60).json()
     (integrity,) = (
         row["integridad"]
         for row in listed["archivos"]

@@ -186,6 +186,7 @@ def test_listed_origin_may_call(
             "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers": "authorization, content-type, if-match",
         },
+        timeout=60,
     )
     with limited_appliance.client(limited_signer) as client:
         call = client.get("/solicitudes", headers={"Origin": ORIGIN})
@@ -206,7 +207,9 @@ def test_listed_origin_reads_errors_too(limited_appliance: Appliance) -> None:
     """A refusal, of us or of the framework, is readable where the call is."""
     for path in ("/solicitudes", "/solicitudes/7", "/auth/login", "/solicitudes/x"):
         answer = httpx.get(
-            f"{limited_appliance.base_url}{path}", headers={"Origin": ORIGIN}
+            f"{limited_appliance.base_url}{path}",
+            headers={"Origin": ORIGIN},
+            timeout=60,
         )
 
         assert answer.status_code in {401, 404, 405}
@@ -222,7 +225,10 @@ def test_other_origin_gets_nothing(limited_appliance: Appliance, origin: str) ->
     headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
     url = f"{limited_appliance.base_url}/solicitudes/firmar"
 
-    for answer in (httpx.options(url, headers=headers), httpx.get(url)):
+    for answer in (
+        httpx.options(url, headers=headers, timeout=60),
+        httpx.get(url, timeout=60),
+    ):
         names = [name for name in answer.headers if name.startswith("access-control")]
         assert names == []
 
@@ -231,7 +237,9 @@ def test_no_cors_outside_its_addresses(limited_appliance: Appliance) -> None:
     """Keys and health are no business of other origins' pages."""
     for path in ("/healthz", "/readyz", "/.well-known/jwks.json"):
         answer = httpx.get(
-            f"{limited_appliance.base_url}{path}", headers={"Origin": ORIGIN}
+            f"{limited_appliance.base_url}{path}",
+            headers={"Origin": ORIGIN},
+            timeout=60,
         )
 
         assert answer.status_code == 200

@@ -209,7 +209,9 @@ class SpecClient:
 
     def requests(self) -> list[dict[str, Any]]:
         """The requests available to the user."""
-        answer = httpx.get(f"{self._base_url}/solicitudes", headers=self._bearer)
+        answer = httpx.get(
+            f"{self._base_url}/solicitudes", headers=self._bearer, timeout=60
+        )
         assert answer.status_code == 200
         elements = answer.json()
         assert type(elements) is list
@@ -268,7 +270,7 @@ def test_client_of_the_spec_alone_never_trips(
     }
     url = client.sign(wanted, signer.signing_password)
 
-    download = httpx.get(url)
+    download = httpx.get(url, timeout=60)
     assert download.headers["Content-Type"] == "application/pdf"
     assert pyhanko_valid(download.content, appliance.roots)
     assert wanted not in [each["solicitudId"] for each in client.requests()]

@@ -37,7 +37,7 @@ def secrets(appliance: Appliance) -> set[str]:
             sign(client, person, request, password=typo), 403, "SIGN_PASSWORD_WRONG"
         )
         url = sign(client, person, request).json()["documentoFirmado"]
-        assert httpx.get(url).status_code == 200
+        assert httpx.get(url, timeout=60).status_code == 200
         # What is sent in the wrong place must not turn up either.
         client.post("/auth/login", json={"usuario": typo, "password": typo})
         client.get(f"/solicitudes/{typo}")

@@ -118,7 +118,7 @@ def clear(appliance: Appliance) -> int:
 def begin_upload(first: BucketAppliance, prefix: str) -> None:
     """Begin an upload below a prefix that nobody goes on with."""
     address = f"{first.server.tables('any')['endpoint']}/{bucket(first, prefix)}"
-    begun = httpx.post(f"{address}/part.pdf?uploads", verify=NO_TLS)
+    begun = httpx.post(f"{address}/part.pdf?uploads", verify=NO_TLS, timeout=60)
     assert begun.status_code == 200, begun.text
 
 

@@ -422,6 +422,7 @@ def test_env_sealed(backend: Backend) -> None:
             f"{url}{NEW}",
             params={"id": "demo"},
             headers={"X-Api-Key": backend.key.secret},
+            timeout=60,
         )
         made = subprocess.run(
             [*_PROD, settings_file, "integrator", "key", "create", "demo", "prod"],
@@ -431,7 +432,10 @@ def test_env_sealed(backend: Backend) -> None:
         )
         live = made.stdout.splitlines()[-1]
         there = httpx.post(
-            f"{url}{NEW}", params={"id": "demo"}, headers={"X-Api-Key": live}
+            f"{url}{NEW}",
+            params={"id": "demo"},
+            headers={"X-Api-Key": live},
+            timeout=60,
         )
 
     problem(answer, 401, "API_KEY_ENVIRONMENT")
@@ -479,7 +483,7 @@ def _prod_face(appliance: Appliance) -> Iterator[tuple[str, str]]:
         deadline = time.monotonic() + 30
         while True:
             try:
-                httpx.get(f"{url}/healthz")
+                httpx.get(f"{url}/healthz", timeout=60)
                 break
             except httpx.TransportError:
                 assert time.monotonic() < deadline
@@ -499,7 +503,7 @@ def test_operator_manages_keys_and_domains(appliance: Appliance) -> None:
     rotated = run("integrator", "key", "rotate", key_id, "--overlap", "1")
     successor, _ = _key_of(rotated.stdout)
     assert httpx.post(
-        f"{appliance.base_url}{NEW}?id=demo", headers={"X-Api-Key": secret}
+        f"{appliance.base_url}{NEW}?id=demo", headers={"X-Api-Key": secret}, timeout=60
     ).is_success
     revoked = run("integrator", "key", "revoke", key_id)
     assert "1 unfinished sessions ended" in revoked.stdout

@@ -41,7 +41,9 @@ def restorable_appliance(
 def hsm_of(restorable_appliance: RestorableAppliance) -> Any:
     """What `/readyz` says of the HSM."""
     try:
-        answer = httpx.get(f"{restorable_appliance.appliance.base_url}/readyz")
+        answer = httpx.get(
+            f"{restorable_appliance.appliance.base_url}/readyz", timeout=60
+        )
     except httpx.TransportError:
         return "not listening"
     return answer.json()["checks"]["hsm"]

@@ -31,7 +31,7 @@ def test_invited_person_enrols_and_signs(appliance: Appliance) -> None:
     url = invited.stdout.splitlines()[0]
     assert url.startswith(f"{appliance.base_url}/alta/")
 
-    page = httpx.get(url).text
+    page = httpx.get(url, timeout=60).text
     totp = pyotp.TOTP(seed_of(page))
     login, signing = "una clave de ingreso", "una clave de firma"
     done = httpx.post(
@@ -48,7 +48,7 @@ def test_invited_person_enrols_and_signs(appliance: Appliance) -> None:
     )
 
     assert "ya podés firmar" in done.text
-    again = httpx.get(url)
+    again = httpx.get(url, timeout=60)
     assert (again.status_code, "<form" in again.text) == (200, False)
     person_id = appliance.do(_person)
     person = TestPerson(

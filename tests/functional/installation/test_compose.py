@@ -252,16 +252,16 @@ def test_ports_are_published_on_this_machine_alone(installation: Installation) -
     def asked() -> list[int]:
         told = {"X-Forwarded-For": "198.51.100.7"}
         return [
-            httpx.get(f"{_API}/readyz").status_code,
-            httpx.get(f"{_API}/solicitudes", headers=told).status_code,
-            httpx.get("http://127.0.0.1:8081/healthz").status_code,
-            httpx.get("http://127.0.0.1:8082/").status_code,
+            httpx.get(f"{_API}/readyz", timeout=60).status_code,
+            httpx.get(f"{_API}/solicitudes", headers=told, timeout=60).status_code,
+            httpx.get("http://127.0.0.1:8081/healthz", timeout=60).status_code,
+            httpx.get("http://127.0.0.1:8082/", timeout=60).status_code,
         ]
 
     assert installation.host.within(asked) == [200, 401, 200, 302]
     assert '"address": "198.51.100.7"' in installation.run("docker logs rubrica_api_1")
     figures = installation.host.within(
-        lambda: httpx.get("http://127.0.0.1:8083/metrics").text
+        lambda: httpx.get("http://127.0.0.1:8083/metrics", timeout=60).text
     )
     for role in ("api", "embed", "admin", "signing", "chores", "sandbox"):
         assert re.search(
@@ -484,7 +484,9 @@ def test_trial_in_one_container(installation: Installation) -> None:
     root = x509.load_pem_x509_certificate(Path(f"{out}.pem").read_bytes())
     assert pdfsig(out)[0].valid
     assert pyhanko_valid(out.read_bytes(), [root.public_bytes(Encoding.DER)])
-    status = installation.host.within(lambda: httpx.get(f"{_API}/readyz").status_code)
+    status = installation.host.within(
+        lambda: httpx.get(f"{_API}/readyz", timeout=60).status_code
+    )
     assert status == 200
     first = first.removesuffix("up --detach")
     installation.host.run(f"{first}down --volumes", ROOT)

@@ -57,7 +57,7 @@ def test_tokens_and_keys_are_still_good(left: Left) -> None:
             "/api/integration/session/new?id=demo",
             headers={"X-Api-Key": left.api_key},
         )
-    page = httpx.get(f"{iframe}/embed/?sessionToken={left.session}")
+    page = httpx.get(f"{iframe}/embed/?sessionToken={left.session}", timeout=60)
 
     assert [one["solicitudId"] for one in listed.json()] == [left.waiting]
     assert opened.status_code == httpx.codes.OK

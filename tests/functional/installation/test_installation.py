@@ -148,7 +148,7 @@ def test_every_role_runs(machine: Booted) -> None:
     assert machine.run("systemctl --failed --no-legend").stdout == ""
     warned = machine.run("journalctl -q -p warning -u 'rubrica-*'").stdout
     assert warned == ""
-    ready = machine.within(lambda: httpx.get(f"{_API}/readyz"))
+    ready = machine.within(lambda: httpx.get(f"{_API}/readyz", timeout=60))
     assert ready.json()["checks"] == dict.fromkeys(
         ("database", "documents", "sandbox", "hsm", "clock"), "ok"
     )
@@ -160,7 +160,9 @@ def test_every_role_hands_its_figures_over(machine: Booted) -> None:
     wanted = {*_ALONE, ("1", "signing"), ("2", "signing")}
 
     def told() -> str:
-        return machine.within(lambda: httpx.get("http://127.0.0.1:8083/metrics").text)
+        return machine.within(
+            lambda: httpx.get("http://127.0.0.1:8083/metrics", timeout=60).text
+        )
 
     deadline = time.monotonic() + _LONGEST_S
     while not wanted <= set(up.findall(text := told())):
@@ -237,7 +239,7 @@ class Signer:
         self.machine.within(lambda: self._enrol(f"{_API}{path}"))
 
     def _enrol(self, url: str) -> None:
-        page = httpx.get(url).text
+        page = httpx.get(url, timeout=60).text
         totp = pyotp.TOTP(seed_of(page))
         form = {
             "login_password": _LOGIN,

@@ -330,7 +330,10 @@ def test_upgrade_that_lacks_something_is_refused_before_anything(
     assert "nothing was changed" in refused.stdout
     assert after == before
     assert before.endswith("installed")
-    assert machine.within(lambda: httpx.get(f"{_API}/readyz")).status_code == 200
+    assert (
+        machine.within(lambda: httpx.get(f"{_API}/readyz", timeout=60)).status_code
+        == 200
+    )
 
 
 def test_upgrade_restarts_every_role(machine: Booted) -> None:

@@ -146,7 +146,7 @@ def test_another_machine_takes_its_place(first: Booted, second: Booted) -> None:
     assert "AMISS" not in told
     found = int(recovered.splitlines()[-1].split()[0])
     assert found >= 10
-    ready = second.within(lambda: httpx.get(f"{API}/readyz"))
+    ready = second.within(lambda: httpx.get(f"{API}/readyz", timeout=60))
     assert ready.status_code == httpx.codes.OK
     again = prepared(second, 60)
     assert_all_there(load, again, found)

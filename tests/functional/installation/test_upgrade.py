@@ -201,7 +201,7 @@ def machine(
 
 def ready(machine: Booted) -> int:
     """Status of `/readyz`."""
-    return machine.within(lambda: httpx.get(f"{API}/readyz")).status_code
+    return machine.within(lambda: httpx.get(f"{API}/readyz", timeout=60)).status_code
 
 
 def has_read_settings(machine: Booted) -> bool:

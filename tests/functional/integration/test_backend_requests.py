@@ -379,7 +379,7 @@ def test_key_needs_its_scope(appliance: Appliance, people: list[TestPerson]) -> 
         assert reader.client.get(REQUESTS).status_code == 200
     with backend_of(appliance, ApiKeyScope.SESSIONS_WRITE) as opener:
         assert opener.client.get(REQUESTS).json()["code"] == "API_KEY_SCOPE"
-    nobody = httpx.get(f"{appliance.settings.web.web_url}{REQUESTS}")
+    nobody = httpx.get(f"{appliance.settings.web.web_url}{REQUESTS}", timeout=60)
     assert nobody.json()["code"] == "API_KEY_MISSING"
 
 

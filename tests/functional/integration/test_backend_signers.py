@@ -57,13 +57,13 @@ def test_person_is_invited_and_their_state_told(
     assert told["estado"] == "invitada"
     assert told["motivo"]["codigo"] == "SIGNER_PENDING_APPROVAL"
     assert re.fullmatch(r".+/alta/[\w-]{43}", told["enlace"])
-    assert "Rosa Sánchez" in httpx.get(told["enlace"]).text
+    assert "Rosa Sánchez" in httpx.get(told["enlace"], timeout=60).text
     again = answered(backend, cuil)
     assert (again.status_code, again.json()["enlace"]) == (200, None)
     renewed = answered(backend, cuil, nuevoEnlace=True).json()
     assert renewed["enlace"] not in {None, told["enlace"]}
-    assert "Rosa Sánchez" in httpx.get(renewed["enlace"]).text
-    assert "Rosa Sánchez" not in httpx.get(told["enlace"]).text
+    assert "Rosa Sánchez" in httpx.get(renewed["enlace"], timeout=60).text
+    assert "Rosa Sánchez" not in httpx.get(told["enlace"], timeout=60).text
 
 
 def test_who_can_sign_is_told_so(appliance: Appliance, backend: TestBackend) -> None:
@@ -99,7 +99,7 @@ def test_link_is_for_who_invited_alone(
 
     assert (seen.status_code, seen.json()["enlace"]) == (200, None)
     assert wanted.json()["code"] == "PERSON_NOT_FOUND"
-    assert "Rosa Sánchez" in httpx.get(first["enlace"]).text
+    assert "Rosa Sánchez" in httpx.get(first["enlace"], timeout=60).text
     enrolled = appliance.new_person()
     assert answered(backend, enrolled.cuil, nuevoEnlace=True).json()["code"] == (
         "PERSON_STATE"

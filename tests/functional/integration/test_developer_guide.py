@@ -25,7 +25,11 @@ def trial() -> Iterator[Trial]:
 
 def printed(trial: Trial, lang: str) -> list[str]:
     """The blocks that a reader is to run, from the page in a language."""
-    page = httpx.get(f"{trial.web_url}/docs/{lang}/guide").raise_for_status().text
+    page = (
+        httpx.get(f"{trial.web_url}/docs/{lang}/guide", timeout=60)
+        .raise_for_status()
+        .text
+    )
     found = re.findall(r'<code class="language-sh">(.*?)</code>', page, re.DOTALL)
     return [html.unescape(each) for each in found]
 

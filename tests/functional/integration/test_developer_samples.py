@@ -123,6 +123,8 @@ def test_sample_asks_for_a_batch(
     path = f"/api/integration/batches/{batch}"
     told = backend.client.get(path).raise_for_status().json()
     assert [each["documento"]["nombre"] for each in told["solicitudes"]] == [*names]
-    opened = httpx.get(f"{appliance.iframe_url}/embed/", params={"sessionToken": token})
+    opened = httpx.get(
+        f"{appliance.iframe_url}/embed/", params={"sessionToken": token}, timeout=60
+    )
     assert opened.status_code == 200
     assert saved.run(*names).split(" ")[0] == batch

@@ -130,7 +130,7 @@ def test_signature_of_two_by_sign_in_and_by_one_call(
     assert told["solicitudId"] == process["firmantes"][1]["solicitudId"]
     assert again.json()["sha256"] == told["sha256"]
     pdf = signed_pdf(backend, process["procesoId"])
-    assert httpx.get(told["documentoFirmado"]).content == pdf
+    assert httpx.get(told["documentoFirmado"], timeout=60).content == pdf
     assert_valid(appliance, pdf, 2)
     assert_marked(pdf)
     assert MARK in shown_text(pdf, tmp_path)

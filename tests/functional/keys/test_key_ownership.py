@@ -304,6 +304,7 @@ def test_change_needs_a_signer(appliance_with_keys: Appliance) -> None:
     answer = httpx.post(
         f"{appliance_with_keys.base_url}/credenciales/clave",
         json={"password": "12345678", "nueva": "123456789"},
+        timeout=60,
     )
 
     problem(answer, 401, "TOKEN_MISSING")

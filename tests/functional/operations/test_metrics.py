@@ -37,7 +37,7 @@ def appliance() -> Iterator[Appliance]:
 
 def told(appliance: Appliance) -> Told:
     """What Prometheus would read now."""
-    response = httpx.get(appliance.metrics_url, trust_env=False)
+    response = httpx.get(appliance.metrics_url, trust_env=False, timeout=60)
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
     return {
@@ -111,14 +111,16 @@ def test_every_role_tells_and_signing_counts(appliance: Appliance) -> None:
 def test_listener_has_nothing_else(appliance: Appliance) -> None:
     """The figures, and whether it gets on; the public faces have no such page."""
     at = appliance.metrics_url.removesuffix("/metrics")
-    with httpx.Client(base_url=at, trust_env=False) as client:
+    with httpx.Client(base_url=at, trust_env=False, timeout=60) as client:
         answers = {
             path: client.get(path, extensions={OTHER_FACE: True}).status_code
             for path in ("/healthz", "/", "/solicitudes", "/metrics/")
         }
     assert answers == {"/healthz": 200, "/": 404, "/solicitudes": 404, "/metrics/": 404}
     for face in (appliance.base_url, appliance.iframe_url, appliance.admin_url):
-        assert httpx.get(f"{face}/metrics", trust_env=False).status_code == 404
+        assert (
+            httpx.get(f"{face}/metrics", trust_env=False, timeout=60).status_code == 404
+        )
 
 
 def test_folders_are_closed(appliance: Appliance) -> None:

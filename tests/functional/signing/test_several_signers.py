@@ -82,7 +82,9 @@ def test_code_of_the_first_tells_what_the_next_ones_made_of_it(
     address = scanned(copies[-1])
 
     for language, said in (("es", "Versiones anteriores"), ("en", "Earlier versions")):
-        page = httpx.get(address, headers={"Accept-Language": language}).text
+        page = httpx.get(
+            address, headers={"Accept-Language": language}, timeout=60
+        ).text
         older, newest = (page.index(hashlib.sha256(one).hexdigest()) for one in copies)
         assert newest < page.index(said) < older
 

@@ -255,7 +255,7 @@ def test_answer_field(
     if field == "status":
         assert value == "success"
     else:
-        pdf = httpx.get(value)
+        pdf = httpx.get(value, timeout=60)
         assert pdf.headers["Content-Type"] == "application/pdf"
         assert pdf.content.startswith(b"%PDF-")
 

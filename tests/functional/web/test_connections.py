@@ -243,7 +243,7 @@ def test_memory_of_bodies_that_nobody_wants(crowded: Appliance, line: str) -> No
 
     assert most - before < 60 * MIB
     assert _rss(api) - before < 40 * MIB
-    problem(httpx.get(f"{crowded.base_url}/nada"), 404, "NOT_FOUND")
+    problem(httpx.get(f"{crowded.base_url}/nada", timeout=60), 404, "NOT_FOUND")
 
 
 def _rss(process: psutil.Process) -> int:

@@ -118,7 +118,7 @@ def test_log_tells_the_clients_address(
 def test_word_of_a_stranger_is_not_taken(proxied_appliance: ProxiedAppliance) -> None:
     """Whoever reaches the listener past the proxy names nobody."""
     transport = httpx.HTTPTransport(local_address="127.0.0.9")
-    with httpx.Client(transport=transport) as client:
+    with httpx.Client(transport=transport, timeout=60) as client:
         told = client.get(
             f"{proxied_appliance.appliance.base_url}/nada",
             headers={"X-Forwarded-For": "203.0.113.77"},
@@ -137,7 +137,7 @@ def test_malformed_header_is_no_fault(
     proxied_appliance: ProxiedAppliance, said: str
 ) -> None:
     """What a proxy passes on may be anything."""
-    with httpx.Client() as client:
+    with httpx.Client(timeout=60) as client:
         answer = client.get(
             f"{proxied_appliance.appliance.base_url}/healthz",
             headers={"X-Forwarded-For": said},

@@ -32,7 +32,7 @@ def site() -> Iterator[httpx.Client]:
         server = DemoHost(config, quiet=True, catcher=catcher)
         serving = threading.Thread(target=server.serve_forever)
         serving.start()
-        with server, httpx.Client(base_url=config.origin) as client:
+        with server, httpx.Client(base_url=config.origin, timeout=60) as client:
             yield client
             server.shutdown()
         serving.join()

@@ -28,7 +28,7 @@ from tests.support.processes.scratch import free_port
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
     """A client without certificates: there is no TLS here."""
-    with httpx.Client(verify=False) as client:  # noqa: S501 (plain http)
+    with httpx.Client(verify=False, timeout=60) as client:  # noqa: S501 (plain http)
         yield client
 
 

@@ -294,7 +294,7 @@ def test_bucket_that_goes_away_in_the_midst(
 
     def remove(_: Writer) -> None:
         address = f"http://127.0.0.1:{bucket.server.port}/{bucket.name}"
-        assert httpx.delete(address).status_code == 204
+        assert httpx.delete(address, timeout=60).status_code == 204
 
     with pytest.raises(SettingsError, match="NoSuch"):
         write(bucket.place, recipients, remove)
@@ -304,11 +304,11 @@ def test_bucket_that_goes_away_in_the_midst(
 def asking_for_keys(server: S3Server) -> Iterator[None]:
     """Have the server look at signatures, meanwhile."""
     address = f"http://127.0.0.1:{server.port}/moto-api/reset-auth"
-    httpx.post(address, content=b"0").raise_for_status()
+    httpx.post(address, content=b"0", timeout=60).raise_for_status()
     try:
         yield
     finally:
-        httpx.post(address, content=b"Infinity").raise_for_status()
+        httpx.post(address, content=b"Infinity", timeout=60).raise_for_status()
 
 
 def test_wrong_key_is_told(tmp_path: Path) -> None:

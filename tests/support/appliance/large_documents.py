@@ -157,7 +157,9 @@ def _open_frame(appliance: Appliance) -> str:
     user = {"cuil": "20-26756539-3", "email": "a@b.example", "phone": ""}
     payload = {"nonce": "n", "sessionToken": secret, "userData": user}
     answer = httpx.post(
-        f"{appliance.iframe_url}/embed/api/init", json={"page": page, "init": payload}
+        f"{appliance.iframe_url}/embed/api/init",
+        json={"page": page, "init": payload},
+        timeout=60,
     )
     assert answer.status_code == 200, answer.text
     bearer: str = answer.json()["bearer"]

@@ -156,6 +156,7 @@ class FrameSite:
             params={"id": self.code},
             headers={"X-Api-Key": self.key},
             verify=NO_TLS,
+            timeout=60,
         )
         assert answer.status_code == 200, answer.text
         token: str = answer.json()["tokenSession"]
@@ -369,7 +370,7 @@ class FrameSite:
 
     def fetch(self, url: str) -> bytes:
         """Fetch a download address, as the integrator's backend would."""
-        answer = httpx.get(url, verify=NO_TLS)
+        answer = httpx.get(url, verify=NO_TLS, timeout=60)
         assert answer.status_code == 200, answer.text
         return answer.content
 
@@ -383,6 +384,7 @@ class FrameSite:
                 "Origin": self.origin,
                 "Sec-Fetch-Site": "cross-site",
             },
+            timeout=60,
         )
         return answer.status_code
 

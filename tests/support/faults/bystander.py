@@ -88,6 +88,7 @@ class Integrator:
             f"{self.appliance.base_url}/api/integration/session/new",
             params={"id": self.code},
             headers={"X-Api-Key": self.key},
+            timeout=60,
         )
         token: str = answer.raise_for_status().json()["tokenSession"]
         page = self.appliance.do(lambda front: front.sessions.page(token, None))
@@ -97,7 +98,9 @@ class Integrator:
             "userData": {"cuil": "20-26756539-3", "email": "a@b.example"},
         }
         body = {"page": page.session_public_id, "init": init}
-        opened = httpx.post(f"{self.appliance.iframe_url}/embed/api/init", json=body)
+        opened = httpx.post(
+            f"{self.appliance.iframe_url}/embed/api/init", json=body, timeout=60
+        )
         bearer: str = opened.raise_for_status().json()["bearer"]
         return bearer, token
 

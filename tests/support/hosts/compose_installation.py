@@ -161,7 +161,7 @@ def request_of(told: str) -> str:
 def figures(installation: Installation) -> str:
     """What Prometheus is told."""
     address = "http://127.0.0.1:8083/metrics"
-    return installation.host.within(lambda: httpx.get(address)).text
+    return installation.host.within(lambda: httpx.get(address, timeout=60)).text
 
 
 def newer_clone(place: Path) -> Path:

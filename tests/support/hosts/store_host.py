@@ -62,7 +62,7 @@ class StoreHost(HostServer):
         for name, key in zip(KEY_FILES.values(), (ACCESS_KEY, SECRET_KEY), strict=True):
             (folder / name).write_text(f"{key}\n")
         store.start()
-        made = httpx.put(f"{store.outside}/{BUCKET}", verify=NO_TLS)
+        made = httpx.put(f"{store.outside}/{BUCKET}", verify=NO_TLS, timeout=60)
         assert made.status_code == 200, made.text
         return store
 
@@ -122,6 +122,6 @@ class StoreHost(HostServer):
     def _is_there(self) -> bool:
         try:
             url = f"http://{self.host.address}:{PORT}/moto-api/"
-            return httpx.get(url, verify=NO_TLS).status_code == 200
+            return httpx.get(url, verify=NO_TLS, timeout=60).status_code == 200
         except httpx.HTTPError:
             return False

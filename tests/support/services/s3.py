@@ -50,6 +50,7 @@ class S3Server:
         self._client = httpx.Client(
             base_url=f"{'https' if is_tls else 'http'}://127.0.0.1:{port}",
             verify=_ANY if is_tls else NO_TLS,
+            timeout=60,
         )
         self._numbers = itertools.count(1)
         self.port = port
