@@ -7,7 +7,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 ORIGIN: Final = "https://app.example"
 """The one origin whose pages may call the second appliance."""
 A4_HEIGHT: Final = 842
-_SOCKET_S: Final = 10
+_SOCKET_S: Final = 60
 
 
 def problem(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
@@ -182,7 +182,10 @@ class RawAnswer:
 def raw(
     appliance: Appliance, *pieces: bytes, wait_s: float = _SOCKET_S
 ) -> list[RawAnswer]:
-    """Send bytes as they are; all answers until the server closes or is quiet.
+    """Send bytes as they are; all answers on that connection.
+
+    Where it is kept after the first answer, a call that ends it is sent too; its own
+    answer is not among them.
 
     Raises:
         TimeoutError: nothing happened for `wait_s`.
@@ -190,32 +193,42 @@ def raw(
     address = urlsplit(appliance.base_url)
     assert address.hostname is not None
     assert address.port is not None
-    received = b""
-    with socket.create_connection(
-        (address.hostname, address.port), timeout=wait_s
-    ) as connection:
-        try:
-            for piece in pieces:
-                connection.sendall(piece)
-            while chunk := connection.recv(65536):
-                received += chunk
-                connection.settimeout(0.3)
-        except TimeoutError:
-            if not received:
-                raise
-        except (ConnectionResetError, BrokenPipeError):
-            pass
-    return _answers(received)
+    received, last = b"", b""
+    with (
+        socket.create_connection(
+            (address.hostname, address.port), timeout=wait_s
+        ) as connection,
+        suppress(ConnectionResetError, BrokenPipeError),
+    ):
+        connection.sendall(b"".join(pieces))
+        while chunk := connection.recv(65536):
+            received += chunk
+            if last or not (answers := _answers(received)):
+                continue
+            if answers[0].headers.get("connection") == "close":
+                # Not where the server was first, and its reset has come.
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_WR)
+            else:
+                last = head(appliance, "GET /healthz HTTP/1.1", "Connection: close")
+                connection.sendall(last)
+    answers = _answers(received)
+    return answers[:-1] if last else answers
 
 
 def _answers(received: bytes) -> list[RawAnswer]:
+    """Those that are complete, of answers one after the other."""
     found = []
     while received:
-        head, _, rest = received.partition(b"\r\n\r\n")
+        head, end, rest = received.partition(b"\r\n\r\n")
+        if not end:
+            break
         first, *lines = head.decode("latin-1").split("\r\n")
         pairs = (line.partition(":") for line in lines)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
         length = int(headers.get("content-length", 0))
+        if len(rest) < length:
+            break
         found.append(RawAnswer(int(first.split()[1]), headers, rest[:length]))
         received = rest[length:]
     return found
