@@ -38,7 +38,7 @@ def limited_appliance() -> Iterator[Appliance]:
         short_folder() as folder,
         Installation(
             folder,
-            web={"cors_origins": [ORIGIN], "body_timeout_s": 0.5},
+            web={"cors_origins": [ORIGIN], "body_timeout_s": 2},
             signing={"wait_s": 0.5, "workers": 1},
             documents={
                 "limit_bytes": 65_536,

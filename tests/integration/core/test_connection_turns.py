@@ -12,7 +12,7 @@ from tests.support.installation.record import CoreFixture
 
 pytestmark = pytest.mark.storage
 
-_PATIENCE_S = 20
+_PATIENCE_S = 60
 
 
 class Holders:

@@ -16,7 +16,7 @@ from tests.support.installation.installation import Installation
 
 pytestmark = pytest.mark.storage
 
-SOON_S = 5
+SOON_S = 60
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The page behind an enrolment link, over HTTP and real storage."""
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pyotp
@@ -19,18 +18,10 @@ from appliance.people.person_store import PersonStore
 from appliance.web import i18n
 from tests.support.faces.enrolment_page import opening_of, seed_of
 from tests.support.installation.api import BASE_URL, CUIL, EMAIL, ApiServices
-from tests.support.installation.installation import Installation
 
 LOGIN, SIGNING = "una clave de ingreso", "una clave de firma"
 _HERE = Path(__file__).resolve().parents[3] / "appliance" / "api"
 _SAID = re.compile(r"\bt\(\s*[\"']([^\"']+)[\"']\s*\)")
-
-
-@pytest.fixture
-async def api_services(tmp_path: Path) -> AsyncIterator[ApiServices]:
-    """The core of a face."""
-    async with Installation(tmp_path, web={"body_timeout_s": 2}).api() as made:
-        yield made
 
 
 @pytest.fixture

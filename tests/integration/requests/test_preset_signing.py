@@ -143,7 +143,7 @@ async def test_preset_that_the_document_has_no_room_for_is_told_as_ever(
 
 def batch_signing(front: SigningFront, **settings: float) -> BatchSigning:
     """firmar/lote of the same face."""
-    limits = SigningSettings.model_validate({"wait_s": 10, **settings})
+    limits = SigningSettings.model_validate({"wait_s": 60, **settings})
     return BatchSigning(front.core.store, front.signing, front.core.clock, limits)
 
 

@@ -137,7 +137,7 @@ async def test_both_at_the_same_moment(front: SigningFront) -> None:
         for request, signer in zip(scene.requests, scene.people, strict=True)
     ]
     await front.notified()
-    await asyncio.wait(calls, timeout=20, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(calls, timeout=60, return_when=asyncio.FIRST_COMPLETED)
     (winner,) = [at for at, call in enumerate(calls) if not call.done()]
     await scene.publish(winner)
     await announced(front)

@@ -97,7 +97,7 @@ class BatchFront:
         """
         notified = len(self.core.work_notifier.notified)
         call = asyncio.create_task(self.sign(batch))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.core.work_notifier.heard(notified + 1)
         await self.work_off(refuse)
         return await call
@@ -114,6 +114,6 @@ async def batch_front_of(core: CoreFixture, **settings: float) -> BatchFront:
     slots = CountedSlots()
     front = await front_of(core, slots, **settings)
     slots.computed = 0
-    limits = SigningSettings.model_validate({"wait_s": 10, **settings})
+    limits = SigningSettings.model_validate({"wait_s": 60, **settings})
     signing = BatchSigning(core.store, front.signing, core.clock, limits)
     return BatchFront(front, signing, slots)

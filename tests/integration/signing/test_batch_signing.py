@@ -142,13 +142,15 @@ async def test_front_asks_no_more_of_the_record_for_more_requests(
     """Sets all along: a statement a request would show."""
     counts: list[int] = []
     # The larger one is two activations, each of which wakes a worker.
-    for count, told in ((2, 1), (40, 3)):
+    for count, activations in ((2, 1), (40, 2)):
+        told = len(plain.core.work_notifier.notified) + activations
         batch = plain.batch(await plain.requests(count))
         with statements(plain) as seen:
             call = asyncio.create_task(plain.sign(batch))
             await plain.core.work_notifier.heard(told)
             counts.append(len(seen))
-        await plain.work_off()
+        for _ in range(activations):
+            await plain.work_off()
         await call
 
     few, many = counts
@@ -301,7 +303,7 @@ async def test_two_equal_calls_at_once_make_one_activation(
     """One begins; the other waits for it, whichever comes first."""
     batch = batch_front.batch(await batch_front.requests(4))
     calls = [asyncio.create_task(batch_front.sign(batch)) for _ in range(2)]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await batch_front.core.work_notifier.heard(1)
     await batch_front.work_off()
 

@@ -15,7 +15,7 @@ from tests.support.installation.record import open_record
 from tests.support.installation.settings import settings_in
 from tests.support.processes.record_writers import written_by
 
-LONG_S: Final = 30
+LONG_S: Final = 60
 MOST: Final = 2.0
 """How many times as often as another a process may write."""
 

@@ -13,8 +13,9 @@ from appliance.api.app import create_api
 from appliance.web.app import create_app
 from appliance.web.auth import public
 from appliance.web.body import Budget, Held, read_object
+from appliance.web.server import exchange
 from appliance.web.server.exchange import ArrivingBody
-from tests.support.installation.api import API, ApiServices
+from tests.support.installation.api import API, ApiServices, shorten_body_timeout
 from tests.support.installation.installation import Installation
 
 JSON = {"Content-Type": "application/json"}
@@ -147,9 +148,15 @@ async def test_who_asks_holds_it(tmp_path: Path) -> None:
 
 
 async def test_body_slower_than_the_slowest_line(
-    api_services: ApiServices, client: Client
+    api_services: ApiServices,
+    app: Quart,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What comes must come at a rate: a trickle is not waited for by its length."""
+    shorten_body_timeout(app)
+    # After the answer nobody sends the rest, which is not waited for.
+    monkeypatch.setattr(exchange, "LINGER_S", 0.0)
     person, _ = await api_services.add_person()
     headers = {
         **await api_services.bearer(person),

@@ -69,6 +69,15 @@ MADE: Final = ("hsm", "pki", "secrets")
 """Folders that those commands fill."""
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
+_PATIENT_WEB: Final = {"body_timeout_s": 60}
+_PATIENT_SIGNING: Final = {
+    "wait_s": 50,
+    "claim_s": 300,
+    "key_s": 300,
+    "slot_wait_s": 50,
+}
+"""Seconds that a machine which does much else is never slower than; a call waits for
+less than the client that makes it."""
 _RATES: Final = "commands_per_minute = 1000000\nlists_per_minute = 1000000"
 _TABLES: Final = ("web", "auth", "signing", "hsm", "secrets")
 """That a test may have more lines in."""
@@ -194,11 +203,12 @@ class Appliance:
                 "listen_embed": f"127.0.0.1:{texts['embed_port']}",
                 "admin_url": texts["admin_url"],
                 "listen_admin": f"127.0.0.1:{texts['admin_port']}",
+                **_PATIENT_WEB,
             },
             "metrics": {"listen": f"127.0.0.1:{texts['metrics_port']}"},
             "hsm": {"softhsm_conf": "hsm/softhsm2.conf"},
             "auth": {"login_per_minute_address": int(texts["tries"])},
-            "signing": tomllib.loads(texts["rates"]),
+            "signing": {**tomllib.loads(texts["rates"]), **_PATIENT_SIGNING},
         }
         tables = merged(tables_in(".", "secrets", texts["database"]), tables)
         for name in _TABLES:

@@ -51,7 +51,10 @@ def settings_in(folder: Path, url: str = "sqlite", **tables: Any) -> Settings:
         url: of the database.
         tables: whole tables or other settings, in place of the usual ones.
     """
-    return Settings.model_validate({**tables_in(folder, url=url), **tables})
+    usual = tables_in(folder, url=url)
+    # A machine that does much else is slow, not wrong.
+    usual["database"]["busy_timeout_s"] = 60
+    return Settings.model_validate({**usual, **tables})
 
 
 def merged(usual: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
