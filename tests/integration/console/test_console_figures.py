@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from admin_ui.figures import KEPT_S, FiguresInReach
+from admin_ui.figures import FiguresInReach
 from appliance.core.metrics_file import FORMAT
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.hsm_tasks import WorkerStatus
@@ -449,21 +449,22 @@ async def test_role_that_lies_makes_no_long_page(console: Console) -> None:
     assert len(after) < before + 4_000
 
 
-async def test_many_who_look_cost_one_reading(tmp_path: Path) -> None:
+async def test_many_who_look_cost_one_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a folder with as much in it as a role may hand over, too."""
+    # However slow the machine is, all of them look within that time.
+    monkeypatch.setattr("admin_ui.figures.KEPT_S", 600.0)
     body = json.dumps({"format": FORMAT, "samples": [["x", {}, 1]] * 60_000})
     for number in range(1, 5):
         path = tmp_path / "api" / f"{number}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(body)
     source = FiguresInReach(tmp_path)
-    began = time.monotonic()
     first = await source.facts(NOON, ())
-    took_s = time.monotonic() - began
     found = await asyncio.gather(*(source.facts(NOON, ()) for _ in range(100)))
     assert len(first.processes) == 4
     assert all(each is first for each in found)
-    assert time.monotonic() - began < took_s + KEPT_S
 
 
 async def test_page_is_told_in_english(console: Console) -> None:

@@ -45,12 +45,11 @@ async def test_call_beyond_the_pool_is_told_so(tmp_path: Path, *, write: bool) -
 
 
 async def test_statement_that_takes_too_long_is_told_so(
-    tmp_path: Path, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, migrated_url: str
 ) -> None:
     """A table that somebody keeps locked makes nobody wait for ever."""
-    monkeypatch.setattr("appliance.core.database.engines._STATEMENT_S", 0.3)
     settings = Installation(tmp_path, database={"url": migrated_url}).settings(API)
-    engines = open_engines(settings)
+    engines = open_engines(settings, statement_s=0.3)
     store = Database(engines, SystemClock(), "test")
 
     async with engines.writer.begin() as other:

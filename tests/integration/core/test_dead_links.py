@@ -40,9 +40,9 @@ NOTICED_AT_MOST_S = 4.0 * NOTICED_S
 """On a machine that is busy with other things; without our doing it is 30 s or more."""
 CALLERS = 40
 LOOK_S = 0.1
-LOOKED_AT_MOST_S = 4.5
-"""Cancelling a statement over a dead link takes two seconds more."""
-
+LOOKED_AT_MOST_S = 12.0
+"""Three times as long as on a quiet machine: cancelling a statement over a dead link
+takes two seconds more."""
 pytestmark = [
     # They wait for most of their time, and leave the machine to others meanwhile.
     pytest.mark.full,
@@ -177,8 +177,8 @@ def test_callers_are_refused_at_once_while_all_hosts_are_away(
 
     took_s = sorted(separate_hosts.at_client(work))
 
-    # It takes one look, which is some seconds; were they to queue, all would.
-    assert took_s[CALLERS // 2] < 1
+    # Were they to queue, the one in the middle would wait for half of all looks.
+    assert took_s[CALLERS // 2] < took_s[-1] / 3
     assert separate_hosts.at_client(asked) is None
 
 

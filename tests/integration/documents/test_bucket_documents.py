@@ -179,7 +179,7 @@ async def test_put_waits_for_who_removes(
     bucket_storage.write(beside(LEAVING), b"leaving")
 
     putting = asyncio.create_task(documents.put(ONE, PDF))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while bucket_storage.written(beside(AGAIN)) is None:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)
@@ -351,41 +351,39 @@ async def test_object_that_changes_under_a_reader_ends_it(
     assert await documents.get(ONE, sha256) == LARGE
 
 
-async def test_silent_link_gives_an_answer_in_time(
+async def test_silent_link_is_tried_by_a_few(
     core: CoreFixture, s3_server: S3Server
 ) -> None:
-    """Of each call, by its time-out; of the next ones at once; then all is well."""
+    """Each sits its time-out out; the others are refused at once; then all is well."""
     bucket = s3_server.new_bucket()
     with Link(s3_server.port) as link:
         settings = s3_server.settings(bucket, link.port)
-        settings = settings.model_copy(update={"request_timeout_s": 2.0})
+        settings = settings.model_copy(update={"request_timeout_s": 1.0})
         await mark_place(core.store, MarkedBucket(Bucket(settings)))
         mark = BucketMark(core.store, settings)
         documents = S3BlobStore(Bucket(settings), FixedDocumentKeys(), mark)
         await documents.put(ONE, PDF)
 
         with link.cut():
-            began = time.monotonic()
+            before = link.accepted
             codes = await asyncio.gather(
                 *(error_code(documents.get(ONE, SHA256)) for _ in range(40)),
                 *(error_code(documents.put(ONE, b"%%PDF %d" % n)) for n in range(40)),
             )
-            first_s = time.monotonic() - began
+            first = link.accepted - before
             with pytest.raises(DocumentsAwayError):
                 await documents.check()
-            began = time.monotonic()
+            before = link.accepted
             assert set(codes) == {ErrorCode.STORE_UNAVAILABLE}
             assert await error_code(documents.get(ONE, SHA256)) is not None
-            next_s = time.monotonic() - began
-
-        for _ in range(100):
-            if await error_code(documents.get(ONE, SHA256)) is None:
-                break
-            await asyncio.sleep(0.1)
+            later = link.accepted - before
+        async with asyncio.timeout(60):
+            while await error_code(documents.get(ONE, SHA256)):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
         assert await documents.get(ONE, SHA256) == PDF
-    # 80 calls, eight at a time: not each waits for its own time-out.
-    assert first_s < 2 * 2.0 + 4
-    assert next_s < 2.0 + 2
+    # 80 calls, eight at a time.
+    assert first <= 24
+    assert later <= 1
 
 
 @contextmanager

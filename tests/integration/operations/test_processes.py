@@ -5,7 +5,6 @@ import os
 import socket
 import stat
 import struct
-import time
 from pathlib import Path
 
 import pytest
@@ -67,7 +66,7 @@ def test_socket_of_a_living_process_is_left_alone(short_dir: Path) -> None:
 
 
 def test_socket_of_a_busy_process_is_left_alone(short_dir: Path) -> None:
-    """A full queue is no sign of death, and nobody waits for it for long."""
+    """A full queue is no sign of death, and nobody waits for it."""
     path = short_dir / "s"
     waiting = []
     with bind(f"unix:{path}", 0):
@@ -78,14 +77,11 @@ def test_socket_of_a_busy_process_is_left_alone(short_dir: Path) -> None:
                 client.setblocking(False)  # noqa: FBT003 (its only form)
                 if client.connect_ex(str(path)):
                     break
-            begun = time.monotonic()
             with pytest.raises(SettingsError, match="another process listens there"):
                 bind(f"unix:{path}", 5)
         finally:
             for client in waiting:
                 client.close()
-
-    assert time.monotonic() - begun < 30
 
 
 def test_file_that_is_no_socket_is_left_alone(short_dir: Path) -> None:
@@ -176,7 +172,7 @@ async def test_background_failure_ends_the_block() -> None:
 
     async def block() -> None:
         async with background(fail()):
-            await asyncio.sleep(10)
+            await asyncio.Event().wait()
 
     with pytest.raises(ExceptionGroup) as caught:
         await block()
@@ -209,5 +205,5 @@ async def test_what_is_sent_in_two_parts_waits_for_no_confirmation(
     server = await asyncio.start_server(serve, sock=bind(f"{address}:{port}", 8))
     async with server:
         _, writer = await asyncio.open_connection(address.strip("[]"), port)
-        assert await asyncio.wait_for(sends_at_once, 10)
+        assert await asyncio.wait_for(sends_at_once, 60)
         writer.close()

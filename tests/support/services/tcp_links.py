@@ -38,6 +38,8 @@ class Link:
         self._sockets: list[socket.socket] = [self._listener]
         """All of them: what is cut stays open, so that nobody is told."""
         self._threads: list[threading.Thread] = []
+        self.accepted = 0
+        """Connections that came so far, while it held or was cut."""
 
     def __enter__(self) -> Self:
         self._begin(self._accept)
@@ -79,6 +81,7 @@ class Link:
                 here, _ = self._listener.accept()
             except TimeoutError:
                 continue
+            self.accepted += 1
             self._sockets.append(here)
             if not self._holds.is_set():
                 continue
