@@ -16,6 +16,8 @@ import pytest
 from asn1crypto import algos, core, tsp
 
 from appliance.api.app import create_api
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import TaskId
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.timestamps import TimestampQuestion, TimestampRefusal
 from appliance.domain.vocab import EventKind, TaskKind
@@ -319,13 +321,27 @@ async def test_without_a_worker_a_later_try_may_do(
         ).question(claim)
 
 
-async def test_crowd_is_turned_away(timestamp_service: TimestampService) -> None:
+async def test_crowd_is_turned_away(
+    timestamp_service: TimestampService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No more than 32 of one address wait in one process; others' places stay free."""
-    timestamp_service.parts.timestamps._wait_s = 3
+    over = asyncio.Event()
 
-    answers = await asyncio.gather(
-        *(timestamp_service.post(question().dump()) for _ in range(38))
-    )
+    async def wait(_: TaskId, __: float) -> dict[str, object]:
+        """Until the test has seen enough: no worker has come."""
+        await over.wait()
+        raise ApplianceError(ErrorCode.HSM_UNAVAILABLE)
+
+    monkeypatch.setattr(timestamp_service.parts.timestamps._tasks, "wait", wait)
+    asked = [
+        asyncio.create_task(timestamp_service.post(question().dump()))
+        for _ in range(38)
+    ]
+    while sum(each.done() for each in asked) < 6:
+        waiting = [each for each in asked if not each.done()]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    over.set()
+    answers = await asyncio.gather(*asked)
 
     codes = [(await one.get_json())["code"] for one in answers]
     assert codes.count("OVERLOADED") == 6

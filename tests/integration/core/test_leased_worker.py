@@ -48,6 +48,12 @@ class Scene:
     is_fit: bool = True
     then: Then | None = None
     """What work does at last, in place of being done."""
+    asked: int = 0
+    """How often the worker asked whether it may work."""
+    vain: int = 0
+    """How often it looked for all kinds of work, and found none of the last."""
+    renewals: int = 0
+    """Leases that were renewed."""
 
     def __post_init__(self) -> None:
         self.first = self._work("first", self._first)
@@ -65,6 +71,7 @@ class Scene:
         return Work(name, attrgetter("id"), claim, self._renew, self._do, 0.05)
 
     async def _fit(self) -> bool:
+        self.asked += 1
         if self.is_away:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         return self.is_fit
@@ -77,10 +84,14 @@ class Scene:
     async def _last(self) -> TaskClaim | None:
         if self.last.in_hand:
             return None
-        return await self.tasks.claim_next((TaskKind.PUBLISH,))
+        claim = await self.tasks.claim_next((TaskKind.PUBLISH,))
+        self.vain += claim is None
+        return claim
 
     async def _renew(self, claim: TaskClaim) -> bool:
-        return await self.tasks.renew(claim)
+        is_ours = await self.tasks.renew(claim)
+        self.renewals += 1
+        return is_ours
 
     async def _do(self, claim: TaskClaim) -> GiveBack | None:
         self.begun.append(claim.id)
@@ -97,7 +108,7 @@ class Scene:
     async def working(self) -> AsyncIterator[asyncio.Event]:
         """The worker works meanwhile; it is stopped after, and waited for."""
         stop = asyncio.Event()
-        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             group.create_task(self.worker.run(stop))
             try:
                 yield stop
@@ -121,11 +132,14 @@ class Scene:
         return status.state
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait for something that the test sees."""
-        for _ in range(3000):
-            if is_so():
-                return
+        """Wait for something that the test sees, until the worker's time is over."""
+        while not is_so():  # noqa: ASYNC110 (several tasks' own pace)
             await asyncio.sleep(0.01)
+
+    async def until_more(self, counted: Callable[[], int], times: int = 2) -> None:
+        """Wait until something has happened so often from now on."""
+        enough = counted() + times
+        await self.until(lambda: counted() >= enough)
 
     async def until_over(self, *tasks: TaskId) -> list[TaskState]:
         """Wait until tasks are over, and give how they ended."""
@@ -172,7 +186,7 @@ async def test_notification_wakes_the_worker(scene: Scene) -> None:
     """Without waiting for the next look by itself."""
     scene.worker.poll_s = 60
     async with scene.working():
-        await asyncio.sleep(0.1)
+        await scene.until(lambda: scene.vain > 0)
         task = await scene.add(TaskKind.PUBLISH)
         scene.worker.wake.set()
         await scene.until_over(task)
@@ -185,19 +199,22 @@ async def test_lease_is_kept_as_long_as_it_takes(scene: Scene) -> None:
         await scene.until(lambda: scene.begun == [task])
         for _ in range(3):
             scene.core.clock.forward(20)
-            await asyncio.sleep(0.3)
+            # One may have been going on, by the time of before.
+            await scene.until_more(lambda: scene.renewals)
             assert await other(scene).claim_next(ONE) is None
 
 
 async def test_what_is_given_back_is_so_after_its_last_renewal(scene: Scene) -> None:
     """No renewal comes after it, which would hold what was put off or given up."""
     task = await scene.add()
+    begun: list[TaskId] = []
     seen: list[bool] = []
 
     async def give_up(claim: TaskClaim) -> None:
-        renewals = len(seen)
-        await asyncio.sleep(0.3)
-        assert len(seen) == renewals
+        renewals = len(begun), len(seen)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (len(begun), len(seen)) == renewals
         assert await scene.tasks.failed(claim, "no")
 
     async def then(claim: TaskClaim) -> GiveBack:
@@ -205,10 +222,12 @@ async def test_what_is_given_back_is_so_after_its_last_renewal(scene: Scene) -> 
         return partial(give_up, claim)
 
     async def renew(claim: TaskClaim) -> bool:
+        begun.append(claim.id)
         seen.append(await scene.tasks.renew(claim))
         return True
 
-    scene.first = replace(scene.first, renew=renew, renew_s=0.02)
+    # One after the other: another one would begin at the loop's next turn.
+    scene.first = replace(scene.first, renew=renew, renew_s=0)
     scene.worker.kinds = [scene.first]
     scene.then = then
     scene.gate.set()
@@ -261,7 +280,7 @@ async def test_nothing_is_taken_while_the_record_is_away_or_nothing_fits(
         async with scene.working():
             await scene.until(lambda: len(logs) >= 2)
             scene.is_fit, scene.is_away = False, False
-            await asyncio.sleep(0.2)
+            await scene.until_more(lambda: scene.asked)
             assert scene.begun == []
             scene.is_fit = True
             await scene.until_over(task)
@@ -303,7 +322,7 @@ async def test_error_of_what_runs_beside_ends_the_worker(scene: Scene) -> None:
 
     with pytest.raises(ZeroDivisionError):
         await asyncio.wait_for(
-            scene.worker.run(asyncio.Event(), heart(), helper()), timeout=30
+            scene.worker.run(asyncio.Event(), heart(), helper()), timeout=60
         )
 
     assert await scene.state(task) is TaskState.DONE

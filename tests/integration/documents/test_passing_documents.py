@@ -119,18 +119,20 @@ async def test_nothing_is_left_of_a_call_that_is_refused(shelf: Shelf) -> None:
 
 async def test_call_that_is_cancelled_leaves_nothing(shelf: Shelf) -> None:
     """While it is still being put in: it is removed once it is there."""
-    begun = asyncio.Event()
+    begun, goes_on = asyncio.Event(), asyncio.Event()
     put_all = shelf.disk.put_all
 
     async def slow(*arguments: object) -> None:
         begun.set()
-        await asyncio.sleep(0.05)
+        await goes_on.wait()
         await put_all(*arguments)  # type: ignore[arg-type]
 
     shelf.disk.put_all = slow  # type: ignore[method-assign, assignment]
     call = asyncio.create_task(shelf.recorded(ONE))
     await begun.wait()
     call.cancel()
+    await asyncio.sleep(0)
+    goes_on.set()
     with pytest.raises(asyncio.CancelledError):
         await call
 

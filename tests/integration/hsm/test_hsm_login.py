@@ -1,6 +1,5 @@
 """`HsmSession` and who may open it, on a real SoftHSM: PINs and processes."""
 
-import asyncio
 import dataclasses
 import hashlib
 import subprocess
@@ -15,7 +14,7 @@ from appliance.domain.keys import SignatureScheme, TokenRole
 from appliance.settings import SettingsError
 from hsm_config.pkcs11.module import log_in
 from hsm_config.pkcs11.pin import Pin
-from tests.support.hsm.hsm_installation import KEY, HsmInstallation, lose_module
+from tests.support.hsm.hsm_installation import KEY, HsmInstallation, lose_module, probed
 from tests.support.processes.rubrica import run_rubrica
 from worker.hsm import token_sessions
 from worker.hsm.connection import HsmStatus
@@ -42,7 +41,7 @@ async def test_wrong_pin_is_tried_once(
     monkeypatch.setattr(token_sessions, "log_in", counted)
     async with hsm_with_key.session(probe_s=0.05) as session:
         hsm_with_key.settings.hsm.firma.pin_file.write_text(f"{right}\n")
-        await asyncio.sleep(0.5)
+        await probed(session)
         with pytest.raises(HsmUnavailableError):
             await session.sign(KEY, DIGEST, PKCS1)
 
@@ -60,7 +59,7 @@ async def test_pin_changed_meanwhile_latches(hsm_with_key: HsmInstallation) -> N
         with pytest.raises(HsmUnavailableError):
             await session.sign(KEY, DIGEST, PKCS1)
 
-        await asyncio.sleep(0.3)
+        await probed(session)
 
         assert session.status is HsmStatus.PIN
 

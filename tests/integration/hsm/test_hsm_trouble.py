@@ -29,7 +29,7 @@ from appliance.domain.keys import (
 )
 from appliance.runtime.hang_watchdog import CallWatch
 from hsm_config.pkcs11.return_values import ERRORS, error_of
-from tests.support.hsm.hsm_installation import HsmInstallation, until, verify
+from tests.support.hsm.hsm_installation import HsmInstallation, probed, until, verify
 from tests.support.hsm.pkcs11_shim import FUNCTIONS, Pkcs11Shim
 from worker.hsm.connection import HsmConnection, HsmStatus
 from worker.hsm.generation_check import GenerationCheck
@@ -227,7 +227,7 @@ async def test_refused_pin_is_tried_once(
     """No start, no probe and no call leads to a second C_Login."""
     with shim.fault("C_Login", "code", code, at="firma") as rule:
         async with initialised_hsm.session(module=shim.path, probe_s=0.02) as session:
-            await asyncio.sleep(0.3)
+            await probed(session)
             assert session.status is HsmStatus.PIN
             assert session.status_of(TokenRole.PKI) is HsmStatus.READY
             with pytest.raises(HsmUnavailableError):
@@ -247,9 +247,9 @@ async def test_pki_that_is_away_stops_no_signer(
         with pytest.raises(HsmUnavailableError):
             await session.keep_alive()
         assert session.status_of(TokenRole.PKI) is HsmStatus.UNAVAILABLE
-        for _ in range(30):
+        probing = asyncio.create_task(probed(session))
+        while not probing.done():
             await sign(session, key)
-            await asyncio.sleep(0.02)
         assert session.status is HsmStatus.READY
         assert session.reason.startswith("pki: ")
 

@@ -3,18 +3,21 @@
 import asyncio
 import fcntl
 import os
+import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
+from appliance.documents.sandbox_connection import exchange
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.sandbox import Operation, encode
+from appliance.domain.sandbox import JobCaller, JobKind, Operation, encode
 from tests.support.documents import pdfs
 from tests.support.processes.proc import open_files, status
 from tests.support.services.sandbox_server import SandboxServer, running_sandbox
@@ -35,16 +38,31 @@ def sandbox() -> Iterator[SandboxServer]:
 
 
 async def running_job(server: SandboxServer) -> int:
-    """Wait for the one job that runs."""
+    """Wait for the one job that runs, and has nothing more to give up."""
     end = time.monotonic() + DEADLINE_S
     while time.monotonic() < end:
-        before = server.jobs()
-        await asyncio.sleep(0.3)  # long enough to be confined and at work
-        stayed = set(before) & set(server.jobs())
-        # A child that prepares the template's start is not confined yet.
-        if jobs := [pid for pid in stayed if status(pid)["Seccomp"] == "2"]:
+        template = filters(server.process.pid)
+        # A child that prepares the template's start has no filter of its own.
+        if jobs := [pid for pid in server.jobs() if filters(pid) > template > 0]:
             return jobs[0]
+        await asyncio.sleep(0.02)
     pytest.fail("no job was started")
+
+
+def filters(pid: int) -> int:
+    """How many filters of system calls a process has; 0 if it is over."""
+    try:
+        return int(status(pid)["Seccomp_filters"])
+    except (FileNotFoundError, KeyError):
+        return 0
+
+
+async def let_go(job: int, asked: asyncio.Task[dict[str, object]]) -> None:
+    """Have a job that holds still go on, once it listens, until it is answered."""
+    while not asked.done():
+        with suppress(ProcessLookupError):
+            os.kill(job, signal.SIGURG)
+        await asyncio.sleep(0.02)
 
 
 def is_over(pid: int) -> bool:
@@ -91,8 +109,7 @@ async def test_job_is_confined_and_holds_its_request_alone(
     pid = await running_job(sandbox)
 
     found, links, limits = status(pid), open_files(pid), limits_of(pid)
-    await probe
-
+    await let_go(pid, probe)
     assert (found["Seccomp"], found["NoNewPrivs"]) == ("2", "1")
     assert (found["CapEff"], found["Threads"]) == ("0" * 16, "1")
     *nulls, request = links
@@ -200,13 +217,15 @@ def test_wall_time_ends_no_job_that_hardly_had_a_processor() -> None:
         server.probe("environment")
         processor = os.sched_getaffinity(0).pop()
         os.sched_setaffinity(server.process.pid, {processor})
+        # It waits for a processor no longer than its jobs do, whatever this run's is.
+        os.setpriority(os.PRIO_PROCESS, server.process.pid, 0)
         for _ in range(2):
             held.enter_context(endless(processor))
         begun = time.monotonic()
 
         assert server.probe("compute") == {}
 
-    assert time.monotonic() - begun > 1.2
+    assert time.monotonic() - begun > 1
 
 
 def test_wall_time_ends_no_job_that_had_less_than_half_of_its_processor_time() -> None:
@@ -219,10 +238,11 @@ def test_wall_time_ends_no_job_that_had_less_than_half_of_its_processor_time() -
 def endless(processor: int) -> Iterator[None]:
     """A process that keeps a processor busy, with the priority of a job."""
     process = subprocess.Popen(
-        ["nice", "-n", "5", "taskset", "-c", str(processor), "yes"],
-        stdout=subprocess.DEVNULL,
+        ["taskset", "-c", str(processor), "yes"], stdout=subprocess.DEVNULL
     )
     try:
+        # By itself it would have that of this run, which may be a low one.
+        os.setpriority(os.PRIO_PROCESS, process.pid, 5)
         yield
     finally:
         process.kill()
@@ -253,20 +273,36 @@ async def test_silent_clients_do_not_block_for_ever(sandbox: SandboxServer) -> N
         connection.close()
 
 
+def hold(server: SandboxServer, integrator: str) -> object:
+    """Have a job of an integrator hold still, until it is let go."""
+    return exchange(
+        str(server.path),
+        encode({"operation": "state", "params": {}}),
+        None,
+        time.monotonic() + DEADLINE_S,
+        JobCaller(JobKind.EXAMINE, integrator),
+    ).head["result"]
+
+
 async def test_no_more_jobs_run_than_allowed() -> None:
     """Twenty ask at once, and at most four processes run."""
     most = 0
-    with running_sandbox(wall_s=2 * DEADLINE_S) as server:
-        jobs = [
-            asyncio.create_task(server.client.inspect(pdfs.pages(200)))
-            for _ in range(20)
-        ]
-        while not all(job.done() for job in jobs):
-            most = max(most, len(server.jobs()))
-            await asyncio.sleep(0.002)
+    with (
+        running_sandbox(wall_s=2 * DEADLINE_S) as server,
+        ThreadPoolExecutor(20) as pool,
+    ):
+        asked = [pool.submit(hold, server, f"i{number}") for number in range(20)]
+        while not all(each.done() for each in asked):
+            jobs = [pid for pid in server.jobs() if not is_over(pid)]
+            most = max(most, len(jobs))
+            # Each holds still until there was the time for one more.
+            for job in jobs if most == 4 else ():
+                with suppress(ProcessLookupError):
+                    os.kill(job, signal.SIGURG)
+            await asyncio.sleep(0.02)
 
-    assert all(len(job.result().pages) == 200 for job in jobs)
-    assert 1 < most <= 4
+    assert [each.result() for each in asked] == [{}] * 20
+    assert most == 4
 
 
 async def test_so_many_clients_wait_in_the_sandbox() -> None:
@@ -309,6 +345,7 @@ async def test_server_that_dies_is_asked_again() -> None:
         await running_job(server)
         server.kill()
         server.restart()
+        await let_go(await running_job(server), asked)
 
         assert await asked == {}
 
@@ -331,9 +368,11 @@ async def test_term_finishes_what_runs() -> None:
     """The job that runs is answered, and then the server ends well."""
     with running_sandbox() as server:
         asked = asyncio.create_task(asyncio.to_thread(server.probe, "state"))
-        await running_job(server)
+        job = await running_job(server)
+        stopped = asyncio.create_task(asyncio.to_thread(server.stop))
+        await let_go(job, asked)
 
-        assert await asyncio.to_thread(server.stop) == 0
+        assert await stopped == 0
         assert await asked == {}
 
 

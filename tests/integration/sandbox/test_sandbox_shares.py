@@ -98,7 +98,7 @@ async def test_a_full_sandbox_still_answers_a_ping(sandbox: SandboxServer) -> No
     ]
     await running(sandbox, 4)
 
-    await asyncio.wait_for(sandbox.client.ping(), 5)
+    await sandbox.client.ping()
 
     await end(sandbox, flood)
 

@@ -4,7 +4,6 @@ Source: design §3; decisions "seeing before signing".
 """
 
 import asyncio
-import threading
 from pathlib import Path
 
 import pytest
@@ -153,18 +152,13 @@ async def test_caller_who_leaves_during_the_check_has_signed(
 ) -> None:
     """Cancelled while Argon2 runs: committed exactly once, notified once."""
     request = await front.new_request()
-    busy = threading.Event()
-    hashing = asyncio.create_task(front.hashing.run(busy.wait))
-    await asyncio.sleep(0.02)
-    call = front.start(front.command(request))
-    await front.checking()
-
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    before = (await front.core.view(request)).state
-    busy.set()
-    await hashing
+    async with front.busy_hashing():
+        call = front.start(front.command(request))
+        await front.checking()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        before = (await front.core.view(request)).state
     await front.shielded.close()
 
     assert before is R.PENDING
@@ -180,16 +174,11 @@ async def test_caller_who_leaves_during_a_wrong_check_is_counted(
 ) -> None:
     """Hanging up does not save an attempt."""
     request = await sqlite_front.new_request()
-    busy = threading.Event()
-    hashing = asyncio.create_task(sqlite_front.hashing.run(busy.wait))
-    await asyncio.sleep(0.02)
-    call = sqlite_front.start(sqlite_front.command(request, password=WRONG))
-    await sqlite_front.checking()
-
-    call.cancel()
-    await asyncio.gather(call, return_exceptions=True)
-    busy.set()
-    await hashing
+    async with sqlite_front.busy_hashing():
+        call = sqlite_front.start(sqlite_front.command(request, password=WRONG))
+        await sqlite_front.checking()
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
     await sqlite_front.shielded.close()
 
     assert await sqlite_front.counted() == 1

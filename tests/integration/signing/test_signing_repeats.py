@@ -51,8 +51,7 @@ async def test_repeat_in_progress_waits_for_the_same_result(
     first = front.start(front.command(request))
     await front.notified()
     second = front.start(front.command(request, password=WRONG))
-    await asyncio.sleep(0.05)
-
+    await front.awaited(2)
     await front.work_off()
 
     assert await first == await second
@@ -81,9 +80,7 @@ async def test_ten_equal_calls_at_once_make_one_signature(
     """All of them get the one document."""
     request = await front.new_request()
     calls = [front.start(front.command(request)) for _ in range(10)]
-    await front.notified()
-    await asyncio.sleep(0.2)
-
+    await front.awaited(10)
     await front.work_off()
     outcomes = await asyncio.gather(*calls)
 
@@ -101,9 +98,8 @@ async def test_two_different_calls_at_once_have_one_winner(
         front.start(front.command(request, SignParameters(font_size=size)))
         for size in (12, 13)
     ]
+    await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
     await front.notified()
-    await asyncio.sleep(0.1)
-
     await front.work_off()
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
 
@@ -163,9 +159,7 @@ async def test_caller_who_looks_late_meets_what_was_begun_anew(
     completion_notifier.deaf = True
     request = await sqlite_front.new_request()
     late = sqlite_front.start(sqlite_front.command(request))
-    await sqlite_front.notified()
-    await asyncio.sleep(0.05)
-
+    await sqlite_front.awaited()
     await sqlite_front.hand_back(C.HSM_UNAVAILABLE)
     completion_notifier.deaf = False
     anew = sqlite_front.start(sqlite_front.command(request, params))

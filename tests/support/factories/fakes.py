@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -357,17 +357,19 @@ class FakeSubscription:
 
     Args:
         event: of the news.
-        pauses: how long each wait was to last at most goes here, in seconds.
+        notifier: that keeps how long each wait was to last, and who waits.
     """
 
-    def __init__(self, event: asyncio.Event, pauses: list[float]) -> None:
+    def __init__(
+        self, event: asyncio.Event, notifier: "FakeCompletionNotifier"
+    ) -> None:
         self._event = event
-        self._pauses = pauses
+        self._notifier = notifier
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait for `publish` or the time-out."""
-        self._pauses.append(timeout_s)
-        with contextlib.suppress(TimeoutError):
+        self._notifier.pauses.append(timeout_s)
+        with contextlib.suppress(TimeoutError), self._notifier.counting():
             async with asyncio.timeout(timeout_s):
                 await self._event.wait()
         told = self._event.is_set()
@@ -387,6 +389,9 @@ class FakeCompletionNotifier:
         self.published: list[ActivationId] = []
         self.subscribed: list[ActivationId] = []
         self.pauses: list[float] = []
+        """How long each wait was to last at most, in seconds."""
+        self._waiting = 0
+        self._one_more = asyncio.Event()
         self._events: dict[ActivationId, list[asyncio.Event]] = {}
 
     @asynccontextmanager
@@ -399,10 +404,26 @@ class FakeCompletionNotifier:
         for activation in activations:
             self._events.setdefault(activation, []).append(event)
         try:
-            yield FakeSubscription(event, self.pauses)
+            yield FakeSubscription(event, self)
         finally:
             for activation in activations:
                 self._events[activation].remove(event)
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count one more who waits, for the time of the block."""
+        self._waiting += 1
+        self._one_more.set()
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+    async def awaited(self, subscribers: int = 1) -> None:
+        """Wait until so many subscribers wait at the same time."""
+        while self._waiting < subscribers:
+            self._one_more.clear()
+            await self._one_more.wait()
 
     async def publish(self, activation: ActivationId) -> None:
         """Wake whoever subscribed to it."""

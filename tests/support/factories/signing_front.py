@@ -6,6 +6,7 @@ async with open_front(core) as front:
 """
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -98,9 +99,31 @@ class SigningFront:
 
     async def notified(self, times: int = 1) -> ActivationId:
         """Wait until it was notified that often; the last activation."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.core.work_notifier.heard(times)
         return self.core.work_notifier.notified[-1]
+
+    async def awaited(self, calls: int = 1) -> None:
+        """Wait until so many calls wait for news at the same time."""
+        async with asyncio.timeout(60):
+            await self.core.completion_notifier.awaited(calls)
+
+    @asynccontextmanager
+    async def busy_hashing(self) -> AsyncIterator[None]:
+        """Have the one core that hashes be busy for the time of the block."""
+        begun, over = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            begun.set()
+            over.wait()
+
+        hashing = asyncio.create_task(self.hashing.run(hold))
+        await asyncio.to_thread(begun.wait)
+        try:
+            yield
+        finally:
+            over.set()
+            await hashing
 
     async def work_off(self) -> None:
         """A worker claims what there is and signs it."""
@@ -135,7 +158,7 @@ class SigningFront:
     async def remembered(self, key: str) -> None:
         """Wait until an idempotency key stands for something."""
         found = None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while found is None:
                 await asyncio.sleep(0.01)
                 async with self.core.store.read() as transaction:
@@ -203,7 +226,7 @@ async def front_of(
     passwords = SigningPasswords(KeyRing.of(b"p" * 32), hashing)
     secret = await cheap_password_secret(passwords)
     signer = await core.add_signer(secret)
-    limits = SigningSettings.model_validate({"wait_s": 10, **settings})
+    limits = SigningSettings.model_validate({"wait_s": 60, **settings})
     shielded = Shielded()
     host = SigningHost(core.settings.data_dir)
     await host.beat(core.store, core.now)

@@ -37,6 +37,7 @@ from tests.support.processes.forked_process import Running
 from tests.support.processes.rubrica import run_rubrica, start_rubrica
 from tests.support.processes.setup_cache import copy_installation, prepared
 from worker.hsm.session import HsmSession
+from worker.hsm.token_sessions import TokenSessions
 
 KEY: Final = KeyReference(TokenRole.FIRMA, b"\x01credential")
 """Of a user, where a test wants one."""
@@ -293,13 +294,28 @@ def earlier_trial(folder: Path) -> HsmInstallation:
     return made
 
 
+async def probed(session: HsmSession, rounds: int = 2) -> None:
+    """Wait until all tokens of a session were looked after so often from now on."""
+    thread = session._thread
+    assert thread is not None
+    look_after, looks = thread._look_after, 0
+
+    def counted(one: TokenSessions) -> None:
+        nonlocal looks
+        try:
+            look_after(one)
+        finally:
+            looks += 1
+
+    thread._look_after = counted  # type: ignore[method-assign]  # to know when
+    await until(lambda: looks >= rounds * len(thread._connections))
+
+
 async def until(true: Callable[[], bool]) -> None:
     """Wait for something to become true."""
-    for _ in range(1500):
-        if true():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it does not come true")
+    async with asyncio.timeout(60):
+        while not true():  # noqa: ASYNC110 (another thread's own pace)
+            await asyncio.sleep(0.02)
 
 
 def folder_of_token(tokens: Path, label: str) -> Path:

@@ -26,11 +26,12 @@ class PlayedLoop(asyncio.SelectorEventLoop):
     """
 
     def __init__(self) -> None:
-        self._now = 0.0
+        # No time at all stands for none in some places.
+        self._now = 1_000.0
         super().__init__(_PlayedSelector(self._forward))
 
     def time(self) -> float:
-        """Seconds that were played since the loop was made."""
+        """Seconds, of any beginning."""
         return self._now
 
     def _forward(self, seconds: float) -> None:
