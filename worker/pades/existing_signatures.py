@@ -13,9 +13,11 @@ from pyhanko.sign.validation.pdf_embedded import EmbeddedPdfSignature
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from worker.pades.dss import vri_key
 from worker.pades.pdf.document import entry
+from worker.pades.pdf.predictors import use_all_predictors
 from worker.pades.pdf.revision import refusing
 from worker.pades.timestamp_token import TimestampToken, read_token
 
+use_all_predictors()
 _STAMP = "signature_time_stamp_token"
 
 

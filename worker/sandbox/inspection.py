@@ -12,6 +12,7 @@ from pyhanko.pdf_utils.reader import PdfFileReader
 from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.verification import Answer
+from worker.pades.pdf.predictors import use_all_predictors
 from worker.pades.pdf.revision import demand_extensible
 from worker.sandbox.inspect.active_content import ActiveContent
 from worker.sandbox.inspect.content_bombs import unfold_pages
@@ -34,6 +35,7 @@ from worker.sandbox.inspect.trailer_checks import is_well_ended
 from worker.sandbox.inspect.trial_signature import prove_signable
 from worker.sandbox.verify.verify import examine_signatures
 
+use_all_predictors()
 _STEPS: Final = 500_000
 _OF_SIGNATURES: Final = {
     Answer.NO: FindingKind.SIGNATURE_BROKEN,

@@ -42,6 +42,9 @@ from pyhanko.pdf_utils.xref import (
     XRefSectionType,
 )
 
+from worker.pades.pdf.predictors import use_all_predictors
+
+use_all_predictors()
 _DEEPEST: Final = 32
 """Most containers within each other; pyHanko's own limit is Python's."""
 _SPACE: Final = rb"[ \n\r\t\f\0]"
@@ -95,6 +98,8 @@ class Reader(PdfFileReader):
         content: the same, as bytes.
     """
 
+    sections_reader: "type[Sections]"
+
     def __init__(self, stream: io.BytesIO, content: bytes) -> None:
         self.content = content
         self._object_streams: dict[int, _ObjectStream] = {}
@@ -113,7 +118,9 @@ class Reader(PdfFileReader):
         else:
             stream.seek(-1, io.SEEK_END)
             newest = process_data_at_eof(stream)
-        sections = _Sections(self, stream, strict=False, last_startxref=newest)
+        sections = self.sections_reader(
+            self, stream, strict=False, last_startxref=newest
+        )
         self.xrefs = XRefCache(self, sections.read_xrefs())  # type: ignore[no-untyped-call]
         self.last_startxref = sections.last_startxref
         self.trailer = sections.trailer
@@ -185,7 +192,7 @@ class _ObjectStream:
             }
 
 
-class _Sections(XRefBuilder):
+class Sections(XRefBuilder):
     """Reads a file's cross-references."""
 
     handler: Reader
@@ -225,6 +232,9 @@ class _Sections(XRefBuilder):
                 return before
         read: int | None = super()._read_xref_table(declared_startxref)
         return read
+
+
+Reader.sections_reader = Sections
 
 
 def _plain_table(content: bytes, at: int) -> tuple[XRefSectionData, int] | None:
