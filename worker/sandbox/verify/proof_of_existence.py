@@ -9,10 +9,10 @@ Source: ETSI EN 319 102-1, 5.6.3.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from asn1crypto import cms, crl, ocsp, x509
 from pyhanko.pdf_utils.decode_limits import DecodePurpose
@@ -60,6 +60,11 @@ from worker.sandbox.inspect.pdf_objects import (
     entry,
     key_of,
     raw_items,
+)
+from worker.sandbox.verify.issuers import (
+    CERTIFICATES_MAX,
+    Issuers,
+    KeyKindValidator,
 )
 from worker.sandbox.verify.revisions import Revisions
 from worker.sandbox.verify.revoked_timestamps import RevokedTsas
@@ -173,6 +178,10 @@ class ProofsOfExistence:
         self._roots = roots
         self._stamp_roots = stamp_roots
         self._data = _validation_data(reader)
+        self._issuers = Issuers()
+        data = self._data or _ValidationData()
+        if len(data.certificates) <= CERTIFICATES_MAX:
+            self._issuers.register_multiple(data.certificates)
         self._stamped = [each.signed_revision for each in stamps]
         self._stamps: list[ProofOfExistence] = []
         for stamp in reversed(stamps):
@@ -393,13 +402,22 @@ class ProofsOfExistence:
     def _context(
         self, roots: list[x509.Certificate], moment: datetime | None, demand: _Demand
     ) -> ValidationContext:
-        """Roots, the file's own data, and nothing fetched."""
+        """Roots, the file's own data, and nothing fetched.
+
+        Data that were out of date at the time that is proven show what was revoked
+        before, and do not show that anything was good.
+
+        Source: RFC 5280, 6.3.3; EN 319 102-1, 5.2.5.
+        """
         data = self._data or _ValidationData()
+        if demand is _Demand.ALL:
+            data = data.current_at(moment or SystemClock().now())
         return ValidationContext(
             trust_roots=roots,
             allow_fetching=False,
             moment=moment,
-            other_certs=data.certificates,
+            certificate_registry=self._issuers,
+            signature_validator=KeyKindValidator(),
             ocsps=data.ocsps,
             crls=data.crls,
             # The file's own data is the youngest there is, however old it has become.
@@ -466,6 +484,27 @@ class _ValidationData:
     certificates: list[x509.Certificate] = field(default_factory=list)
     ocsps: list[OCSPContainer] = field(default_factory=list)
     crls: list[CRLContainer] = field(default_factory=list)
+
+    def current_at(self, moment: datetime) -> Self:
+        """Return the data without what was out of date at a time."""
+        return replace(
+            self,
+            ocsps=[each for each in self.ocsps if _is_current(each, moment)],
+            crls=[each for each in self.crls if _is_current(each, moment)],
+        )
+
+
+def _is_current(data: OCSPContainer | CRLContainer, moment: datetime) -> bool:
+    """Return whether revocation data were current at a time, or issued after it."""
+    if isinstance(data, CRLContainer):
+        dates = data.crl_data["tbs_cert_list"]
+    else:
+        dates = data.extract_single_response()
+    if dates is None:
+        return False
+    last = dates["next_update"].native or dates["this_update"].native
+    until: datetime = max(last, dates["this_update"].native)
+    return moment <= until + _CLOCK_SKEW
 
 
 def _validation_data(reader: PdfFileReader) -> _ValidationData | None:

@@ -1,0 +1,113 @@
+"""Certificates from which chains are built, as far as they are issuers.
+
+Anybody can append certificates to a file: to its DSS, and to the unsigned part of a
+signature. pyHanko tries every certificate of the right name as an issuer, in every
+order, and fails on a key of another kind than the signature needs. Here only those
+count that signed the certificate below them.
+
+Source: RFC 5280, 6.1 (a chain is one of signatures, names alone make none).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from asn1crypto import algos, x509
+from asn1crypto.keys import PublicKeyInfo
+from cryptography.exceptions import InvalidSignature
+from pyhanko_certvalidator.authority import TrustAnchor
+from pyhanko_certvalidator.registry import CertificateRegistry, TrustManager
+from pyhanko_certvalidator.sig_validate import (
+    DEFAULT_VALIDATION_CONTEXT,
+    DefaultSignatureValidator,
+    SignatureValidationContext,
+)
+
+CERTIFICATES_MAX: Final = 4_000
+"""Most certificates of a DSS; eight for each of 500 signatures."""
+_CHECKED_MAX: Final = 10_000
+_TRIED_MAX: Final = 10_000
+"""Most signatures that are checked, and certificates that are tried, in one file: about
+a second each."""
+
+
+class TooManyIssuersError(Exception):
+    """The file has more certificates of the same names than are tried."""
+
+
+class KeyKindValidator(DefaultSignatureValidator):
+    """Validator to which a key of another kind is a wrong key.
+
+    pyHanko's own asserts that the kind is the right one.
+    """
+
+    def validate_signature(
+        self,
+        signature: bytes,
+        signed_data: bytes,
+        public_key_info: PublicKeyInfo,
+        signature_algorithm: algos.SignedDigestAlgorithm,
+        context: SignatureValidationContext = DEFAULT_VALIDATION_CONTEXT,
+    ) -> None:
+        """Validate a signature.
+
+        Raises:
+            InvalidSignature: it is wrong, or the key is of another kind.
+        """
+        try:
+            super().validate_signature(
+                signature, signed_data, public_key_info, signature_algorithm, context
+            )
+        except AssertionError as exc:
+            raise InvalidSignature from exc
+
+
+class Issuers(CertificateRegistry):
+    """Certificates of one file, for all of its chains."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._signed: dict[tuple[bytes, bytes], bool] = {}
+        self._tried = 0
+
+    def find_potential_issuers(
+        self, cert: x509.Certificate, trust_manager: TrustManager
+    ) -> Iterator[TrustAnchor | x509.Certificate]:
+        """Yield the trusted roots and the certificates that may have issued one.
+
+        Raises:
+            TooManyIssuersError: too many were tried in this file.
+        """
+        for issuer in super().find_potential_issuers(cert, trust_manager):
+            if isinstance(issuer, x509.Certificate):
+                self._tried += 1
+                if self._tried > _TRIED_MAX:
+                    raise TooManyIssuersError
+                if not self._has_signed(issuer, cert):
+                    continue
+            yield issuer
+
+    def _has_signed(self, issuer: x509.Certificate, cert: x509.Certificate) -> bool:
+        """Return whether one certificate's key signed another one, of another key."""
+        pair = (issuer.sha256, cert.sha256)
+        if pair not in self._signed:
+            if len(self._signed) >= _CHECKED_MAX:
+                raise TooManyIssuersError
+            self._signed[pair] = _is_signed_by(cert, issuer)
+        return self._signed[pair]
+
+
+def _is_signed_by(cert: x509.Certificate, issuer: x509.Certificate) -> bool:
+    if cert.public_key.sha256 == issuer.public_key.sha256:
+        return False  # makes a chain longer, and leads nowhere else
+    try:
+        KeyKindValidator().validate_signature(
+            cert["signature_value"].native,
+            cert["tbs_certificate"].dump(),
+            issuer.public_key,
+            cert["signature_algorithm"],
+        )
+    except (InvalidSignature, ValueError):
+        return False
+    except Exception:  # noqa: BLE001 (of an algorithm that is not supported, pyHanko says so)
+        return True
+    return True
