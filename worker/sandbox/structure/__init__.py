@@ -5,6 +5,14 @@ from worker.sandbox.structure.ambiguity import (
     Ambiguity,
     AmbiguityKind,
 )
+from worker.sandbox.structure.checked_reader import CheckedReader
 from worker.sandbox.structure.reader import Structure, read_structure
 
-__all__ = ["APPENDED_ONLY", "Ambiguity", "AmbiguityKind", "Structure", "read_structure"]
+__all__ = [
+    "APPENDED_ONLY",
+    "Ambiguity",
+    "AmbiguityKind",
+    "CheckedReader",
+    "Structure",
+    "read_structure",
+]

@@ -81,6 +81,10 @@ class Ambiguity:
 
 
 class UsedUpError(Exception):
+    """The file needs more steps than the reader may take, or cannot be decoded."""
+
+
+class NoStepsError(UsedUpError):
     """The file needs more steps than the reader may take."""
 
 
@@ -98,11 +102,11 @@ class Steps:
         """Take some steps.
 
         Raises:
-            UsedUpError: too few are left.
+            NoStepsError: too few are left.
         """
         self._left -= steps
         if self._left < 0:
-            raise UsedUpError
+            raise NoStepsError
 
 
 class Findings:

@@ -151,7 +151,7 @@ class BytesBetween:
             if at in known:
                 continue
             self._steps.take(1)
-            number = _number_before(pdf, at)
+            number = _number_before(pdf, at, self._steps)
             if match[0] == b"trailer":
                 if _TRAILER.match(pdf, at) is not None:
                     hidden.append((at, None))
@@ -252,7 +252,7 @@ class BytesBetween:
                 add(AmbiguityKind.TRAILER, section.trailer, None, words)
 
 
-def _number_before(pdf: bytes, at: int) -> int | None:
+def _number_before(pdf: bytes, at: int, steps: Steps) -> int | None:
     """Return the number of the object whose keyword `obj` is at an offset, or None.
 
     Any number of digits counts, and comments within the header do: some readers that
@@ -261,7 +261,7 @@ def _number_before(pdf: bytes, at: int) -> int | None:
     piece = pdf[max(at - _BEFORE_BYTES, 0) : at]
     digits = b""
     for _ in range(2):
-        before = _without_gap(piece)
+        before = _without_gap(piece, steps)
         piece = before.rstrip(_DIGITS)
         digits = before[len(piece) :].lstrip(b"0")
         if len(piece) == len(before):
@@ -269,9 +269,10 @@ def _number_before(pdf: bytes, at: int) -> int | None:
     return int(digits or b"0") if len(digits) <= _DIGITS_MAX else None
 
 
-def _without_gap(piece: bytes) -> bytes:
+def _without_gap(piece: bytes, steps: Steps) -> bytes:
     """Return bytes without the white space and the comments at their end."""
     while True:
+        steps.take(1)
         piece = piece.rstrip(_SPACES)
         line = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
         comment = piece.find(b"%", line + 1)

@@ -11,7 +11,10 @@ from worker.sandbox.structure.ambiguity import AmbiguityKind, Findings
 from worker.sandbox.structure.tokens import BLANK, END
 
 _KEYWORD: Final = b"startxref"
-START: Final = re.compile(rb"startxref" + BLANK + rb"++(\d{1,18})" + END)
+_BLANKS_MAX: Final = 1_000
+"""Most white space after the marker, which readers seek in the last 1,024 bytes."""
+# Some readers search the last 1,024 bytes alone, so that blanks may hide the number.
+START: Final = re.compile(rb"startxref" + BLANK + rb"{1,8}+(\d{1,18})" + END)
 _MARKER: Final = re.compile(BLANK + rb"*+%%EOF")
 _BEFORE: Final = b"\0\t\n\f\r "
 _BLANKS: Final = re.compile(BLANK + rb"*+")
@@ -53,4 +56,8 @@ def read_end(pdf: bytes, findings: Findings) -> FileEnd | None:
     elif rest < len(pdf):
         words = f"the file goes on for {len(pdf) - rest} bytes after its last revision"
         findings.add(AmbiguityKind.NOT_AT_END, rest, None, words)
+    elif rest - position > _BLANKS_MAX:
+        words = f"{rest - position} bytes of white space follow the last revision"
+        beyond = position + _BLANKS_MAX
+        findings.add(AmbiguityKind.NOT_AT_END, beyond, None, words)
     return FileEnd(at, int(start[1]))

@@ -16,12 +16,16 @@ from worker.sandbox.structure.file_end import START
 from worker.sandbox.structure.tokens import BLANK, SPACE, TokenReader, after_blanks
 
 _HEADER_BYTES: Final = 1_024
-_DICTIONARY_BYTES: Final = 2_048
+# Comments within the header are white space to poppler and Firefox.
 _FIRST: Final = re.compile(
-    SPACE + rb"\d{1,10}" + BLANK + rb"++\d{1,5}" + BLANK + rb"++obj"
+    SPACE + rb"[+-]?\d{1,18}" + SPACE + rb"[+-]?\d{1,18}" + SPACE + rb"obj"
 )
-# A real number without a fraction is an integer to JavaScript.
-_LENGTH: Final = re.compile(SPACE + rb"\+?(\d{1,18})(?:\.0*)?(?![\d.])")
+# A real number without a fraction is an integer to JavaScript. Of several lengths each
+# may be the one that a reader takes.
+_LENGTH: Final = re.compile(
+    rb"/([^\0\t\n\f\r ()<>\[\]{}/%]*+)" + SPACE + rb"\+?(\d{1,18})(?:\.0*)?(?![\d.])"
+)
+_ESCAPE: Final = re.compile(rb"#([0-9A-Fa-f]{2})")
 _AFTER: Final = re.compile(SPACE + rb"endobj" + SPACE)
 _ENDING: Final = re.compile(rb"%%EOF" + BLANK + rb"{0,4}\Z")
 _ENDING_BYTES: Final = 9
@@ -43,21 +47,35 @@ def check_linearization(pdf: bytes, findings: Findings, steps: Steps) -> None:
     if first is None:
         return
     begin = first.end()
-    read = pdf[begin : begin + _DICTIONARY_BYTES]
-    tokens = TokenReader(read, steps, compares=False).read(0)
-    entries = tokens.entries or {}
-    length = _LENGTH.match(read, entries[b"L"]) if b"L" in entries else None
-    after = _AFTER.match(pdf, begin + tokens.end)
-    if b"Linearized" not in entries or length is None or after is None:
+    tokens = TokenReader(pdf, steps, compares=False).read(begin)
+    if b"Linearized" not in (tokens.entries or {}):
         return
-    end = int(length[1])
+    after = _AFTER.match(pdf, tokens.end)
+    for name, length in _LENGTH.findall(pdf, begin, tokens.end):
+        if _ESCAPE.sub(lambda code: bytes([int(code[1], 16)]), name) == b"L":
+            _check_length(pdf, int(length), after, findings)
+
+
+def _check_length(
+    pdf: bytes, end: int, after: re.Match[bytes] | None, findings: Findings
+) -> None:
+    """Find a revision that ends at a length of the linearization dictionary.
+
+    Args:
+        pdf: the whole file.
+        end: the length.
+        after: match that ends where the first section has to be.
+        findings: takes the revision, at its startxref.
+    """
     if end > len(pdf):
         return
     if end < len(pdf) and not _ENDING.search(pdf, max(end - _ENDING_BYTES, 0), end):
         return
     at = pdf.rfind(b"startxref", 0, end)
     start = START.match(pdf, at) if at >= 0 else None
-    if start is None or after_blanks(pdf, int(start[1])) == after.end():
+    if start is None:
+        return
+    if after is not None and after_blanks(pdf, int(start[1])) == after.end():
         return
     words = "by its linearization dictionary the file ends here, without revisions"
     findings.add(AmbiguityKind.LINEARIZED, at, None, words)

@@ -80,8 +80,9 @@ class ListedObjects:
             if found is not None:
                 self.objects.report(found)
                 self._check_later_lengths(found)
+        checked: set[int] = set()
         for rank, section in zip(self.history.ranks, self._chain, strict=True):
-            self._check_streams(section, rank)
+            self._check_streams(section, rank, checked)
         self._check_unused_streams()
         for number, listings in self.history.items():
             if len(listings) > 1:
@@ -185,8 +186,14 @@ class ListedObjects:
                 self._held[entry.where] = self._streams.read(found)
         return self._held[entry.where]
 
-    def _check_streams(self, section: Section, rank: int) -> None:
-        """Check the entries of one section that point into object streams."""
+    def _check_streams(self, section: Section, rank: int, checked: set[int]) -> None:
+        """Check the entries of one section that point into object streams.
+
+        Args:
+            section: it.
+            rank: its revision.
+            checked: offsets of the streams whose other objects are checked.
+        """
         by_stream: dict[int, list[tuple[int, Entry]]] = defaultdict(list)
         for number, entry in section.entries.items():
             if entry.kind == 2:  # noqa: PLR2004 (in an object stream)
@@ -205,7 +212,10 @@ class ListedObjects:
                         f"{words} where its entry says",
                     )
             self._check_replaced(holder, rank, inner)
-            self._check_others(holder, rank, held)
+            place = self.history.entry(holder, rank)
+            if held is not None and place is not None and place.where not in checked:
+                checked.add(place.where)
+                self._check_others(holder, place.where, held)
 
     def _check_replaced(
         self, holder: int, rank: int, inner: Sequence[tuple[int, Entry]]
@@ -222,20 +232,17 @@ class ListedObjects:
                 kind = AmbiguityKind.OBJECT_STREAM
                 self._findings.add(kind, entry.at, holder, words)
 
-    def _check_others(self, holder: int, rank: int, held: ObjectStream | None) -> None:
+    def _check_others(self, holder: int, at: int, held: ObjectStream) -> None:
         """Check that a stream holds no second object of a number listed elsewhere."""
-        place = self.history.entry(holder, rank)
-        if held is None or place is None:
-            return
-        self._steps.take(len(held.numbers))
         for index, number in enumerate(held.numbers):
             listings = self.history.of(number)
+            self._steps.take(1 + len(listings))
             if not any(in_use(one.entry) for one in listings):
                 continue
             if all(one.entry[:3] != (2, holder, index) for one in listings):
                 words = f"object stream {holder} holds a second object {number}"
                 kind = AmbiguityKind.UNLISTED_OBJECT
-                self._findings.add(kind, place.where, number, words)
+                self._findings.add(kind, at, number, words)
 
     def _check_unused_streams(self) -> None:
         """Check that object streams that no entry names hold no listed object.

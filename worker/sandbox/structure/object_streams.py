@@ -16,7 +16,11 @@ from worker.sandbox.structure.ambiguity import (
     UsedUpError,
 )
 from worker.sandbox.structure.objects import IndirectObject
-from worker.sandbox.structure.streams import UnreadableError, decoded
+from worker.sandbox.structure.streams import (
+    AmbiguousError,
+    UnreadableError,
+    decoded,
+)
 from worker.sandbox.structure.tokens import TokenReader, integer_at, name_at
 
 _STEPS_AN_OBJECT: Final = 5
@@ -83,6 +87,9 @@ class ObjectStreamReader:
             content = decoded(
                 pdf, entries, found.raw(pdf), self._steps, self._decryption(found)
             )
+        except AmbiguousError as exc:
+            self._say(found, found.number, f"has filter parameters that {exc}")
+            return None
         except UnreadableError as exc:
             raise UsedUpError from exc
         header = content[:first].split()

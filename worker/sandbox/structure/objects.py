@@ -23,9 +23,9 @@ from worker.sandbox.structure.tokens import (
 HEADER: Final = re.compile(
     rb"(\d{1,10})" + BLANK + rb"++(\d{1,5})" + BLANK + rb"++obj" + END
 )
-_STREAM: Final = re.compile(SPACE + rb"stream(\r\n|\n)?")
+STREAM: Final = re.compile(SPACE + rb"stream(\r\n|\n)?")
 # Some writers count no trailing blank. Nothing can be hidden in so few of them.
-_END_STREAM: Final = re.compile(BLANK + rb"{0,4}endstream" + END)
+END_STREAM: Final = re.compile(BLANK + rb"{0,4}endstream" + END)
 _END_OBJECT: Final = re.compile(SPACE + rb"endobj" + END)
 _BYTES_A_STEP: Final = 64
 _STEPS_AN_OBJECT: Final = 10
@@ -108,7 +108,7 @@ class ObjectReader:
         if not tokens.complete:
             return found
         if tokens.entries is not None:
-            stream = _STREAM.match(pdf, tokens.end)
+            stream = STREAM.match(pdf, tokens.end)
             if stream is not None:
                 self._stream(found, stream)
         ends = _END_OBJECT.match(pdf, found.end)
@@ -130,7 +130,7 @@ class ObjectReader:
             length = self.length_of(reference[0], found.at)
         ends = None
         if length is not None and length <= len(self._pdf) - start:
-            ends = _END_STREAM.match(self._pdf, start + length)
+            ends = END_STREAM.match(self._pdf, start + length)
         if ends is None or keyword[1] is None:
             words = "is a stream of another length than it says"
             fault = Fault(AmbiguityKind.STREAM_LENGTH, found.at, words)

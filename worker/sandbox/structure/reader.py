@@ -13,23 +13,27 @@ Source: ISO 32000-2, 7.5.
 from dataclasses import dataclass, field
 from typing import Final
 
-from pyhanko.pdf_utils.reader import PdfFileReader
-
 from worker.sandbox.structure.ambiguity import (
     APPENDED_ONLY,
     Ambiguity,
     Findings,
+    NoStepsError,
     Steps,
     UsedUpError,
 )
 from worker.sandbox.structure.bytes_between import BytesBetween
+from worker.sandbox.structure.checked_reader import CheckedReader
 from worker.sandbox.structure.file_end import read_end
 from worker.sandbox.structure.history import History, read_chain
 from worker.sandbox.structure.linearization import check_linearization
 from worker.sandbox.structure.listed_objects import ListedObjects
 from worker.sandbox.structure.object_streams import ObjectStreamReader
 from worker.sandbox.structure.objects import ObjectReader
-from worker.sandbox.structure.reread import compare_contents, compare_places
+from worker.sandbox.structure.reread import (
+    compare_contents,
+    compare_places,
+    compare_values,
+)
 from worker.sandbox.structure.sections import Section, SectionReader
 
 STEPS: Final = 1_000_000
@@ -61,10 +65,12 @@ class Structure:
             everywhere, or in what is appended alone, the first and last fifty.
         examined: False if the budget was used up before the end, or a stream could not
             be decoded. The ambiguities found until then are there.
+        used_up: the budget was used up.
     """
 
     ambiguities: tuple[Ambiguity, ...]
     examined: bool
+    used_up: bool = False
     _numbers: tuple[_Numbers, ...] = field(default=(), repr=False)
 
     def is_defined(self, number: int, end: int) -> bool:
@@ -89,7 +95,7 @@ class Structure:
 
 def read_structure(
     pdf: bytes,
-    opened: PdfFileReader | None = None,
+    opened: CheckedReader | None = None,
     *,
     steps: int = STEPS,
     appended_from: int = 0,
@@ -105,19 +111,21 @@ def read_structure(
         steps: budget; a token costs about one step, a byte of a stream almost nothing.
     """
     reading = _Reading(pdf, opened, steps, appended_from)
+    examined, used_up = True, False
     try:
         reading.run()
-        examined = True
-    except UsedUpError:
-        examined = False
-    return Structure(tuple(reading.findings.sorted()), examined, reading.numbers())
+    except UsedUpError as exc:
+        examined, used_up = False, isinstance(exc, NoStepsError)
+    return Structure(
+        tuple(reading.findings.sorted()), examined, used_up, reading.numbers()
+    )
 
 
 class _Reading:
     """One reading of one file."""
 
     def __init__(
-        self, pdf: bytes, opened: PdfFileReader | None, steps: int, appended_from: int
+        self, pdf: bytes, opened: CheckedReader | None, steps: int, appended_from: int
     ) -> None:
         self._pdf = pdf
         self._appended_from = appended_from
@@ -151,11 +159,18 @@ class _Reading:
         listed.check()
         between = BytesBetween(pdf, oldest_first, listed, sections, findings, steps)
         between.check(end, self._appended_from)
-        if self._opened is not None:
-            compare_places(pdf, self._opened, history, findings, steps)
-        doubts = [one for one in findings.sorted() if one.kind not in APPENDED_ONLY]
-        if not doubts and not streams.encrypted:
-            compare_contents(pdf, end.at, history, listed.content, findings)
+        opened, begin = self._opened, self._appended_from
+        if opened is not None:
+            compare_places(pdf, opened, history, findings, steps)
+            compare_values(opened, oldest_first, begin, findings, steps)
+        if all(one.kind in APPENDED_ONLY for one in findings.sorted()):
+            if not streams.encrypted:
+                opened = None
+            elif opened is None:
+                raise UsedUpError
+            compare_contents(
+                pdf, opened, history, listed.content, begin, findings, steps
+            )
 
     def numbers(self) -> tuple[_Numbers, ...]:
         """Return the numbers that the sections list, the newest section first."""

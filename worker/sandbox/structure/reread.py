@@ -1,13 +1,14 @@
 """Comparison with what pyHanko and qpdf reach.
 
 pyHanko judges what was changed after a signature. If it reads an old object where other
-readers read a new one, or none, a change escapes it. qpdf is a reader of another make
-that has the same objects to show. It reports no places, so their content is compared.
+readers read a new one, none, or one of another value, a change escapes it. qpdf is a
+reader of another make that has the same objects to show. It reports no places, so their
+values are compared.
 """
 
 import io
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Final
 
 import pikepdf
@@ -15,31 +16,34 @@ from pyhanko.pdf_utils.generic import Reference
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.pdf_utils.xref import ObjStreamRef
 
-from worker.sandbox.structure.ambiguity import AmbiguityKind, Findings, Steps
+from worker.sandbox.structure.ambiguity import (
+    AmbiguityKind,
+    Findings,
+    Steps,
+    UsedUpError,
+)
+from worker.sandbox.structure.checked_reader import (
+    CheckedReader,
+    ReadDifferentlyError,
+)
 from worker.sandbox.structure.history import History, Listing, in_use
-from worker.sandbox.structure.sections import Entry
-from worker.sandbox.structure.tokens import BLANK, TEXT, after_blanks
+from worker.sandbox.structure.sections import Entry, Section
+from worker.sandbox.structure.tokens import after_blanks
+from worker.sandbox.structure.values import ANY, Real, Value, value_at
 
 _STEPS_EACH: Final = 2
 QPDF_BYTES_MAX: Final = 104_857_600
 QPDF_OBJECTS_MAX: Final = 60
-"""Limits of what qpdf reads again: an object takes about 35 microseconds. The latest
-revisions come first, for they are what a forger adds."""
+"""Limits of what qpdf reads again: an object takes about 70 microseconds. All appended
+objects count; the limit is one of the others, of the latest revisions first."""
 _HEADER: Final = b"%PDF-"
-_ADDED: Final = {b"/Type", b"/Catalog"}
-"""Names that qpdf adds to a catalog without them."""
-_ESCAPE: Final = re.compile(rb"#([0-9A-Fa-f]{2})")
-# qpdf writes strings and reals in its own way: names, references and integers are kept.
-_PART: Final = re.compile(
-    TEXT
-    + rb"|<[0-9A-Fa-f\0\t\n\f\r ]*+>|%[^\r\n]*+|[+-]?\d*\.\d*"
-    + rb"|(/[^\0\t\n\f\r ()<>\[\]{}/%]*+|\d++"
-    + BLANK
-    + rb"++\d++"
-    + BLANK
-    + rb"++R|\d++)"
-)
-
+_ADDED: Final[tuple[dict[str, Value], ...]] = ({}, {"/Type": "/Catalog"})
+"""Entries that qpdf adds."""
+_START: Final = b"startxref"
+_END_BYTES: Final = 64
+_BLANKS: Final = b"\0\t\n\f\r "
+_BLANKS_MAX: Final = 4
+_STEPS_A_VALUE: Final = 40
 Content = Callable[[Entry], tuple[bytes, bytes | None] | None]
 """Bytes of an object's value, and of its stream; None if they are not known."""
 
@@ -113,22 +117,84 @@ def _introduced(history: History, entry: Entry, place: object) -> int:
     return max(entry.at, place) if isinstance(place, int) else entry.at
 
 
-def compare_contents(
-    pdf: bytes, end_at: int, history: History, content: Content, findings: Findings
+def compare_values(
+    opened: CheckedReader,
+    chain: Sequence[Section],
+    begin: int,
+    findings: Findings,
+    steps: Steps,
 ) -> None:
-    """Report objects that qpdf reads otherwise, in a file of moderate size.
-
-    Names, references, integers and the content of streams are compared.
+    """Report appended objects, and trailers, that pyHanko reads otherwise.
 
     Args:
-        pdf: the whole file, which is not encrypted.
-        end_at: offset of the last `startxref`.
+        opened: the file as pyHanko reads it.
+        chain: sections, the oldest first.
+        begin: offset at which the appended sections begin.
+        findings: takes the differences.
+        steps: budget of the whole file.
+
+    Raises:
+        UsedUpError: the budget is used up.
+    """
+    kind = AmbiguityKind.REREAD_DIFFERS
+    for section, trailer in zip(chain, opened.trailers(), strict=False):
+        if not opened.is_trailer(section.trailer, trailer):
+            words = "pyHanko reads another trailer"
+            findings.add(kind, section.trailer, None, words)
+        if section.at < begin:
+            continue
+        for number, entry in section.entries.items():
+            if not in_use(entry):
+                continue
+            steps.take(_STEPS_A_VALUE)
+            try:
+                opened.read_at(number, *_place(entry))
+            except ReadDifferentlyError:
+                words = f"pyHanko reads another object {number}"
+                findings.add(kind, entry.at, number, words)
+            except MemoryError:
+                raise
+            except Exception:  # noqa: BLE001, S112 (what needs the object fails on it)
+                continue
+
+
+def _place(entry: Entry) -> tuple[int, int | ObjStreamRef]:
+    """Return the generation and the place of an object, as pyHanko has them."""
+    if entry.kind == 1:
+        return entry.detail, entry.where
+    return 0, ObjStreamRef(entry.where, entry.detail)
+
+
+def compare_contents(
+    pdf: bytes,
+    opened: CheckedReader | None,
+    history: History,
+    content: Content,
+    begin: int,
+    findings: Findings,
+    steps: Steps,
+) -> None:
+    """Report objects of the last revision that qpdf reads otherwise.
+
+    All appended objects are compared, and some of the others.
+
+    Args:
+        pdf: the whole file.
+        opened: the same, opened; None: the file is not encrypted.
         history: entries of every number.
         content: gives an object as the structural reader reads it.
+        begin: offset at which the appended sections begin.
         findings: takes the differences.
+        steps: budget of the whole file.
+
+    Raises:
+        UsedUpError: the file cannot be compared, or the budget is used up.
     """
-    # qpdf counts offsets from the header, wherever it is.
-    if len(pdf) > QPDF_BYTES_MAX or not pdf.startswith(_HEADER):
+    if len(pdf) > QPDF_BYTES_MAX:
+        raise UsedUpError
+    if not pdf.startswith(_HEADER):
+        # qpdf counts offsets from the header. pyHanko opens no such file, so that
+        # nothing in it is answered with yes.
         return
     latest = [
         (listings[-1].rank, number, listings[-1].entry)
@@ -136,8 +202,17 @@ def compare_contents(
         if in_use(listings[-1].entry)
     ]
     latest.sort(key=lambda one: one[0], reverse=True)
-    used = {number: entry for _, number, entry in latest[:QPDF_OBJECTS_MAX]}
+    used = {
+        number: entry
+        for at, (_, number, entry) in enumerate(latest)
+        if at < QPDF_OBJECTS_MAX or entry.at >= begin
+    }
+    steps.take(_STEPS_A_VALUE * len(used))
     kind = AmbiguityKind.REREAD_DIFFERS
+    others: list[int] = []
+    # A file that ends in more blanks is repaired for their sake.
+    end = pdf[-_END_BYTES:].rstrip(_BLANKS)
+    at = len(pdf) - 1 if len(end) < _END_BYTES - _BLANKS_MAX else pdf.rfind(_START)
     try:
         with pikepdf.open(
             io.BytesIO(pdf), suppress_warnings=True, inherit_page_attributes=False
@@ -145,66 +220,88 @@ def compare_contents(
             for number, entry in used.items():
                 # qpdf does not see what the table of a hybrid file hides.
                 here = None if number in history.hidden else content(entry)
-                if here is not None and not _is_same(again, number, used, here):
-                    words = f"qpdf reads another object {number}"
-                    findings.add(kind, entry.at, number, words)
+                if here is not None and not _is_same(
+                    again, opened, number, entry, here
+                ):
+                    others.append(number)
             said = [str(one) for one in again.get_warnings()]
-    except MemoryError:
+    except (MemoryError, UsedUpError):
         raise
     except Exception:  # noqa: BLE001 (qpdf raises anything for damaged objects)
-        findings.add(kind, end_at, None, "qpdf cannot read the file")
+        findings.add(kind, at, None, "qpdf cannot read the file")
         return
     if any("reconstruct" in one for one in said):
+        # Whatever it reads then is not what the entries say.
         words = "qpdf cannot use the cross-references"
-        findings.add(kind, end_at, None, words)
+        findings.add(kind, at, None, words)
+        return
+    for number in others:
+        words = f"qpdf reads another object {number}"
+        findings.add(kind, used[number].at, number, words)
 
 
 def _is_same(
     again: pikepdf.Pdf,
+    opened: CheckedReader | None,
     number: int,
-    used: Mapping[int, Entry],
+    entry: Entry,
     here: tuple[bytes, bytes | None],
 ) -> bool:
-    """Return whether qpdf's object has the same names, references and integers."""
-    entry = used[number]
+    """Return whether qpdf's object has the same value, and its stream the same bytes.
+
+    Args:
+        again: the file as qpdf reads it.
+        opened: the file as pyHanko reads it, which decrypts it; None: it is not
+            encrypted.
+        number: of the object.
+        entry: its entry.
+        here: the object as the structural reader reads it.
+    """
     generation = entry.detail if entry.kind == 1 else 0
     other: object = again.get_object(number, generation)
-    value, stream = here
+    bare, stream = here
+    try:
+        value, _ = value_at(bare, 0)
+        if opened is not None:
+            value, plain = opened.decrypted_value(number, *_place(entry))
+    except ValueError:
+        return True  # what needs the object fails on it
     if isinstance(other, pikepdf.Stream):
-        if stream is None or other.read_raw_bytes() != stream:
+        raw = other.read_raw_bytes()
+        if stream is None or raw not in {stream, plain if opened else stream}:
             return False
         other = other.stream_dict
     elif stream is not None:
         return False
-    if not isinstance(other, pikepdf.Object):
-        # A plain value, which is Python's.
-        return (other is None) == (value.strip() == b"null")
-    ours, theirs = _parts(value), _parts(other.unparse(resolved=True))
-    if theirs - ours <= _ADDED:
-        theirs &= ours
-    # qpdf leaves out entries that are null, or refer to no object.
-    return theirs == ours or (theirs < ours and _has_null(again, value, ours))
+    if isinstance(other, pikepdf.Object):
+        other, _ = value_at(other.unparse(resolved=True), 0)
+    elif isinstance(other, Decimal):
+        other = float(other)
+    return _are_equal(again, value, other)
 
 
-def _has_null(again: pikepdf.Pdf, value: bytes, parts: set[bytes]) -> bool:
-    """Return whether a part of an object is null (ISO 32000-2, 7.3.10)."""
-    references = (one.split() for one in parts if one.endswith(b"R"))
-    return b"null" in value or any(
-        again.get_object(int(one[0]), int(one[1])) is None
-        for one in references
-        if one[0].isdigit()
-    )
+def _are_equal(again: pikepdf.Pdf, ours: Value, theirs: Value) -> bool:
+    """Return whether two values are equal, of which the second one is qpdf's.
 
-
-def _parts(value: bytes) -> set[bytes]:
-    """Return the names, references and integers of an object."""
-    found = {b" ".join(one.split()) for one in _PART.findall(value) if one}
-    return {
-        _ESCAPE.sub(lambda code: bytes([int(code[1], 16)]), one)
-        if one[:1] == b"/"
-        else b" ".join(part.lstrip(b"0") or b"0" for part in one.split())
-        for one in found
-    }
+    qpdf leaves out entries that are null, or refer to no object (7.3.10), and adds a
+    missing /Type to the catalog.
+    """
+    if ours is ANY:
+        return True
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        added = {key: theirs[key] for key in theirs.keys() - ours.keys()}
+        return added in _ADDED and all(
+            _are_equal(again, value, theirs.get(key)) for key, value in ours.items()
+        )
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(
+            _are_equal(again, *pair) for pair in zip(ours, theirs, strict=True)
+        )
+    if isinstance(ours, tuple) and theirs is None:
+        return again.get_object(*ours) is None
+    if isinstance(ours, Real) or isinstance(theirs, Real):
+        return float(ours) == float(theirs)
+    return type(ours) is type(theirs) and bool(ours == theirs)
 
 
 def _generations(listings: list[Listing]) -> set[int]:

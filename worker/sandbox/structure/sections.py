@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Self
 
 from worker.sandbox.structure.ambiguity import AmbiguityKind, Findings, Steps
 from worker.sandbox.structure.objects import IndirectObject, ObjectReader
-from worker.sandbox.structure.streams import UnreadableError, decoded
+from worker.sandbox.structure.streams import AmbiguousError, UnreadableError, decoded
 from worker.sandbox.structure.tokens import (
     END,
     SPACE,
@@ -132,6 +132,9 @@ class SectionReader:
         self._describe(section, dict(entries))
         try:
             rows = decoded(pdf, dict(entries), found.raw(pdf), self._steps)
+        except AmbiguousError as exc:
+            self._say(section, f"have filter parameters that {exc}")
+            return section
         except UnreadableError:
             self._say(section, "cannot be decoded")
             return section
@@ -150,6 +153,10 @@ class SectionReader:
             if b"Index" in entries:
                 self._say(section, "has an /Index that is not valid")
             ranges = [0, integer_at(pdf, entries.get(b"Size")) or 0]
+        for first, count in zip(ranges[::2], ranges[1::2], strict=True):
+            # An empty range counts: readers check its numbers all the same.
+            self._check_number(first + max(count - 1, 0), section.at)
+        self._steps.take(len(ranges))
         section.entries = self._rows(section, rows, widths, ranges)
         return section
 

@@ -1,19 +1,22 @@
 """Decoding of cross-reference streams and object streams.
 
-pyHanko decodes no PNG filter beyond Up, and only for objects that it finds itself;
-an object that another reader may find has to be decoded from its bytes.
+pyHanko decodes only what it finds itself; an object that another reader may find has to
+be decoded from its bytes.
 
 Source: ISO 32000-2, 7.4.4 and 7.6.2.
 """
 
+import re
 import zlib
 from collections.abc import Callable
 from typing import Final
 
 from pyhanko.pdf_utils.filters import get_generic_decoder
 
+from worker.pades.pdf.predictors import undo_png
 from worker.sandbox.structure.ambiguity import Steps, UsedUpError
 from worker.sandbox.structure.tokens import (
+    END,
     TokenReader,
     array_at,
     integer_at,
@@ -25,6 +28,15 @@ DECODED_MAX: Final = 32 * 1024 * 1024
 _BYTES_A_STEP: Final = 32
 _FILTERS_MAX: Final = 4
 _PNG: Final = 10
+_PARAMETERS: Final = {
+    b"Predictor": 1,
+    b"Columns": 1,
+    b"Colors": 1,
+    b"BitsPerComponent": 8,
+}
+"""Parameters of Flate and their defaults. Source: ISO 32000-2, table 8."""
+_ONE_BYTE: Final = [1, 8]
+_NULL: Final = re.compile(rb"null" + END)
 _FLATE: Final = {b"FlateDecode", b"Fl"}
 _TEXT: Final = {
     b"ASCIIHexDecode": "/ASCIIHexDecode",
@@ -38,6 +50,10 @@ Decrypt = Callable[[bytes], bytes]
 
 class UnreadableError(Exception):
     """The stream cannot be decoded here."""
+
+
+class AmbiguousError(Exception):
+    """Readers decode the stream in different ways; the text follows "parameters"."""
 
 
 def decoded(
@@ -57,6 +73,7 @@ def decoded(
         decrypt: decrypts the content; None if it is not encrypted.
 
     Raises:
+        AmbiguousError: a parameter of a filter is no direct integer.
         UnreadableError: it has a filter or parameter that is not supported here, or is
             damaged.
         UsedUpError: it unfolds to more than `DECODED_MAX`, or the budget is used up.
@@ -135,71 +152,46 @@ def _unpredicted(
     """Undo the predictor that the parameters name, if they name one.
 
     Raises:
-        UnreadableError: it is none of PNG's, or the parameters are odd.
+        AmbiguousError: a parameter is no direct integer. Readers that do not follow a
+            reference here, or take no real number, use the default.
+        UnreadableError: it is none of PNG's, or the parameters are not supported.
     """
-    if reference_at(data, at) is not None:
+    parameters = _parameters(data, at, number, steps)
+    predictor, columns, *pixel = parameters
+    if predictor == 1:
+        return raw
+    if predictor < _PNG or pixel != _ONE_BYTE or filters > 1 or columns > len(raw):
         raise UnreadableError
+    steps.take(len(raw) // 4)
+    try:
+        return undo_png(raw, columns)
+    except ValueError as exc:
+        raise UnreadableError from exc
+
+
+def _parameters(data: bytes, at: int, number: int, steps: Steps) -> list[int]:
+    """Return a filter's parameters, in the order of `_PARAMETERS`.
+
+    Raises:
+        AmbiguousError: one is no direct integer.
+        UnreadableError: they are those of a later filter.
+    """
     start = at
     while data[start : start + 1] in b"\0\t\n\f\r [" and start < len(data):
         if data[start : start + 1] == b"[" and number > 0:
             raise UnreadableError  # parameters of a later filter: not seen in the wild
         start += 1
-    parameters = TokenReader(data, steps, compares=False).read(start).entries
-    if not isinstance(parameters, dict):
-        return raw
-    predictor = integer_at(data, parameters.get(b"Predictor")) or 1
-    if predictor == 1:
-        return raw
-    columns = integer_at(data, parameters.get(b"Columns")) or 1
-    plain = all(
-        (integer_at(data, parameters.get(key)) or usual) == usual
-        for key, usual in ((b"Colors", 1), (b"BitsPerComponent", 8))
-    )
-    if predictor < _PNG or not plain or filters > 1 or columns > len(raw):
-        raise UnreadableError
-    steps.take(len(raw) // 4)
-    return _png(raw, columns)
-
-
-def _png(raw: bytes, columns: int) -> bytes:
-    """Undo PNG's filters for one byte a pixel.
-
-    Raises:
-        UnreadableError: the length is no whole number of rows, or a filter is unknown.
-    """
-    width = columns + 1
-    if len(raw) % width:
-        raise UnreadableError
-    above = bytes(columns)
-    out = bytearray()
-    for at in range(0, len(raw), width):
-        above = _row(raw[at], raw[at + 1 : at + width], above)
-        out += above
-    return bytes(out)
-
-
-def _row(kind: int, row: bytes, above: bytes) -> bytes:
-    """Undo the filter of one row (RFC 2083, 6)."""
-    if kind == 0:
-        return row
-    if kind == 2:  # noqa: PLR2004 (Up, by far the most frequent)
-        return bytes([(x + y) & 0xFF for x, y in zip(row, above, strict=True)])
-    out = bytearray()
-    left = corner = 0
-    for value, up in zip(row, above, strict=True):
-        if kind == 1:
-            guess = left
-        elif kind == 3:  # noqa: PLR2004 (Average)
-            guess = (left + up) // 2
-        elif kind == 4:  # noqa: PLR2004 (Paeth)
-            guess = _paeth(left, up, corner)
-        else:
-            raise UnreadableError
-        left, corner = (value + guess) & 0xFF, up
-        out.append(left)
-    return bytes(out)
-
-
-def _paeth(left: int, up: int, corner: int) -> int:
-    estimate = left + up - corner
-    return min((left, up, corner), key=lambda one: abs(estimate - one))
+    if reference_at(data, start) is not None:
+        raise AmbiguousError("are a reference")
+    entries = TokenReader(data, steps, compares=False).read(start).entries
+    if not isinstance(entries, dict):
+        if _NULL.match(data, start) is None:
+            raise AmbiguousError("are no dictionary")
+        return [*_PARAMETERS.values()]
+    values: list[int] = []
+    for key, usual in _PARAMETERS.items():
+        value = integer_at(data, entries[key]) if key in entries else usual
+        if value is None:
+            raise AmbiguousError(f"have a /{key.decode()} that is no direct integer")
+        values.append(value)
+    return values

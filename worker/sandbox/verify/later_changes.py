@@ -12,7 +12,6 @@ from enum import Enum, auto
 from itertools import islice
 from typing import Final
 
-from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign.validation import EmbeddedPdfSignature
 
 from appliance.domain.verification import (
@@ -29,6 +28,7 @@ from worker.sandbox.structure import (
     APPENDED_ONLY,
     Ambiguity,
     AmbiguityKind,
+    CheckedReader,
     read_structure,
 )
 from worker.sandbox.verify.later_revisions import LaterChanges, LaterRevisions
@@ -90,7 +90,7 @@ class RevisionHistory:
     def __init__(
         self,
         pdf: bytes,
-        reader: PdfFileReader,
+        reader: CheckedReader,
         beyond: Beyond,
         ends: Collection[int],
     ) -> None:
@@ -146,11 +146,11 @@ class RevisionHistory:
         White space after a revision counts: a signature that covers the file covers
         it to its last byte.
         """
-        if self._beyond is Beyond.UNREADABLE:
-            return _UNREAD
         kinds = {each.kind for each in self._structure.ambiguities}
         if AmbiguityKind.NOT_AT_END in kinds:
             return _APPENDED
+        if self._beyond is Beyond.UNREADABLE:
+            return _UNREAD
         is_whole = len(self._pdf) in ends or _LAST_BYTES.search(self._pdf[-_END_BYTES:])
         return YES if is_whole else _APPENDED
 
@@ -163,6 +163,9 @@ class RevisionHistory:
         """
         if (obstacle := self._appended(signature, end)) is not None:
             return Followed(obstacle)
+        if self._structure.used_up:
+            # Neither would the rules end in time.
+            return Followed(_UNEXAMINED)
         later = self._later.changes_after(signature)
         pictures = self._compare(signature, end, later)
         if later.answer is Answer.NO:

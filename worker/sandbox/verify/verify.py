@@ -5,7 +5,6 @@ obstacle to one leaves the others answered. Document timestamps are listed if th
 broken: they are no signatures of people.
 """
 
-import io
 import re
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,8 +13,6 @@ from typing import Final
 
 from asn1crypto import x509
 from pyhanko.pdf_utils.crypt import AuthStatus
-from pyhanko.pdf_utils.generic import DictionaryObject, IndirectObject, NullObject
-from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.pdf_utils.xref import XRefSectionType
 from pyhanko.sign.fields import enumerate_sig_fields
 from pyhanko.sign.validation import EmbeddedPdfSignature
@@ -34,6 +31,7 @@ from appliance.domain.verification import (
     worst,
 )
 from worker.sandbox.inspect.later_marks import covers_signed_text
+from worker.sandbox.structure import CheckedReader
 from worker.sandbox.verify.later_changes import Beyond, RevisionHistory
 from worker.sandbox.verify.proof_of_existence import Checked, ProofsOfExistence
 from worker.sandbox.verify.signature_checks import (
@@ -84,7 +82,7 @@ class _File:
 
     pdf: bytes
     """The whole file."""
-    reader: PdfFileReader
+    reader: CheckedReader
     """Reader of the whole file, or of its longest signed revision that can be read."""
     signatures: tuple[FilledSignature, ...]
     """Document timestamps among them, in the order they were made."""
@@ -247,31 +245,13 @@ def _needs_password(refused: DocumentRefusedError) -> bool:
     return refused.code is ErrorCode.PDF_PASSWORD_NEEDED
 
 
-class _Reader(PdfFileReader):
-    """Reader for which `/Encrypt null` is no encryption, as null is no entry.
-
-    pyHanko takes it for damage. Source: ISO 32000-2, 7.3.7.
-    """
-
-    @property
-    def encrypt_dict(self) -> DictionaryObject | None:
-        trailer = self.trailer
-        raw = trailer.raw_get("/Encrypt") if "/Encrypt" in trailer else NullObject()
-        if isinstance(raw, IndirectObject):
-            # pyHanko leaves this one untyped.
-            raw = self.get_object(raw.reference, never_decrypt=True)  # type: ignore[no-untyped-call]
-        if isinstance(raw, NullObject):
-            return None
-        return super().encrypt_dict
-
-
-def _read(pdf: bytes) -> PdfFileReader:
+def _read(pdf: bytes) -> CheckedReader:
     """Read with tolerance: the structure's own check finds what strictness would.
 
     Raises:
         DocumentRefusedError: `PDF_PASSWORD_NEEDED`.
     """
-    reader = _Reader(io.BytesIO(pdf), strict=False)
+    reader = CheckedReader(pdf)
     if reader.encrypted and reader.decrypt("").status is AuthStatus.FAILED:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
     return reader
