@@ -6,7 +6,6 @@ from typing import Final
 
 import pikepdf
 import pytest
-from pyhanko.pdf_utils.reader import PdfFileReader
 
 from tests.support.documents import (
     field_pdfs,
@@ -17,7 +16,12 @@ from tests.support.documents import (
 )
 from tests.support.documents.software_signer import signed, software_signer
 from worker.pades.appearance.fonts import StampFonts
-from worker.sandbox.structure import APPENDED_ONLY, Structure, read_structure
+from worker.sandbox.structure import (
+    APPENDED_ONLY,
+    CheckedReader,
+    Structure,
+    read_structure,
+)
 
 SHARED: Final = Path(__file__).parents[3].parent / "shared"
 
@@ -25,7 +29,7 @@ SHARED: Final = Path(__file__).parents[3].parent / "shared"
 def read(pdf: bytes) -> Structure:
     """Read a file as the verifier does, with pyHanko's reader where it opens."""
     try:
-        opened = PdfFileReader(io.BytesIO(pdf), strict=False)
+        opened = CheckedReader(pdf)
         if opened.encrypted:
             opened.decrypt("")
     except Exception:  # noqa: BLE001 (pyHanko raises anything for damaged files)

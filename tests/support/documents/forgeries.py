@@ -19,6 +19,7 @@ from tests.support.documents.forged_repairs import REPAIRS
 from tests.support.documents.forged_sections import SECTIONS
 from tests.support.documents.forged_streams import STREAMS
 from tests.support.documents.forged_tokens import TOKENS
+from tests.support.documents.forged_values import VALUES
 from tests.support.documents.forgery import Forgery
 from tests.support.documents.pdf_revisions import SignedFile
 from tests.support.documents.signed_bases import BASES, base
@@ -32,6 +33,7 @@ FORGERIES: Final[Mapping[str, Forgery]] = {
     **CATALOG,
     **TOKENS,
     **REPAIRS,
+    **VALUES,
 }
 """By name."""
 

@@ -1,14 +1,12 @@
 """Structural reader on files that are ambiguous in one way each."""
 
 import hashlib
-import io
 import re
 import zlib
 from collections.abc import Callable
 from typing import Final
 
 import pytest
-from pyhanko.pdf_utils.reader import PdfFileReader
 
 from tests.support.documents import hostile_pdfs
 from tests.support.documents.appended_revisions import Appended
@@ -18,6 +16,7 @@ from tests.support.documents.software_signer import signed
 from worker.sandbox.structure import (
     APPENDED_ONLY,
     AmbiguityKind,
+    CheckedReader,
     Structure,
     read_structure,
 )
@@ -38,7 +37,7 @@ BASE: Final = signed_file()
 def read(pdf: bytes) -> Structure:
     """Read a file as the verifier does, with pyHanko's reader where it opens."""
     try:
-        opened = PdfFileReader(io.BytesIO(pdf), strict=False)
+        opened = CheckedReader(pdf)
         if opened.encrypted:
             opened.decrypt("")
     except Exception:  # noqa: BLE001 (pyHanko raises anything for forged files)
