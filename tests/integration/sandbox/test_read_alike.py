@@ -9,7 +9,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 import pikepdf
 import pytest
@@ -193,6 +193,25 @@ def test_too_many_entries_are_not_read() -> None:
     assert signature.changes.answer is Answer.UNCHECKED
 
 
+def test_sections_that_name_one_object_stream_again_end_unchecked() -> None:
+    """Each section lists all objects of the stream, which is decoded once."""
+    file = SignedFile(base("B-B"))
+    holder, first, count = file.free, file.free + 1_000, 600
+    head = b"".join(b"%d %d " % (first + at, 5 * at) for at in range(count))
+    data = zlib.compress(head + b"null " * count)
+    body = b"<</Type/ObjStm/N %d/First %d/Filter/FlateDecode/Length %d>>stream\n"
+    stream = body % (count, len(head), len(data)) + data + b"\nendstream"
+    rows = [Row(first + at, 2, holder, at) for at in range(count)]
+    pdf = file.append_rows(
+        {holder: stream}, lambda at: [Row(holder, 1, at[holder]), *rows]
+    )
+    for _ in range(40):
+        pdf = SignedFile(pdf).append_rows({}, lambda _: rows)
+    report, signature = judged(pdf)
+    assert report.verdict is Answer.UNCHECKED
+    assert "too complex" in signature.changes.reason
+
+
 def test_many_words_of_objects_in_comments_end_unchecked() -> None:
     """Each of them is looked at, with the comments before it."""
     file = SignedFile(base("B-B"))
@@ -209,7 +228,9 @@ def test_many_words_of_objects_in_comments_end_unchecked() -> None:
 
 @pytest.mark.parametrize("revision", [4, 6])
 @pytest.mark.parametrize("trigger", ["range", "blanks", "end"])
-def test_repair_of_an_encrypted_file_is_refused(revision: int, trigger: str) -> None:
+def test_repair_of_an_encrypted_file_is_refused(
+    revision: Literal[4, 6], trigger: str
+) -> None:
     """Readers that search the whole file then find what is hidden in a stream."""
     file = SignedFile(makers().signed(rewritten(contract(), encrypted=revision)))
     free = file.free
@@ -245,6 +266,17 @@ def test_unused_number_at_offset_0_is_honest() -> None:
     more = b"%d 1\n0000000000 00000 n \n" % (file.free + 1)
     made = file.append({file.free: b"null"}, table=lambda at: table_of(at) + more)
     assert judged(made)[0].verdict is Answer.YES
+
+
+def test_object_that_nothing_refers_to_may_be_freed() -> None:
+    """A writer adds an object, and drops it again; the number is used once more."""
+    file = SignedFile(base("B-B"))
+    number = file.free
+    added = SignedFile(file.append({number: b"null"}))
+    freed = SignedFile(added.append({}, freed=[number]))
+    again = freed.append({number: b"null"}, generation=1)
+    assert judged(freed.pdf)[0].verdict is Answer.YES
+    assert judged(again)[0].verdict is Answer.YES
 
 
 def test_data_that_were_out_of_date_do_not_show_that_all_was_good() -> None:

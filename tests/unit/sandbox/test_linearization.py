@@ -87,6 +87,24 @@ def test_comments_before_the_first_object_are_no_object() -> None:
     assert found(grown(base, TOTAL)) != []
 
 
+@pytest.mark.parametrize("part", ["long", "comment", "unended", "second"])
+def test_dictionary_of_another_form_is_one(part: str) -> None:
+    """Poppler reads a dictionary of any length, and skips comments in its header."""
+    base = signed_file()
+    start = base.index(b"9 0 obj")
+    old = base[start : base.index(b"endobj", start) + 7]
+    new = {
+        "long": old.replace(b"/H[0", b"/Pad(%s)/H[0" % (b"x" * 2_100)),
+        "comment": old.replace(b"9 0", b"9 %x\n0"),
+        "unended": old.replace(b"endobj", b"      "),
+        "second": old.replace(b"/L 3", b"/L 5/L 3"),
+    }[part]
+    # Whatever stands between the objects, a reader finds its first one.
+    changed = base.replace(old, new, 1)
+    assert changed != base
+    assert found(grown(changed, TOTAL)) != []
+
+
 def test_linearized_file_itself_is_not_ambiguous() -> None:
     """Its last startxref names the section after the dictionary, as readers do."""
     head = (

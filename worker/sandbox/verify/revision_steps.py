@@ -316,12 +316,14 @@ def _demand_numbers_free(step: StepContext) -> None:
     Source: ISO 32000-2, 7.3.10 (such a reference is to null).
 
     Raises:
-        Objection: an object was freed, got another generation, or fills such a gap;
-            an object stream was replaced.
+        Objection: an object that anything refers to was freed, one got another
+            generation, or fills such a gap; an object stream was replaced or freed.
     """
     revisions, at = step.old.revisions, step.old.revision
     for number in sorted(revisions.freed_in(step.new.revision)):
-        if revisions.in_use(number, at):
+        if revisions.in_use(number, at) and (
+            any(step.index.referrers(number)) or revisions.holds_objects(number, at)
+        ):
             page = step.index.page_of(number)
             raise Objection(_gone(page, number))
     for key in sorted(step.changed):

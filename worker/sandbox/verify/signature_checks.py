@@ -31,6 +31,7 @@ from pyhanko_certvalidator import ValidationContext
 
 from appliance.domain.verification import YES, Check, CheckCode, refuted, unchecked
 from worker.sandbox.inspect.pdf_objects import entry, name, number, raw_items, resolve
+from worker.sandbox.verify.issuers import TooManyIssuersError
 
 _RANGES: Final = 4
 """Numbers of a /ByteRange that leaves out one gap. Source: PAdES, EN 319 142-1, 5.3."""
@@ -109,6 +110,10 @@ def obstacle(exc: Exception) -> Check:
     Args:
         exc: raised by pyHanko, asn1crypto or cryptography.
     """
+    if isinstance(exc, TooManyIssuersError):
+        return unchecked(
+            CheckCode.NOT_EXAMINED, "the file has too many certificates of equal names"
+        )
     if isinstance(exc, UnsupportedAlgorithm | NotImplementedError):
         return unchecked(
             CheckCode.ALGORITHM_UNSUPPORTED, "an algorithm that is not supported here"
